@@ -1,0 +1,56 @@
+"""What a launch is made of: all that the emulator and the GPU backend share."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Element: TypeAlias = Literal["u8", "u16", "u32", "s32", "f16", "bf16", "f32", "f64"]
+Swizzle: TypeAlias = Literal["none", "32B", "64B", "128B"]
+ScalarType: TypeAlias = Literal["u32", "s32", "u64", "s64", "f32", "f64"]
+Dim3: TypeAlias = tuple[int, int, int]
+
+
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, tag="pointer"):
+    """A kernel argument: the address of a named array."""
+
+    array: str
+
+
+class Scalar(msgspec.Struct, frozen=True, kw_only=True, tag="scalar"):
+    """A kernel argument passed by value."""
+
+    type: ScalarType
+    value: int | float
+
+
+class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag="tensor_map"):
+    """A kernel argument: a TMA descriptor (CUtensorMap, 128 bytes) over a named array.
+
+    Dimensions are innermost first, as in cuTensorMapEncodeTiled; FP8 data is "u8".
+    """
+
+    array: str
+    element: Element
+    shape: tuple[int, ...]
+    """Elements along each dimension."""
+    strides_bytes: tuple[int, ...]
+    """Bytes from one index to the next, for dimensions 1 and up (dimension 0 is contiguous)."""
+    box: tuple[int, ...]
+    """Elements copied by one instruction, along each dimension."""
+    swizzle: Swizzle = "none"
+
+
+Argument: TypeAlias = Pointer | Scalar | TensorMap
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of an entry: what a driver or an emulator has to be told."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3 = (1, 1, 1)
+    dynamic_smem_bytes: int = 0
+    arguments: tuple[Argument, ...] = ()

@@ -1,0 +1,252 @@
+"""The plain data types: kernel, variant, experiment, evidence, verdict, record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+AxisValue: TypeAlias = bool | int | str
+Point: TypeAlias = dict[str, AxisValue]
+"""A value for each axis (or for some of them, where the rest keeps its default)."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what people write in experiments.yaml: nothing that is not known is let through."""
+
+
+class Axis(Written):
+    """A named choice of a kernel: `-DKX_STAGES=4` for axis `stages` and value 4."""
+
+    values: list[AxisValue]
+    default: AxisValue
+    about: str = ""
+
+
+class Target(Written):
+    """A kernel's source for one architecture, with the axes that this source has."""
+
+    source: str
+    axes: dict[str, Axis]
+    device: str = ""
+    """The card that the target's times are for, as the log's header names it."""
+    flags: list[str] = []
+    """More arguments for nvcc."""
+
+
+class Kernel(Written):
+    """A folder `variants/<kernel>/`: one problem, its sources, its problem.py."""
+
+    title: str
+    problem: str
+    """The problem in a line, as the log's header shows it."""
+    targets: dict[str, Target]
+
+
+class Experiment(Written):
+    """A hypothesis about a kernel and the variants that test it; also a step of the history."""
+
+    kernel: str
+    arch: str
+    title: str
+    baseline: Point
+    """Where it departs from the axes' defaults."""
+    candidate: Point | list[Point]
+    """Where it departs from the baseline; several candidates as a list."""
+    hypothesis: str
+    changes: list[str] = []
+    why: str = ""
+    """Why it came out as it did: a person's words."""
+    decision: str = ""
+    """What the engineer did: a person's word."""
+    notes: str = ""
+    """The notes column of the history."""
+
+    @property
+    def candidates(self) -> list[Point]:
+        return self.candidate if isinstance(self.candidate, list) else [self.candidate]
+
+
+class ProjectFile(Written):
+    """experiments.yaml as it is written."""
+
+    version: Literal[1]
+    kernels: dict[str, Kernel]
+    experiments: dict[str, Experiment] = {}
+    history: dict[str, Experiment] = {}
+    """The committed steps, by commit, in the order of the log."""
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A point on a kernel's axes for one architecture: all that a build is made from."""
+
+    kernel: str
+    arch: str
+    source: str
+    """Path of the .cu, from the project's root."""
+    axes: dict[str, AxisValue]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """`KX_STAGES=4`; strings as bare tokens, so that a source can write TmemLoad::KX_TMEM_LOAD."""
+        return tuple(f"KX_{axis.upper()}={spell(value)}" for axis, value in self.axes.items())
+
+
+def spell(value: AxisValue) -> str:
+    """An axis value as the command line, the log and the compiler's define spell it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def spell_point(point: Mapping[str, AxisValue]) -> str:
+    return ", ".join(f"{axis}={spell(value)}" for axis, value in point.items()) or "defaults"
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
+    """What the compiler made of a variant's entry, from the cubin, and from ptxas's own report."""
+
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    static_smem_bytes: int
+    dynamic_smem_bytes: int
+    threads: int
+    cluster: int
+    sass_bytes: int
+
+
+class Occupancy(msgspec.Struct, frozen=True, kw_only=True):
+    """CTAs that one SM holds at once, and what keeps it from holding more."""
+
+    ctas_per_sm: int
+    warps_per_sm: int
+    warps_limit: int
+    limited_by: tuple[str, ...]
+
+
+class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about a variant from its cubin: kind `build`, the same on any machine."""
+
+    entry: str
+    resources: Resources
+    occupancy: Occupancy
+    pipes: dict[str, int]
+    """Static SASS instructions of the entry, by the pipe that executes them."""
+    opcodes: dict[str, int]
+    exports: dict[str, int]
+    """The figures that the source computed for its host (KX_EXPORT), without their kx_ prefix."""
+
+
+class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures that somebody published about a variant; what was not published is None."""
+
+    time_ms: float | None = None
+    time_ms_to: float | None = None
+    """The upper end, where a range was published."""
+    tflops: float | None = None
+    registers: int | None = None
+    approximate: bool = False
+    """The publisher wrote these figures with a tilde."""
+
+
+class Status(StrEnum):
+    """What the evidence says of candidate against baseline; a machine's word."""
+
+    IMPROVED = "IMPROVED"
+    REJECTED = "REJECTED"
+    NEUTRAL = "NEUTRAL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INCORRECT = "INCORRECT"
+    IMPOSSIBLE = "IMPOSSIBLE"
+    BUILD_FAILED = "BUILD_FAILED"
+    CRASHED = "CRASHED"
+    TIMED_OUT = "TIMED_OUT"
+    INVALID = "INVALID"
+    UNMEASURED = "UNMEASURED"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A status, a reason code for machines, and the reason as a sentence for people."""
+
+    status: Status
+    reason: str
+    sentence: str
+
+
+class Arm(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant in a record, with the evidence about it. An axis that was not known is absent."""
+
+    axes: dict[str, AxisValue] = {}
+    identity: str = ""
+    source: str = ""
+    defines: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    files: dict[str, str] = {}
+    """SHA-256 of the source and of each header that it includes, by path from the project's root."""
+    build: BuildEvidence | None = None
+    build_log: str = ""
+    """The compiler's own words where it failed."""
+    published: PublishedResult | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate's arm and what the evidence says of it against the baseline."""
+
+    arm: Arm
+    verdict: Verdict
+    reproduction: str = ""
+    """Whether this agrees with earlier records of the experiment, as a sentence."""
+
+
+class Git(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the project's repository."""
+
+    commit: str
+    dirty: bool
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run ran."""
+
+    host: str
+    cpu: str
+    cores: int
+    system: str
+    python: str
+
+
+Provenance: TypeAlias = Literal["run", "published"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of one experiment; written once, never edited. Unknown fields of later versions are read over."""
+
+    version: int = 1
+    run: str
+    """The record's name: unique, and sorted by time."""
+    experiment: str
+    provenance: Provenance
+    created: str
+    """ISO 8601; only the date where a time was not published, empty where neither was."""
+    kernel: str
+    arch: str
+    title: str
+    hypothesis: str
+    baseline: Arm
+    candidates: tuple[Candidate, ...]
+    tool: str = ""
+    """kernelexp's version."""
+    compiler: str = ""
+    git: Git | None = None
+    commit: str = ""
+    """The commit of the kernel's own repository that a published result names."""
+    machine: Machine | None = None
+    device: str = ""
+    """The GPU that times are from; empty where nothing was timed."""
+    source: str = ""
+    """Where a published result was published, and how it was measured."""
+    overrides: dict[str, Any] = {}
+    """--set values that changed the candidate from what experiments.yaml says."""

@@ -1,0 +1,100 @@
+"""What a kernel's `problem.py` implements: sizes, inputs, reference, limits, launch, peers.
+
+`problem.py` is the only host code of a kernel and runs nowhere but here, so its functions take plain
+values. It imports torch inside the functions that need it: listing experiments must not load it.
+
+    SIZES: Mapping[str, Size]
+        "full", and "emulated": as small as can be while every branch is still taken.
+    def outputs(size) -> Mapping[str, Array]
+        What the kernel writes. The tool allocates these, poisons them, and checks every element.
+    def inputs(size, seed, device) -> Mapping[str, torch.Tensor]
+        Random inputs; the same seed gives the same values on the same device.
+    def arrange(inputs, axes) -> Mapping[str, torch.Tensor]
+        The arrays as a variant wants them (a re-laid table, say); not timed. Optional.
+    def reference(inputs, size) -> Iterator[Chunk]
+        The right output in higher precision, in pieces that fit, from the unarranged inputs.
+    def tolerance(size) -> Tolerance
+    def constraints(axes, arch) -> Iterator[str]
+        A sentence for each reason why this combination of values does not exist. Optional.
+    def budget(axes, arch) -> Budget
+        What a CTA will ask of its SM, known before the build and held against the build afterwards.
+    def launch(axes, size, exports) -> Launch
+        `exports` are the figures that the source computed once (KX_EXPORT in kx/export.cuh), read
+        from the cubin: threads, cluster, dynamic_smem_bytes and what else the kernel exports.
+    def work(size) -> Work
+        Useful FLOPs and the bytes that must move. Optional.
+    def peers(inputs, size) -> Mapping[str, Callable[[], object]]
+        Others' kernels to time in the same run, ready to call on the GPU. Optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from kernelexp.launch import Launch
+
+if TYPE_CHECKING:
+    import torch
+
+AxisValue: TypeAlias = int | str | bool
+Axes: TypeAlias = Mapping[str, AxisValue]
+Size: TypeAlias = Mapping[str, int]
+DType: TypeAlias = Literal["u8", "e4m3", "e5m2", "f16", "bf16", "f32", "s32"]
+
+
+class Array(msgspec.Struct, frozen=True, kw_only=True):
+    """Shape and type of an array that the tool allocates."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """The right values of rows [first, first + len(values)) of one output, in float64."""
+
+    array: str
+    first: int
+    values: Any  # a torch.Tensor; msgspec can't name it without importing torch
+
+
+class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
+    """An element is right if |got - want| <= atol + rtol * |want|, and why these are the bounds."""
+
+    rtol: float
+    atol: float
+    why: str
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What one CTA of a variant asks of its SM."""
+
+    threads: int
+    dynamic_smem_bytes: int
+    tmem_columns: int = 0
+    cluster: int = 1
+    registers_per_thread: int = 0
+    """The least that the variant needs to hold live, where that is known; 0 where it isn't."""
+    terms: Mapping[str, str] = {}
+    """How a figure comes about, by its field name: {"tmem_columns": "256 columns x 2 buffers"}."""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """Useful work of one launch, whatever the kernel does on top of it."""
+
+    flops: int
+    bytes: int
+
+
+class Problem(Protocol):
+    """The functions that a kernel's problem.py must have; see the module's text for the others."""
+
+    SIZES: Mapping[str, Size]
+    outputs: Callable[[Size], Mapping[str, Array]]
+    inputs: Callable[[Size, int, str], Mapping[str, torch.Tensor]]
+    reference: Callable[[Mapping[str, torch.Tensor], Size], Iterator[Chunk]]
+    tolerance: Callable[[Size], Tolerance]
+    budget: Callable[[Axes, str], Budget]
+    launch: Callable[[Axes, Size, Mapping[str, int]], Launch]
