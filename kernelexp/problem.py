@@ -29,11 +29,16 @@ values. It imports torch inside the functions that need it: listing experiments 
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import traceback
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from kernelexp.errors import ConfigurationError, KernelexpError
 from kernelexp.launch import Launch
 
 if TYPE_CHECKING:
@@ -98,3 +103,46 @@ class Problem(Protocol):
     tolerance: Callable[[Size], Tolerance]
     budget: Callable[[Axes, str], Budget]
     launch: Callable[[Axes, Size, Mapping[str, int]], Launch]
+
+
+REQUIRED = ("SIZES", "outputs", "inputs", "reference", "tolerance", "budget", "launch")
+
+
+def load(root: Path, kernel: str) -> Problem:
+    """`variants/<kernel>/problem.py` as a module; ConfigurationError if it can't serve as one."""
+    path = root / "variants" / kernel / "problem.py"
+    name = path.relative_to(root).as_posix()
+    spec = importlib.util.spec_from_file_location(f"kernelexp_problem_{kernel}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ConfigurationError(f"{name} can't be read.")
+    module = importlib.util.module_from_spec(spec)
+    with blame(root, name):
+        spec.loader.exec_module(module)
+    missing = [each for each in REQUIRED if not hasattr(module, each)]
+    if missing:
+        raise ConfigurationError(f"{name} lacks {', '.join(missing)} (see kernelexp.problem).")
+    return module  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def blame(root: Path, name: str) -> Iterator[None]:
+    """Turns an exception of a problem.py into the sentence that says where it came from."""
+    try:
+        yield
+    except (KernelexpError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(root / name)]
+        place = f"{name}:{lines[-1]}" if lines else name
+        raise ConfigurationError(f"{place}: {type(error).__name__}: {error}") from error
+
+
+def reasons_against(
+    root: Path, problem: Problem, kernel: str, axes: Axes, arch: str
+) -> tuple[list[str], Budget]:
+    """Why the kernel's own rules refuse a combination of values (none: they don't), and its budget."""
+    constraints = getattr(problem, "constraints", None)
+    with blame(root, f"variants/{kernel}/problem.py"):
+        reasons = list(constraints(axes, arch)) if constraints else []
+        return reasons, problem.budget(axes, arch)

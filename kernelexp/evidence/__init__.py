@@ -1,0 +1,1 @@
+"""Facts about variants: one module per kind of fact."""

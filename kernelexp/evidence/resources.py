@@ -1,0 +1,78 @@
+"""What the compiler made of an entry: registers, memory, code size, exported figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from kernelexp.errors import ConfigurationError
+from kernelexp.model import Resources
+
+EXPORT_PREFIX = "kx_"
+_TEXT_PREFIX = ".text."
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_SPILLS = r"(\d+) bytes spill stores, (\d+) bytes spill loads"
+_USAGE = r"Function {}:\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)"
+
+
+def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dict[str, int]]:
+    """Entry, resources and exports of a cubin that holds one entry.
+
+    All is the cubin's own, read from it or by `cuobjdump -res-usage` (`dump`), but for the spills,
+    which only `ptxas -v` reports. ConfigurationError where a cubin has not just one entry.
+    """
+    entries = _ENTRY.findall(ptxas_report)
+    if len(entries) != 1:
+        names = ", ".join(entries) or "none"
+        raise ConfigurationError(
+            f"a variant has one __global__ function, this one has {len(entries)} ({names})."
+        )
+    entry = entries[0]
+    sass_bytes, exports = _read_elf(cubin, entry)
+    for name in ("threads", "dynamic_smem_bytes"):
+        if name not in exports:
+            raise ConfigurationError(
+                f"the source exports no {name}: add KX_EXPORT({name}, ...) "
+                "(variants/include/export.cuh)."
+            )
+    stores, loads = _numbers(_SPILLS, ptxas_report)
+    registers, stack, smem = _numbers(_USAGE.format(re.escape(entry)), dump)
+    resources = Resources(
+        registers=registers,
+        spill_store_bytes=stores,
+        spill_load_bytes=loads,
+        stack_bytes=stack,
+        static_smem_bytes=smem,
+        dynamic_smem_bytes=exports["dynamic_smem_bytes"],
+        threads=exports["threads"],
+        cluster=exports.get("cluster", 1),
+        sass_bytes=sass_bytes,
+    )
+    return entry, resources, exports
+
+
+def _numbers(pattern: str, text: str) -> tuple[int, ...]:
+    match = re.search(pattern, text)
+    if match is None:
+        raise ConfigurationError(f"the compiler reported nothing like {pattern!r}.")
+    return tuple(int(group) for group in match.groups())
+
+
+def _read_elf(cubin: Path, entry: str) -> tuple[int, dict[str, int]]:
+    from elftools.elf.elffile import ELFFile
+
+    with cubin.open("rb") as file:
+        elf: Any = ELFFile(file)
+        text = elf.get_section_by_name(_TEXT_PREFIX + entry)
+        exports = {}
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+            if symbol.name.startswith(EXPORT_PREFIX) and symbol["st_size"] == 4:
+                section = elf.get_section(symbol["st_shndx"])
+                first = symbol["st_value"]
+                # A figure of 0 is placed in .nv.global, which has no bytes in the file.
+                data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
+                value = int.from_bytes(data[first : first + 4], "little")
+                exports[symbol.name.removeprefix(EXPORT_PREFIX)] = value
+        return int(text["sh_size"]), dict(sorted(exports.items()))
