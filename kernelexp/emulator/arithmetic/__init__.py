@@ -10,7 +10,7 @@ Keyword arguments named as PTX names its modifiers, wherever they apply:
 `rounding` one of "rn", "rz", "rm", "rp" (and, for an integral result, "rni", "rzi", "rmi", "rpi");
 `ftz`: subnormal inputs and results become zeros of their sign; `sat`: clamp to [0, 1], NaN to 0.
 
-f32, f16, bf16, f64 (modules `f32`, `f16`, `bf16`, `f64`; one true rounding each)
+floats: f32, f16, bf16, f64 (objects with these methods; one true rounding each)
     add sub mul            (a, b, *, rounding="rn", ftz=False, sat=False)
     fma                    (a, b, c, *, rounding="rn", ftz=False, sat=False, relu=False)
     div                    (a, b, *, rounding="rn", ftz=False)         f32, f64
@@ -21,8 +21,8 @@ f32, f16, bf16, f64 (modules `f32`, `f16`, `bf16`, `f64`; one true rounding each
                            "num", "nan"
     copysign               (a, b)  b with the sign of a                f32, f64
     testp                  (a, property) -> bool array                 f32, f64
-    f16 and bf16 work on uint16; `packed(f16.fma, a, b, c, ...)` applies such a function to both
-    halves of uint32 operands; `packed_bool(f16.compare, a, b, op)` gives (low, high).
+    f16 and bf16 work on uint16; `packed.packed(f16.fma, a, b, c, ...)` applies such a method to
+    both halves of uint32 operands; `packed.packed_bool(f16.compare, a, b, op)` gives (low, high).
 
 convert: cvt
     convert.floating(a, src, dst, *, rounding="rn", ftz=False, sat=False, satfinite=False,
@@ -32,14 +32,14 @@ convert: cvt
     convert.float_to_int(a, src, dst, *, rounding="rzi", ftz=False)  dst "s8" ... "u64"; saturates
     convert.int_to_float(a, src, dst, *, rounding="rn", sat=False)
     convert.int_to_int(a, src, dst, *, sat=False)
-    convert.pack_x2(high, low, dst, *, rounding="rn", relu=False, satfinite=True)
+    convert.pack_x2(high, low, dst, *, rounding="rn", relu=False, satfinite=None)
         two f32 to a pair: cvt.rn.bf16x2.f32 d, high, low; dst "f16" "bf16" -> uint32,
         "e4m3" "e5m2" -> uint16
+    convert.pack_fp8x2(a, src, dst, *, relu=False) -> uint16 from uint32 pairs of "f16" or "bf16"
     convert.unpack_fp8x2(a, src, *, relu=False) -> uint32 f16x2 from uint16
 
 fp8: the 256-entry tables behind E4M3 and E5M2
-    fp8.E4M3_AS_F32, fp8.E5M2_AS_F32 (uint32[256]); fp8.decode(codes, kind) -> f32 bits;
-    fp8.encode(a_f32, kind, *, satfinite=True) -> codes
+    fp8.as_f32(codes, kind), fp8.as_f16(codes, kind), fp8.from_f32(a, kind) -> codes
 
 approx: ex2 lg2 rcp rsqrt sqrt sin cos tanh (a, *, ftz=False) and div(a, b, *, full=False,
     ftz=False): the correctly rounded result, which lies within PTX's bound; special values as PTX

@@ -1,0 +1,106 @@
+"""PTX's approximate functions: the correctly rounded value, with PTX's special values.
+
+The hardware's own last bits come from tables that NVIDIA does not publish, so a result here lies
+within the bound that PTX states (section 9.7.3 of the PTX ISA) but not bit for bit on the card's.
+Special values are exact. `ftz` flushes subnormal inputs and results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from kernelexp.emulator.arithmetic.floats import f32
+from kernelexp.emulator.arithmetic.formats import F32, Bits, Double, decode, encode
+
+_quiet = np.errstate(all="ignore")
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """How far PTX lets a result lie from the true value."""
+
+    kind: Literal["ulp", "relative", "absolute"]
+    size: float
+    """Units in the last place of the true value, a fraction of it, or a distance."""
+    domain: tuple[float, float] = (-np.inf, np.inf)
+    """The arguments for which PTX states the bound."""
+
+
+BOUNDS: dict[str, Bound] = {
+    "ex2": Bound(kind="ulp", size=2.0),
+    "rcp": Bound(kind="ulp", size=1.0),
+    "rsqrt": Bound(kind="relative", size=2.0**-22.9),
+    "sqrt": Bound(kind="relative", size=2.0**-23),
+    # PTX: absolute inside (0.5, 2), where the logarithm passes zero; relative 2**-22 outside.
+    "lg2": Bound(kind="absolute", size=2.0**-22, domain=(0.5, 2.0)),
+    "sin": Bound(kind="absolute", size=2.0**-20.5, domain=(-2 * np.pi, 2 * np.pi)),
+    "cos": Bound(kind="absolute", size=2.0**-20.5, domain=(-2 * np.pi, 2 * np.pi)),
+    "tanh": Bound(kind="relative", size=2.0**-11),
+    "div": Bound(kind="ulp", size=2.0),
+}
+
+
+@_quiet
+def _unary(function: Callable[[Double], Double], a: Bits, ftz: bool) -> Bits:
+    argument = decode(f32.flush(a) if ftz else a, F32)
+    result = encode(np.asarray(function(argument)), F32)
+    return f32.flush(result) if ftz else result
+
+
+def ex2(a: Bits, *, ftz: bool = False) -> Bits:
+    """2**a. -inf to +0, +inf to +inf, both zeros to 1."""
+    return _unary(np.exp2, a, ftz)
+
+
+def lg2(a: Bits, *, ftz: bool = False) -> Bits:
+    """log2(a). Both zeros to -inf, +inf to +inf, negative values to NaN."""
+    return _unary(np.log2, a, ftz)
+
+
+def rcp(a: Bits, *, ftz: bool = False) -> Bits:
+    """1 / a. Zeros to infinities and infinities to zeros, with their sign."""
+    return _unary(np.reciprocal, a, ftz)
+
+
+def rsqrt(a: Bits, *, ftz: bool = False) -> Bits:
+    """1 / sqrt(a). Zeros to infinities of their sign, +inf to +0, negative values to NaN."""
+    return _unary(lambda x: np.reciprocal(np.sqrt(x)), a, ftz)
+
+
+def sqrt(a: Bits, *, ftz: bool = False) -> Bits:
+    """sqrt(a). Zeros keep their sign, +inf to +inf, negative values to NaN."""
+    return _unary(np.sqrt, a, ftz)
+
+
+def sin(a: Bits, *, ftz: bool = False) -> Bits:
+    """sin(a) of radians. Zeros keep their sign, infinities to NaN."""
+    return _unary(np.sin, a, ftz)
+
+
+def cos(a: Bits, *, ftz: bool = False) -> Bits:
+    """cos(a) of radians. Zeros to 1, infinities to NaN."""
+    return _unary(np.cos, a, ftz)
+
+
+def tanh(a: Bits) -> Bits:
+    """tanh(a). Zeros keep their sign, infinities to -1 and 1; subnormals are kept."""
+    return _unary(np.tanh, a, False)
+
+
+@_quiet
+def div(a: Bits, b: Bits, *, full: bool = False, ftz: bool = False) -> Bits:
+    """a / b; without `full` a divisor of 2**126 or more gives a zero (NaN for an infinite a)."""
+    if ftz:
+        a, b = f32.flush(a), f32.flush(b)
+    x, y = decode(a, F32), decode(b, F32)
+    quotient = np.asarray(x / y)
+    if not full:
+        huge = np.isfinite(y) & (np.abs(y) > 2.0**126)
+        signed_zero = np.where(np.signbit(x) ^ np.signbit(y), -0.0, 0.0)
+        of_huge = np.where(np.isfinite(x), signed_zero, np.nan)
+        quotient = np.where(huge, of_huge, quotient)
+    result = encode(quotient, F32)
+    return f32.flush(result) if ftz else result

@@ -1,0 +1,201 @@
+"""PTX's cvt: between floating-point formats, and between them and integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.arithmetic import fp8, packed
+from kernelexp.emulator.arithmetic.floats import Float, bf16, f16, f32, f64
+from kernelexp.emulator.arithmetic.formats import (
+    TF32,
+    Bits,
+    Double,
+    decode,
+    encode,
+    sum_to_odd,
+)
+
+FLOATS: dict[str, Float] = {"f16": f16, "bf16": bf16, "f32": f32, "f64": f64}
+_INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+_quiet = np.errstate(all="ignore")
+
+
+def floating(
+    a: Bits,
+    src: str,
+    dst: str,
+    *,
+    rounding: str = "rn",
+    ftz: bool = False,
+    sat: bool = False,
+    satfinite: bool = False,
+    relu: bool = False,
+) -> Bits:
+    """cvt between floating-point formats; "rni" ... round to an integral value.
+
+    `ftz` concerns f32 only, as in PTX: a subnormal f32 source or result becomes zero.
+    """
+    value = _source(a, src, ftz)
+    if rounding in _INTEGRAL:
+        with np.errstate(all="ignore"):
+            value = _INTEGRAL[rounding](value)
+        rounding = "rn"
+    if sat:
+        value = np.where(value > 0, np.minimum(value, 1.0), 0.0)
+    if relu:
+        value = np.where(np.signbit(value) & ~np.isnan(value), 0.0, value)
+    return _result(value, dst, rounding, ftz, satfinite)
+
+
+def _source(a: Bits, src: str, ftz: bool) -> Double:
+    if src in fp8.FORMATS:
+        return decode(a, fp8.FORMATS[src])
+    if src == "tf32":
+        src = "f32"
+    if src == "f32" and ftz:
+        a = f32.flush(a)
+    with np.errstate(all="ignore"):
+        return decode(a, FLOATS[src].format)
+
+
+def _result(value: Double, dst: str, rounding: str, ftz: bool, satfinite: bool) -> Bits:
+    if dst in fp8.FORMATS:
+        return encode(value, fp8.FORMATS[dst], rounding, satfinite=satfinite)
+    if dst == "tf32":
+        return encode(value, TF32, rounding, satfinite=satfinite) << np.uint32(13)
+    if dst == "f64":
+        bits = value.view(np.uint64)
+        return np.where(f64.isnan(bits), np.uint64(f64.format.nan), bits)
+    bits = encode(value, FLOATS[dst].format, rounding, satfinite=satfinite)
+    return f32.flush(bits) if dst == "f32" and ftz else bits
+
+
+def pack_x2(
+    high: Bits,
+    low: Bits,
+    dst: str,
+    *,
+    rounding: str = "rn",
+    relu: bool = False,
+    satfinite: bool | None = None,
+) -> Bits:
+    """cvt.rn.bf16x2.f32 d, high, low and its kind: two f32 to a pair, PTX's first source high.
+
+    FP8 pairs (uint16) always saturate; f16 and bf16 pairs (uint32) where `satfinite` says so.
+    """
+    saturate = dst in fp8.FORMATS if satfinite is None else satfinite
+    first, second = (
+        floating(a, "f32", dst, rounding=rounding, relu=relu, satfinite=saturate)
+        for a in (low, high)
+    )
+    if dst in fp8.FORMATS:
+        return first.astype(np.uint16) | (second.astype(np.uint16) << np.uint16(8))
+    return packed.join(first, second)
+
+
+def pack_fp8x2(a: Bits, src: str, dst: str, *, relu: bool = False) -> Bits:
+    """cvt.rn.satfinite.e4m3x2.f16x2: a pair of 16-bit floats to a pair of FP8 codes."""
+    first, second = (
+        floating(half, src, dst, relu=relu, satfinite=True).astype(np.uint16)
+        for half in packed.halves(a)
+    )
+    return first | (second << np.uint16(8))
+
+
+def unpack_fp8x2(a: Bits, src: str, *, relu: bool = False) -> Bits:
+    """cvt.rn.f16x2.e4m3x2: a pair of codes (uint16) to a pair of f16 (uint32); exact."""
+    codes = (a & np.uint16(0xFF)).astype(np.uint8), (a >> np.uint16(8)).astype(np.uint8)
+    low, high = (fp8.as_f16(code, src) for code in codes)
+    if relu:
+        low, high = f16.relu(low), f16.relu(high)
+    return packed.join(low, high)
+
+
+# Integers
+
+
+def _width(kind: str) -> int:
+    return int(kind[1:])
+
+
+def limits(kind: str) -> tuple[int, int]:
+    """Smallest and largest value of "s8" ... "u64"."""
+    width = _width(kind)
+    return (-(1 << width - 1), (1 << width - 1) - 1) if kind[0] == "s" else (0, (1 << width) - 1)
+
+
+def _pattern(kind: str) -> type[np.unsignedinteger]:  # type: ignore[type-arg]
+    return np.uint64 if _width(kind) == 64 else np.uint32
+
+
+@_quiet
+def float_to_int(a: Bits, src: str, dst: str, *, rounding: str = "rzi", ftz: bool = False) -> Bits:
+    """cvt.rzi.s32.f32 and its kind: rounds, saturates; uint32 (two's complement) or uint64.
+
+    NaN gives 0, or the pattern 0x80...0 of the width where source or target has 64 bits.
+    """
+    value = np.asarray(_INTEGRAL[rounding](_source(a, src, ftz)))
+    low, high = limits(dst)
+    # 2**63 and 2**64 are exact in float64, 2**63 - 1 is not: compare with high + 1.
+    above = value >= float(high + 1)
+    below = value < float(low)
+    nan = np.isnan(value)
+    inside = np.where(above | below | nan, 0.0, value)
+    if dst == "u64":
+        result = inside.astype(np.uint64)
+    else:
+        result = inside.astype(np.int64).view(np.uint64)
+    result = np.where(above, np.uint64(high), np.where(below, np.uint64(low % 2**64), result))
+    wide = src == "f64" or _width(dst) == 64
+    of_nan = 1 << (_width(dst) - 1) if wide else 0
+    return np.where(nan, np.uint64(of_nan), result).astype(_pattern(dst))
+
+
+def sign_extended(a: Bits, kind: str) -> Bits:
+    """The low bits of a register as a value of `kind`, extended to 64 bits (uint64 pattern)."""
+    width = _width(kind)
+    shift = np.uint64(64 - width)
+    top = a.astype(np.uint64) << shift
+    return (
+        (top.view(np.int64) >> np.int64(64 - width)).view(np.uint64)
+        if kind[0] == "s"
+        else top >> shift
+    )
+
+
+@_quiet
+def int_to_float(a: Bits, src: str, dst: str, *, rounding: str = "rn", sat: bool = False) -> Bits:
+    """cvt.rn.f32.s32 and its kind, rounded once."""
+    wide = sign_extended(a, src)
+    high = (
+        (wide.view(np.int64) >> np.int64(32)).astype(np.float64)
+        if src[0] == "s"
+        else (wide >> np.uint64(32)).astype(np.float64)
+    )
+    low = (wide & np.uint64(0xFFFFFFFF)).astype(np.float64)
+    if dst == "f64":
+        return _int_to_double(wide, src, high * 2.0**32, low, rounding)
+    value = sum_to_odd(high * 2.0**32, low)
+    if sat:
+        value = np.where(value > 0, np.minimum(value, 1.0), 0.0)
+    return encode(value, FLOATS[dst].format, rounding)
+
+
+def _int_to_double(wide: Bits, src: str, high: Double, low: Double, rounding: str) -> Bits:
+    # high and low are integers of at most 32 bits times a power of two: one rounded addition.
+    return f64.add(high.view(np.uint64), low.view(np.uint64), rounding=rounding)
+
+
+def int_to_int(a: Bits, src: str, dst: str, *, sat: bool = False) -> Bits:
+    """cvt between integers: extends or truncates, or saturates; sub-word results are extended."""
+    wide = sign_extended(a, src)
+    if sat:
+        low, high = limits(dst)
+        signed = src[0] == "s"
+        if signed:
+            value = wide.view(np.int64)
+            top = min(high, 2**63 - 1)
+            wide = np.clip(value, max(low, -(2**63)), top).view(np.uint64)
+        else:
+            wide = np.minimum(wide, np.uint64(high))
+    return sign_extended(wide, dst).astype(_pattern(dst))
