@@ -140,7 +140,7 @@ class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The figures that the source computed for its host (KX_EXPORT), without their kx_ prefix."""
 
 
-class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
+class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Figures that somebody published about a variant; what was not published is None."""
 
     time_ms: float | None = None
@@ -176,7 +176,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class Arm(msgspec.Struct, frozen=True, kw_only=True):
+class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One variant in a record, with the evidence about it. An axis that was not known is absent."""
 
     axes: dict[str, AxisValue] = {}
@@ -192,7 +192,7 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True):
     published: PublishedResult | None = None
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A candidate's arm and what the evidence says of it against the baseline."""
 
     arm: Arm
@@ -221,10 +221,13 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 Provenance: TypeAlias = Literal["run", "published"]
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of one experiment; written once, never edited. Unknown fields of later versions are read over."""
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run of one experiment: written once, never edited.
 
-    version: int = 1
+    A later version may add fields with defaults; it does not change those that are here.
+    """
+
+    version: int
     run: str
     """The record's name: unique, and sorted by time."""
     experiment: str

@@ -13,6 +13,7 @@ import msgspec
 from kernelexp.model import Record
 
 FOLDER = "logs/runs"
+PUBLISHED = "published"
 VERSION = 1
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -39,17 +40,16 @@ def new_run_name(now: datetime | None = None) -> str:
     return f"{moment}-{secrets.token_hex(4)}"
 
 
-def kind(record: Record) -> str:
-    """The dearest kind of evidence in the record; part of its file's name, so that git can be told
-    which records to keep."""
-    return "published" if record.provenance == "published" else "build"
+def file_name(record: Record) -> str:
+    """The run and its dearest kind of evidence, so that git can be told which records to keep."""
+    return f"{PUBLISHED}.json" if record.provenance == "published" else f"{record.run}.build.json"
 
 
 def write(root: Path, record: Record) -> Path:
     """Writes the record under a temporary name, flushes it, and renames it."""
     folder = root / FOLDER / record.experiment
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{record.run}.{kind(record)}.json"
+    path = folder / file_name(record)
     temporary = folder / f".{record.run}.tmp"
     with temporary.open("wb") as file:
         file.write(msgspec.json.format(_encoder.encode(record), indent=1))
@@ -85,7 +85,7 @@ def _list(folder: str) -> list[str]:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
     except FileNotFoundError:
         return []
-    names.sort(key=lambda name: (not name.endswith(".published.json"), name))
+    names.sort(key=lambda name: (name != f"{PUBLISHED}.json", name))
     return [os.path.join(folder, name) for name in names]
 
 

@@ -58,11 +58,11 @@ def does_not_fit(arch: Arch, evidence: BuildEvidence) -> Verdict | None:
     return Verdict(status=Status.IMPOSSIBLE, reason="does_not_fit", sentence=sentence)
 
 
-def build_failed(what: str) -> Verdict:
+def build_failed() -> Verdict:
     return Verdict(
         status=Status.BUILD_FAILED,
         reason="compiler",
-        sentence=f"The {what} does not build; the compiler's words are in the record.",
+        sentence="It does not build; the compiler's words are below and in the record.",
     )
 
 
