@@ -1,0 +1,136 @@
+"""Tensor-core operands decoded: values, exponents and lowest bits.
+
+The exponent is that of the *unnormalised* significand, as the aligning hardware sees it: of a
+subnormal the format's smallest exponent, of zero none (ZERO_EXPONENT, below every real one).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kernelexp.emulator.arithmetic.formats import (
+    BF16,
+    E4M3,
+    E5M2,
+    F16,
+    F32,
+    Bits,
+    Double,
+    Format,
+    decode,
+    magnitude_to_double,
+)
+
+Integers = npt.NDArray[np.signedinteger[Any]]
+
+# Sums of two exponents stay in int16, and below those of any two values that aren't zero.
+ZERO_EXPONENT = -2000
+_ZERO_LOW_BIT = 2000
+
+_FORMATS: dict[str, Format] = {"e4m3": E4M3, "e5m2": E5M2, "f16": F16, "bf16": BF16}
+
+
+def _narrow(name: str, bits: int, precision: int, min_exponent: int) -> Format:
+    # The formats of 6 and 4 bits have no infinity and no NaN; a code sits in a byte's low bits.
+    return Format(
+        name=name,
+        bits=bits,
+        precision=precision,
+        min_exponent=min_exponent,
+        max_finite=(1 << (bits - 1)) - 1,
+        nan=0,
+        infinity=None,
+    )
+
+
+_NARROW = {
+    "e2m3": _narrow("e2m3", 6, 4, 0),
+    "e3m2": _narrow("e3m2", 6, 3, -2),
+    "e2m1": _narrow("e2m1", 4, 2, 0),
+}
+
+
+class Operand(msgspec.Struct, frozen=True, kw_only=True):
+    """One matrix of a tensor instruction, [rows, K]; NaNs and infinities count as zeros here."""
+
+    values: Double
+    exponents: Integers
+    top: Integers
+    """Largest exponent of each row."""
+    low: Integers
+    """Exponent of the lowest set bit in each row: every value is a multiple of 2**low."""
+    special: Double | None
+    """The values with NaNs and infinities in place, where there are any."""
+
+
+class _Table(msgspec.Struct, frozen=True):
+    values: Double
+    exponents: Integers
+    low: Integers
+    finite: npt.NDArray[np.bool_]
+
+
+def operand(codes: Bits, kind: str) -> Operand:
+    """Decodes codes [rows, K] of a type of tensor instructions."""
+    table = _of_wide(codes) if kind == "tf32" else _look_up(_table(kind), codes)
+    finite = bool(table.finite.all())
+    values = table.values if finite else np.where(table.finite, table.values, 0.0)
+    return Operand(
+        values=values,
+        exponents=table.exponents,
+        top=table.exponents.max(axis=1),
+        low=table.low.min(axis=1),
+        special=None if finite else table.values,
+    )
+
+
+def _look_up(table: _Table, codes: Bits) -> _Table:
+    return _Table(
+        *(column[codes] for column in (table.values, table.exponents, table.low, table.finite))
+    )
+
+
+@functools.cache
+def _table(kind: str) -> _Table:
+    """Every code of a type: 256 or 65,536 entries."""
+    if kind in _NARROW:
+        fmt = _NARROW[kind]
+        codes = np.arange(256, dtype=np.uint64)
+        magnitude = magnitude_to_double(codes & np.uint64(fmt.sign - 1), fmt)
+        values = np.where(codes & np.uint64(fmt.sign), -magnitude, magnitude)
+    else:
+        fmt = _FORMATS[kind]
+        values = decode(np.arange(1 << fmt.bits, dtype=np.uint32).astype(fmt.dtype), fmt)
+    return _described(values, fmt.min_exponent)
+
+
+def _of_wide(codes: Bits) -> _Table:
+    """TF32: the upper 19 bits of an f32 pattern; the hardware ignores the others."""
+    values = decode(codes & np.uint32(0xFFFFE000), F32)
+    return _described(values, F32.min_exponent)
+
+
+def _described(values: Double, min_exponent: int) -> _Table:
+    finite = np.isfinite(values)
+    safe = np.where(finite, values, 0.0)
+    nonzero = safe != 0
+    exponents = np.maximum(np.frexp(safe)[1] - 1, min_exponent)
+    return _Table(
+        values,
+        np.where(nonzero, exponents, ZERO_EXPONENT).astype(np.int16),
+        np.where(nonzero, _lowest_bit(safe), _ZERO_LOW_BIT).astype(np.int16),
+        finite,
+    )
+
+
+def _lowest_bit(values: Double) -> Integers:
+    """Exponent of the lowest set bit of each float64."""
+    significand, exponent = np.frexp(values)
+    whole = np.abs(significand * 2.0**53).astype(np.int64)
+    isolated = (whole & -whole).astype(np.float64)
+    return np.frexp(isolated)[1] - 1 + exponent - 53

@@ -1,0 +1,197 @@
+"""The tensor core's fused dot product: aligned, truncated, summed exactly, truncated again.
+
+One instruction adds K products and C as a single sum:
+
+1. e_max is the largest exponent of the terms; a product's is the sum of its operands' (its
+   significand lies in [0, 4) and is not normalised), and zeros have none;
+2. each term is truncated toward zero to a multiple of 2**(e_max - F);
+3. the terms are added exactly, and the sum is truncated to the result's format.
+
+That is the model of MMA-Sim (arXiv 2511.10909); docs/emulator-conformance.md says on which
+instructions an H200 agreed with it bit for bit.
+
+Speed. Step 3 is exact in float64: K + 1 <= 33 terms below 4 * 2**e_max, all multiples of
+2**(e_max - F), need at most F + 2 + 6 bits, 33 of float64's 53. So a float64 matrix product in any
+order, fused or not, gives step 3's sum wherever step 2 loses nothing of the products, and that
+holds where the lowest bit of A's row times the lowest bit of B's row reaches 2**(e_max - F).
+The other elements are computed term by term.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from kernelexp.emulator.arithmetic.formats import (
+    F16,
+    F32,
+    Bits,
+    Double,
+    Format,
+    Mask,
+    decode,
+    encode,
+)
+from kernelexp.emulator.arithmetic.operands import ZERO_EXPONENT, Integers, Operand, operand
+
+_ROWS = 32
+"""Rows a pass over the terms works on: 32 x 256 float64 stay in a core's L2."""
+_FEW = 1 / 8
+"""Share of elements below which gathering them is cheaper than passing over all."""
+
+
+class Precision(msgspec.Struct, frozen=True, kw_only=True):
+    """How a tensor instruction adds."""
+
+    fraction_bits: int
+    """F: bits kept of a term below the largest exponent."""
+    output_bits: int
+    """Significand bits of an f32 result, the hidden one included: 24, or 14 (e8m13)."""
+
+
+TCGEN05 = Precision(fraction_bits=25, output_bits=24)
+WGMMA = Precision(fraction_bits=25, output_bits=24)
+WGMMA_FP8 = Precision(fraction_bits=13, output_bits=14)
+MMA_SYNC = Precision(fraction_bits=25, output_bits=24)
+
+
+def mma(
+    a: Bits,
+    b: Bits,
+    c: Bits | None,
+    *,
+    a_type: str,
+    b_type: str | None = None,
+    precision: Precision,
+) -> Bits:
+    """D = A * B^T + C of one instruction; a [M, K], b [N, K], c and the result f32 [M, N]."""
+    left, right = operand(a, a_type), operand(b, b_type or a_type)
+    addend = np.zeros((len(a), len(b)), np.uint32) if c is None else c
+    total = _aligned_sum(left, right, addend, F32, precision.fraction_bits)
+    result = _truncated_f32(total, precision.output_bits)
+    return _with_special(result, left, right, addend, F32)
+
+
+def mma_f16(
+    a: Bits,
+    b: Bits,
+    c: Bits | None,
+    *,
+    a_type: str,
+    b_type: str | None = None,
+    precision: Precision,
+) -> Bits:
+    """The same with C and D in f16 (uint16): the exact sum is rounded to nearest even."""
+    left, right = operand(a, a_type), operand(b, b_type or a_type)
+    addend = np.zeros((len(a), len(b)), np.uint16) if c is None else c
+    total = _aligned_sum(left, right, addend, F16, precision.fraction_bits)
+    return _with_special(encode(total, F16), left, right, addend, F16)
+
+
+def mma_int8(
+    a: Bits, b: Bits, c: Bits | None, *, a_signed: bool, b_signed: bool, satfinite: bool = False
+) -> Bits:
+    """D = A * B^T + C of bytes [M, K] and [N, K] in s32 (uint32 patterns): exact, then wrapped."""
+    # |product| <= 2**16 and K <= 64: float64's matrix product is exact, and uses the BLAS.
+    left = a.view(np.int8 if a_signed else np.uint8).astype(np.float64)
+    right = b.view(np.int8 if b_signed else np.uint8).astype(np.float64)
+    total = (left @ right.T).astype(np.int64)
+    if c is not None:
+        total += c.view(np.int32)
+    if satfinite:
+        total = np.clip(total, -(2**31), 2**31 - 1)
+    return (total & 0xFFFFFFFF).astype(np.uint32)
+
+
+def _aligned_sum(left: Operand, right: Operand, c: Bits, fmt: Format, fraction: int) -> Double:
+    """Steps 1 to 3 but for the final rounding, with NaNs and infinities counted as zeros."""
+    addend, addend_exponent = _addend(c, fmt)
+    low = left.low[:, None] + right.low[None, :]
+    e_max = np.maximum(_product_exponent(left, right), addend_exponent)
+    cut = e_max - fraction
+    unit = _power_of_two(cut)
+    lossy = low < cut
+    total = left.values @ right.values.T
+    share = np.count_nonzero(lossy) / lossy.size
+    if share > _FEW:
+        total = _sum_of_all(left, right, unit)
+    elif share > 0:
+        total[lossy] = _sum_of_some(left, right, unit, lossy)
+    return total + np.trunc(addend / unit) * unit
+
+
+def _addend(c: Bits, fmt: Format) -> tuple[Double, Integers]:
+    value = decode(c, fmt)
+    if not np.isfinite(value).all():
+        value = np.where(np.isfinite(value), value, 0.0)
+    width = fmt.precision - 1
+    field = (c >> fmt.dtype(width)).astype(np.int16) & np.int16((1 << (fmt.bits - 1 - width)) - 1)
+    exponent = np.maximum(field, 1) + np.int16(fmt.min_exponent - 1)
+    exponent[value == 0] = ZERO_EXPONENT
+    return value, exponent
+
+
+def _product_exponent(left: Operand, right: Operand) -> Integers:
+    """The largest product exponent of each element: a matrix product over (max, +)."""
+    columns = np.ascontiguousarray(left.exponents.T)
+    others = np.ascontiguousarray(right.exponents.T)
+    highest = columns[0][:, None] + others[0][None, :]
+    step = np.empty_like(highest)
+    for column, other in zip(columns[1:], others[1:], strict=True):
+        np.add(column[:, None], other[None, :], out=step)
+        np.maximum(highest, step, out=highest)
+    return highest
+
+
+def _power_of_two(exponent: Integers) -> Double:
+    """2.0**exponent, clamped where only zeros are scaled by it."""
+    biased = np.maximum(exponent.astype(np.int64) + 1023, 1)
+    return (biased << 52).view(np.float64)
+
+
+def _sum_of_all(left: Operand, right: Operand, unit: Double) -> Double:
+    total = np.zeros_like(unit)
+    columns = np.ascontiguousarray(left.values.T)
+    others = np.ascontiguousarray(right.values.T)
+    for first in range(0, len(total), _ROWS):
+        rows = slice(first, first + _ROWS)
+        reciprocal = 1.0 / unit[rows]
+        part = np.zeros_like(reciprocal)
+        term = np.empty_like(reciprocal)
+        for column, other in zip(columns, others, strict=True):
+            np.multiply(reciprocal, other[None, :], out=term)
+            np.multiply(term, column[rows, None], out=term)
+            np.trunc(term, out=term)
+            np.add(part, term, out=part)
+        np.multiply(part, unit[rows], out=total[rows])
+    return total
+
+
+def _sum_of_some(left: Operand, right: Operand, unit: Double, where: Mask) -> Double:
+    row, column = np.nonzero(where)
+    steps = unit[where]
+    terms = left.values[row] * right.values[column]
+    terms /= steps[:, None]
+    np.trunc(terms, out=terms)
+    return terms.sum(axis=1) * steps
+
+
+def _truncated_f32(total: Double, significand_bits: int) -> Bits:
+    magnitude = np.abs(total)
+    if magnitude.max(initial=0.0) < 2.0**128 and not ((magnitude < 2.0**-126) & (total != 0)).any():
+        lost = np.uint64((1 << (53 - significand_bits)) - 1)
+        return (total.view(np.uint64) & ~lost).view(np.float64).astype(np.float32).view(np.uint32)
+    bits = encode(total, F32, "rz")
+    return bits & ~np.uint32((1 << (24 - significand_bits)) - 1)
+
+
+def _with_special(result: Bits, left: Operand, right: Operand, c: Bits, fmt: Format) -> Bits:
+    """Puts NaNs and infinities where A, B or C hold any that reach the sum."""
+    addend = decode(c, fmt)
+    if left.special is None and right.special is None and np.isfinite(addend).all():
+        return result
+    a = left.values if left.special is None else left.special
+    b = right.values if right.special is None else right.special
+    with np.errstate(invalid="ignore"):
+        total = a @ b.T + addend
+    return np.where(np.isfinite(total), result, encode(total, fmt))
