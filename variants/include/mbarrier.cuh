@@ -2,14 +2,16 @@
 //
 // Addresses are 32-bit: shared::cta for a CTA's own barriers, shared::cluster (from mapa) where a
 // wrapper says so.
+//
+// Scope .cta orders the generic accesses of one CTA's threads. Between CTAs these barriers hand over
+// nothing but what TMA and the tensor core read and write, which have an order of their own (completed
+// bytes, tcgen05.fence). Scope .cluster would cost a MEMBAR.ALL.GPU an arrival and a CCTL.IVALL a wait,
+// which empties L1 (ptxas 13.0.88).
 #pragma once
 
 #include <cstdint>
 
 namespace kx {
-
-// Which threads' memory accesses a wait orders: those of the own CTA, or of the whole cluster.
-enum class Scope { cta, cluster };
 
 __device__ __forceinline__ void mbarrier_init(uint32_t barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -21,53 +23,38 @@ __device__ __forceinline__ void fence_mbarrier_init_release_cluster() {
 }
 
 // Arrives on a barrier of any CTA of the cluster (shared::cluster address).
-__device__ __forceinline__ void mbarrier_arrive_release_cluster(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
+__device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(barrier)
                : "memory");
 }
 
 // Expects `bytes` more of asynchronous copies, then arrives (shared::cluster address).
-__device__ __forceinline__ void mbarrier_arrive_expect_tx_release_cluster(uint32_t barrier,
-                                                                          uint32_t bytes) {
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint32_t bytes) {
   asm volatile(
-      "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier),
+      "mbarrier.arrive.expect_tx.release.cta.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier),
       "r"(bytes)
       : "memory");
 }
 
 // Whether the phase of this parity has completed; may suspend the thread for a while first.
-template <Scope SCOPE = Scope::cta>
 __device__ __forceinline__ bool mbarrier_try_wait_parity(uint32_t barrier, uint32_t parity) {
   uint32_t done;
-  if constexpr (SCOPE == Scope::cta) {
-    asm volatile(
-        "{\n\t"
-        ".reg .pred done;\n\t"
-        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%1], %2;\n\t"
-        "selp.b32 %0, 1, 0, done;\n\t"
-        "}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  } else {
-    asm volatile(
-        "{\n\t"
-        ".reg .pred done;\n\t"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n\t"
-        "selp.b32 %0, 1, 0, done;\n\t"
-        "}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  }
+  asm volatile(
+      "{\n\t"
+      ".reg .pred done;\n\t"
+      "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%1], %2;\n\t"
+      "selp.b32 %0, 1, 0, done;\n\t"
+      "}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
   return done != 0;
 }
 
 // Waits until the phase of this parity has completed. A fresh barrier is in phase 0: parity 1 passes
 // at once, which is how a ring's producer finds its slots empty.
-template <Scope SCOPE = Scope::cta>
 __device__ __forceinline__ void mbarrier_wait_parity(uint32_t barrier, uint32_t parity) {
-  while (!mbarrier_try_wait_parity<SCOPE>(barrier, parity)) {
+  while (!mbarrier_try_wait_parity(barrier, parity)) {
   }
 }
 

@@ -29,6 +29,7 @@
 #include "cluster.cuh"
 #include "config.cuh"
 #include "descriptor.cuh"
+#include "elect.cuh"
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
 #include "pipeline.cuh"
@@ -80,7 +81,7 @@ __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
       const uint32_t stage = cta.stage(ring.stage);
       const uint32_t full = full_of_cta_0 + 8 * ring.stage;
       kx::mbarrier_wait_parity(cta.free(ring.stage), ring.phase ^ 1);
-      kx::mbarrier_arrive_expect_tx_release_cluster(full, Config::STAGE_BYTES);
+      kx::mbarrier_arrive_expect_tx(full, Config::STAGE_BYTES);
       kx::cp_async_bulk_tensor_2d<Config::CTA_GROUP>(stage, a, k, a_row, full);
       kx::cp_async_bulk_tensor_2d<Config::CTA_GROUP>(stage + Config::A_BYTES, b, k, b_row, full);
       ring.advance();
@@ -101,15 +102,14 @@ __device__ __forceinline__ void mma_role(const Cta& cta, uint32_t tmem) {
   kx::Pipeline<Config::ACCUMULATORS> accumulator;
   for (uint32_t index = cta.first_tile; index < cta.last_tile; ++index) {
     const uint32_t d = tmem + accumulator.stage * Config::TILE_N;
-    kx::mbarrier_wait_parity<kx::Scope::cluster>(cta.epilogue_free(accumulator.stage),
-                                                 accumulator.phase ^ 1);
+    kx::mbarrier_wait_parity(cta.epilogue_free(accumulator.stage), accumulator.phase ^ 1);
     kx::tcgen05_fence_after_thread_sync();
 #pragma unroll
     for (uint32_t block = 0; block < Config::K_BLOCKS; ++block) {
       const uint32_t stage = cta.stage(ring.stage);
       const uint64_t a = kx::k_major_128b_descriptor(stage);
       const uint64_t b = kx::k_major_128b_descriptor(stage + Config::A_BYTES);
-      kx::mbarrier_wait_parity<kx::Scope::cluster>(cta.full(ring.stage), ring.phase);
+      kx::mbarrier_wait_parity(cta.full(ring.stage), ring.phase);
       kx::tcgen05_fence_after_thread_sync();
 #pragma unroll
       for (uint32_t k = 0; k < Config::TILE_K; k += Config::MMA_K) {
@@ -142,7 +142,7 @@ __device__ __forceinline__ void wait_for_mainloop(uint32_t mainloop_done, uint32
 template <class Columns>
 __device__ __forceinline__ void epilogue_role(const Cta& cta, uint32_t tmem, Columns columns,
                                               const uint16_t* combined, uint16_t* out) {
-  const uint32_t warp = threadIdx.x / 32;
+  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
   const uint32_t lane = threadIdx.x % 32;
   // A warp reaches the 32 TMEM lanes of its rank modulo 4 only (PTX ISA 9.1, section 9.7.16.8).
   const uint32_t row_group = warp % 4;
@@ -174,7 +174,7 @@ __device__ __forceinline__ void epilogue_role(const Cta& cta, uint32_t tmem, Col
       phase_2(slice, columns, lane);
       __syncwarp();  // the next tile's phase 1 writes the rows that this one's phase 2 has read
     }
-    kx::mbarrier_arrive_release_cluster(free_of_cta_0 + 8 * accumulator.stage);
+    kx::mbarrier_arrive(free_of_cta_0 + 8 * accumulator.stage);
     accumulator.advance();
   }
 }
@@ -226,7 +226,7 @@ extern "C" __global__ void __cluster_dims__(Config::CTA_GROUP, 1,
     patch_embed_gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
                      const uint16_t* combined, uint16_t* out, uint32_t row_tiles) {
   extern __shared__ __align__(1024) uint8_t smem[];
-  const uint32_t warp = threadIdx.x / 32;
+  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t tiles = row_tiles * Config::COLUMN_TILES;
   const uint32_t cluster = blockIdx.x / Config::CTA_GROUP;
@@ -238,7 +238,7 @@ extern "C" __global__ void __cluster_dims__(Config::CTA_GROUP, 1,
   cta.last_tile = (cluster + 1) * tiles / clusters;
 
   if (warp == Config::LOAD_WARP) {
-    if (lane == 0) {
+    if (kx::elect_sync()) {
       kx::prefetch_tensormap(&a);
       kx::prefetch_tensormap(&b);
       init_barriers(cta);
@@ -254,12 +254,12 @@ extern "C" __global__ void __cluster_dims__(Config::CTA_GROUP, 1,
   kx::ld_shared<1>(&tmem, cta.smem + Config::TMEM_ADDRESS_OFFSET);
 
   if (warp == Config::LOAD_WARP) {
-    if (lane == 0) {
+    if (kx::elect_sync()) {
       load_role(cta, &a, &b);
     }
     __syncwarp();
   } else if (warp == Config::MMA_WARP) {
-    if (lane == 0 && cta.rank == 0) {
+    if (cta.rank == 0 && kx::elect_sync()) {
       mma_role(cta, tmem);
     }
     __syncwarp();
