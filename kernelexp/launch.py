@@ -12,20 +12,20 @@ ScalarType: TypeAlias = Literal["u32", "s32", "u64", "s64", "f32", "f64"]
 Dim3: TypeAlias = tuple[int, int, int]
 
 
-class Pointer(msgspec.Struct, frozen=True, kw_only=True, tag="pointer"):
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pointer"):
     """A kernel argument: the address of a named array."""
 
     array: str
 
 
-class Scalar(msgspec.Struct, frozen=True, kw_only=True, tag="scalar"):
+class Scalar(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="scalar"):
     """A kernel argument passed by value."""
 
     type: ScalarType
     value: int | float
 
 
-class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag="tensor_map"):
+class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tensor_map"):
     """A kernel argument: a TMA descriptor (CUtensorMap, 128 bytes) over a named array.
 
     Dimensions are innermost first, as in cuTensorMapEncodeTiled; FP8 data is "u8".
