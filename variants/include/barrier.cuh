@@ -5,7 +5,8 @@
 
 namespace kx {
 
-// Waits until `threads` threads (whole warps) of the CTA have come to barrier ID; 0 is __syncthreads.
+// Waits until `threads` threads (whole warps) of the CTA have come to barrier ID; 0 is
+// __syncthreads.
 template <uint32_t ID>
 __device__ __forceinline__ void bar_sync(uint32_t threads) {
   static_assert(ID >= 1 && ID <= 15, "a CTA has barriers 0 to 15, and 0 is that of __syncthreads");

@@ -1,5 +1,5 @@
-// Clusters: rank, addresses of other CTAs, barriers. PTX ISA 9.1, sections 10 (special registers),
-// 9.7.9.22 (mapa), 9.7.13.4 (barrier.cluster).
+// Clusters: rank, addresses of other CTAs, barriers. PTX ISA 9.1, sections 10.16
+// (%cluster_ctarank), 9.7.9.23 (mapa), 9.7.13.3 (barrier.cluster).
 #pragma once
 
 #include <cstdint>

@@ -5,10 +5,10 @@
 
 namespace kx {
 
-// A K-major operand tile of 128-byte rows in shared memory with the 128-byte swizzle, aligned to 1024.
-// Bits 13:0 address, 29:16 leading-dimension offset (unused with a swizzle; 1 by convention), 45:32
-// stride from one group of 8 rows to the next, all in units of 16 bytes; 48:46 the constant 0b001;
-// 51:49 base offset 0, as the tile is aligned; 63:61 swizzle mode 2, 128 bytes.
+// A K-major operand tile of 128-byte rows in shared memory with the 128-byte swizzle, aligned to
+// 1024. Bits 13:0 address, 29:16 leading-dimension offset (unused with a swizzle; 1 by convention),
+// 45:32 stride from one group of 8 rows to the next, all in units of 16 bytes; 48:46 the constant
+// 0b001; 51:49 base offset 0, as the tile is aligned; 63:61 swizzle mode 2, 128 bytes.
 __device__ __forceinline__ uint64_t k_major_128b_descriptor(uint32_t address) {
   constexpr uint64_t LEADING_OFFSET = 1;
   constexpr uint64_t STRIDE_OFFSET = (8 * 128) >> 4;
@@ -18,8 +18,8 @@ __device__ __forceinline__ uint64_t k_major_128b_descriptor(uint32_t address) {
   return FIXED | (address & 0x3ffff) >> 4;
 }
 
-// The descriptor of the tile's columns from `bytes` on, within its 128-byte rows: the swizzle acts on
-// the address that the hardware forms, so that the start address just moves.
+// The descriptor of the tile's columns from `bytes` on, within its 128-byte rows: the swizzle acts
+// on the address that the hardware forms, so that the start address just moves.
 __device__ __forceinline__ uint64_t advance_k(uint64_t descriptor, uint32_t bytes) {
   return descriptor + (bytes >> 4);
 }

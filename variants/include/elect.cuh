@@ -1,12 +1,13 @@
-// The choice of one lane of a warp: PTX ISA 9.1, section 9.7.13.15 (elect.sync).
+// The choice of one lane of a warp: PTX ISA 9.1, section 9.7.13.14 (elect.sync).
 #pragma once
 
 #include <cstdint>
 
 namespace kx {
 
-// True in one lane of the warp, which all its lanes execute together. Behind it ptxas knows that a single
-// thread is active, and needs no loop over the lanes around an instruction with uniform operands.
+// True in one lane of the warp, which all its lanes execute together. Behind it ptxas knows that a
+// single thread is active, and needs no loop over the lanes around an instruction with uniform
+// operands.
 __device__ __forceinline__ bool elect_sync() {
   uint32_t elected;
   asm volatile(

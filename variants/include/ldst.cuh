@@ -1,4 +1,5 @@
-// Vector loads and stores: PTX ISA 9.1, sections 9.7.9.8 (ld), 9.7.9.9 (ld.global.nc), 9.7.9.11 (st).
+// Vector loads and stores: PTX ISA 9.1, sections 9.7.9.8 (ld), 9.7.9.9 (ld.global.nc), 9.7.9.11
+// (st).
 //
 // WORDS is the number of 32-bit registers a lane; addresses are aligned to 4 * WORDS bytes.
 #pragma once

@@ -3,10 +3,11 @@
 // Addresses are 32-bit: shared::cta for a CTA's own barriers, shared::cluster (from mapa) where a
 // wrapper says so.
 //
-// Scope .cta orders the generic accesses of one CTA's threads. Between CTAs these barriers hand over
-// nothing but what TMA and the tensor core read and write, which have an order of their own (completed
-// bytes, tcgen05.fence). Scope .cluster would cost a MEMBAR.ALL.GPU an arrival and a CCTL.IVALL a wait,
-// which empties L1 (ptxas 13.0.88).
+// Order of memory: what these barriers hand over is read and written by TMA and the tensor core,
+// and the ISA's patterns for those (9.7.16.6.4) arrive and wait .relaxed.cluster beside a
+// tcgen05.fence. Only the wait for copied bytes acquires, at .cta scope. An arrival
+// .release.cluster is a MEMBAR.ALL.GPU, a wait .acquire.cluster a CCTL.IVALL, which empties L1
+// (ptxas 13.0.88); these forms are one SYNCS.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +23,43 @@ __device__ __forceinline__ void fence_mbarrier_init_release_cluster() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Arrives on a barrier of any CTA of the cluster (shared::cluster address).
-__device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(barrier)
+// Arrives on a barrier of any CTA of the cluster (shared::cluster address): 9.7.13.15.13.
+__device__ __forceinline__ void mbarrier_arrive_relaxed_cluster(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
                : "memory");
 }
 
-// Expects `bytes` more of asynchronous copies, then arrives (shared::cluster address).
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint32_t bytes) {
+// Expects `bytes` more of asynchronous copies, then arrives (shared::cluster
+// address): 9.7.13.15.13.
+__device__ __forceinline__ void mbarrier_arrive_expect_tx_relaxed_cluster(uint32_t barrier,
+                                                                          uint32_t bytes) {
   asm volatile(
-      "mbarrier.arrive.expect_tx.release.cta.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier),
+      "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier),
       "r"(bytes)
       : "memory");
 }
 
-// Whether the phase of this parity has completed; may suspend the thread for a while first.
-__device__ __forceinline__ bool mbarrier_try_wait_parity(uint32_t barrier, uint32_t parity) {
+// Whether the phase of this parity has completed; may suspend the thread for a while: 9.7.13.15.16.
+// A fresh barrier is in phase 0: parity 1 passes at once, which is how a ring's producer finds its
+// slots empty.
+__device__ __forceinline__ bool mbarrier_try_wait_parity_relaxed_cluster(uint32_t barrier,
+                                                                         uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred done;\n\t"
+      "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [%1], %2;\n\t"
+      "selp.b32 %0, 1, 0, done;\n\t"
+      "}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+// The same, and the thread sees what was copied on this barrier.
+__device__ __forceinline__ bool mbarrier_try_wait_parity_acquire_cta(uint32_t barrier,
+                                                                     uint32_t parity) {
   uint32_t done;
   asm volatile(
       "{\n\t"
@@ -49,13 +71,6 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity(uint32_t barrier, uint3
       : "r"(barrier), "r"(parity)
       : "memory");
   return done != 0;
-}
-
-// Waits until the phase of this parity has completed. A fresh barrier is in phase 0: parity 1 passes
-// at once, which is how a ring's producer finds its slots empty.
-__device__ __forceinline__ void mbarrier_wait_parity(uint32_t barrier, uint32_t parity) {
-  while (!mbarrier_try_wait_parity(barrier, parity)) {
-  }
 }
 
 }  // namespace kx

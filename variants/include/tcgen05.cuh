@@ -34,7 +34,8 @@ __device__ __forceinline__ void tcgen05_dealloc(uint32_t tmem) {
                : "memory");
 }
 
-// Section 9.7.16.10. One thread: D (+)= A * B with both operands in shared memory, K = 32 bytes.
+// Section 9.7.16.10.9.1. One thread: D (+)= A * B with both operands in shared memory, K = 32
+// bytes.
 template <int CTA_GROUP>
 __device__ __forceinline__ void tcgen05_mma_f8f6f4(uint32_t d_tmem, uint64_t a, uint64_t b,
                                                    uint32_t instruction, bool accumulate) {
@@ -65,7 +66,7 @@ __device__ __forceinline__ void tcgen05_commit(uint32_t barrier, uint16_t ctas) 
   }
 }
 
-// Section 9.7.16.6: what comes before is ordered against tcgen05 operations of threads that are
+// Section 9.7.16.11: what comes before is ordered against tcgen05 operations of threads that are
 // synchronized with afterwards, and the other way round.
 __device__ __forceinline__ void tcgen05_fence_before_thread_sync() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
@@ -75,11 +76,12 @@ __device__ __forceinline__ void tcgen05_fence_after_thread_sync() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// Section 9.7.16.8. Whole warp: r[i] = column i of lane `laneid` of the warp's 32 lanes, from `tmem`
-// (lane in bits 31:16, column in bits 15:0). The registers hold it after tcgen05_wait_ld.
+// Section 9.7.16.8.3. Whole warp: r[i] = column i of lane `laneid` of the warp's 32 lanes, from
+// `tmem` (lane in bits 31:16, column in bits 15:0). The registers hold it after tcgen05_wait_ld.
 __device__ __forceinline__ void tcgen05_ld_32x32b_x16(uint32_t* r, uint32_t tmem) {
   asm volatile(
-      "tcgen05.ld.sync.aligned.32x32b.x16.b32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, [%16];"
+      "tcgen05.ld.sync.aligned.32x32b.x16.b32 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, [%16];"
       : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]),
         "=r"(r[7]), "=r"(r[8]), "=r"(r[9]), "=r"(r[10]), "=r"(r[11]), "=r"(r[12]), "=r"(r[13]),
         "=r"(r[14]), "=r"(r[15])
@@ -89,7 +91,9 @@ __device__ __forceinline__ void tcgen05_ld_32x32b_x16(uint32_t* r, uint32_t tmem
 
 __device__ __forceinline__ void tcgen05_ld_32x32b_x32(uint32_t* r, uint32_t tmem) {
   asm volatile(
-      "tcgen05.ld.sync.aligned.32x32b.x32.b32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];"
+      "tcgen05.ld.sync.aligned.32x32b.x32.b32 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];"
       : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]),
         "=r"(r[7]), "=r"(r[8]), "=r"(r[9]), "=r"(r[10]), "=r"(r[11]), "=r"(r[12]), "=r"(r[13]),
         "=r"(r[14]), "=r"(r[15]), "=r"(r[16]), "=r"(r[17]), "=r"(r[18]), "=r"(r[19]), "=r"(r[20]),
@@ -99,8 +103,8 @@ __device__ __forceinline__ void tcgen05_ld_32x32b_x32(uint32_t* r, uint32_t tmem
       : "memory");
 }
 
-// Section 9.7.16.8. Whole warp: waits for all of the thread's loads. r[0..COUNT) are operands so that
-// the compiler can't move their use before the wait; the instruction itself has none.
+// Section 9.7.16.8.5. Whole warp: waits for all of the thread's loads. r[0..COUNT) are operands so
+// that the compiler can't move their use before the wait; the instruction itself has none.
 template <int COUNT>
 __device__ __forceinline__ void tcgen05_wait_ld(uint32_t* r) {
   static_assert(COUNT == 16 || COUNT == 32, "the registers of one x16 or x32 load");

@@ -1,4 +1,4 @@
-// Tensor copies from global to shared memory: PTX ISA 9.1, section 9.7.9.25.
+// Tensor copies from global to shared memory: PTX ISA 9.1, section 9.7.9.27.1.2.
 #pragma once
 
 #include <cuda.h>
@@ -7,13 +7,14 @@
 
 namespace kx {
 
-// A hint only: PTX ISA section 9.7.9.16.
+// A hint only: PTX ISA section 9.7.9.15.
 __device__ __forceinline__ void prefetch_tensormap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// Copies the box at (column, row) into this CTA's shared memory; its bytes are completed on `barrier`.
-// With CTA_GROUP 2 the barrier may be that of the pair's other CTA (shared::cluster address).
+// Copies the box at (column, row) into this CTA's shared memory; its bytes are completed on
+// `barrier`. With CTA_GROUP 2 the barrier may be that of the pair's other CTA (shared::cluster
+// address).
 template <int CTA_GROUP>
 __device__ __forceinline__ void cp_async_bulk_tensor_2d(uint32_t destination,
                                                         const CUtensorMap* map, uint32_t column,

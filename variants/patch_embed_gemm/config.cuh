@@ -1,47 +1,11 @@
-// What a variant is: the axes from the command line, and every size that follows from them.
+// What a variant is: its axes, and every size that follows from them.
 #pragma once
 
 #include <cstdint>
 
+#include "axes.cuh"
 #include "axis.cuh"
 #include "export.cuh"
-
-#ifndef KX_STAGES
-#error "KX_STAGES is missing (axis stages: 4, 5, 6; for instance -DKX_STAGES=4)"
-#endif
-#ifndef KX_TMEM_LOAD
-#error "KX_TMEM_LOAD is missing (axis tmem_load: x16, x32, split)"
-#endif
-#ifndef KX_EPILOGUE_WARPS
-#error "KX_EPILOGUE_WARPS is missing (axis epilogue_warps: 4, 5, 6)"
-#endif
-#ifndef KX_EPILOGUE_BOUNDS
-#error "KX_EPILOGUE_BOUNDS is missing (axis epilogue_bounds: constant, runtime)"
-#endif
-#ifndef KX_STORE
-#error "KX_STORE is missing (axis store: direct_v4, direct_v8, staged)"
-#endif
-#ifndef KX_PHASE2_UNROLL
-#error "KX_PHASE2_UNROLL is missing (axis phase2_unroll: 4, 8)"
-#endif
-#ifndef KX_COMBINED
-#error "KX_COMBINED is missing (axis combined: inline, smem_prefetch, prestage, blocked)"
-#endif
-#ifndef KX_MAINLOOP_WAIT
-#error "KX_MAINLOOP_WAIT is missing (axis mainloop_wait: poll, broadcast)"
-#endif
-#ifndef KX_CTA_GROUP
-#error "KX_CTA_GROUP is missing (axis cta_group: 1, 2)"
-#endif
-#ifndef KX_TILE_N
-#error "KX_TILE_N is missing (axis tile_n: 128, 256)"
-#endif
-
-enum class TmemLoad { x16_, x32_, split_ };
-enum class EpilogueBounds { constant_, runtime_ };
-enum class Store { direct_v4_, direct_v8_, staged_ };
-enum class Combined { inline_, smem_prefetch_, prestage_, blocked_ };
-enum class MainloopWait { poll_, broadcast_ };
 
 // Sizes in bytes where the name says so, else in elements, columns or threads.
 struct Config {

@@ -1,9 +1,10 @@
 // The epilogue of one tile: accumulator + combined, to BF16, to global memory.
 //
-// A warp has 32 rows, a lane each, and all columns of the tile or half of them. Phase 1 goes through its
-// columns in chunks of 32: accumulator from tensor memory, table from global or shared memory, add, and
-// store: to global memory, 32 or 16 bytes a lane, or to the warp's buffer. From there phase 2 writes
-// whole rows: 32 lanes side by side in one row, in place of 32 lanes 1,536 bytes apart.
+// A warp has 32 rows, a lane each, and all columns of the tile or half of them. Phase 1 goes
+// through its columns in chunks of 32: accumulator from tensor memory, table from global or shared
+// memory, add, and store: to global memory, 32 or 16 bytes a lane, or to the warp's buffer. From
+// there phase 2 writes whole rows: 32 lanes side by side in one row, in place of 32 lanes 1,536
+// bytes apart.
 #pragma once
 
 #include "config.cuh"
@@ -39,7 +40,7 @@ struct Slice {
 
 // The accumulator's values of one chunk. When the next chunk's are asked for is the axis tmem_load.
 template <TmemLoad LOAD>
-struct Accumulator {
+struct AccumulatorChunk {
   uint32_t values[32];
 
   __device__ __forceinline__ void start(uint32_t tmem) {
@@ -53,7 +54,8 @@ struct Accumulator {
     }
   }
 
-  // Before the chunk's columns 16 * half and on are read. x16 has the other half in flight meanwhile.
+  // Before the chunk's columns 16 * half and on are read. x16 has the other half in flight
+  // meanwhile.
   __device__ __forceinline__ void wait(uint32_t half, uint32_t tmem, bool more) {
     if constexpr (LOAD == TmemLoad::x16_) {
       kx::tcgen05_wait_ld<16>(values + 16 * half);
@@ -75,8 +77,8 @@ struct Accumulator {
   }
 };
 
-// Copies the table's rows for this slice into the warp's buffer, lanes side by side in a row. F2 did it
-// before phase 1 (0.630 -> 0.858 ms); as in F2, all 32 loads may be in flight.
+// Copies the table's rows for this slice into the warp's buffer, lanes side by side in a row.
+// Unrolled like the published attempt, which was slower for it (0.630 -> 0.858 ms on a B200).
 template <class Columns>
 __device__ __forceinline__ void copy_table(const Slice& slice, Columns columns, uint32_t lane) {
   constexpr uint32_t WORDS = Columns::ROW_WORDS;
@@ -103,8 +105,8 @@ __device__ __forceinline__ void load_table(uint32_t* words, const Slice& slice, 
     if constexpr (Config::COMBINED == Combined::inline_) {
       table += (first + lane) % Config::PERIOD * Config::N + slice.column + column;
     } else {
-      // [7 row blocks][24 column blocks][32 rows][32 columns]; 224 rows, as a slice begins at 192 at
-      // most (256 and 196 have the common factor 4), so that first + lane needs no wrapping.
+      // [7 row blocks][24 column blocks][32 rows][32 columns]; 224 rows, as a slice begins at 192
+      // at most (256 and 196 have the common factor 4), so that first + lane needs no wrapping.
       const uint32_t block = (first + lane) / 32 * (Config::N / 32) + (slice.column + column) / 32;
       table += block * 32 * 32 + (first + lane) % 32 * 32;
     }
@@ -142,7 +144,7 @@ __device__ __forceinline__ void store_pairs(const Slice& slice, Columns columns,
 
 template <class Columns>
 __device__ __forceinline__ void phase_1(const Slice& slice, Columns columns, uint32_t lane) {
-  Accumulator<Config::TMEM_LOAD> accumulator;
+  AccumulatorChunk<Config::TMEM_LOAD> accumulator;
   accumulator.start(slice.tmem + columns.begin);
 #pragma unroll(Columns::UNROLL)
   for (uint32_t column = columns.begin; column < columns.end; column += Config::CHUNK) {
@@ -167,7 +169,8 @@ __device__ __forceinline__ void phase_1(const Slice& slice, Columns columns, uin
   }
 }
 
-// Writes the buffer's 32 rows to global memory, lanes side by side in a row, PHASE2_UNROLL at a time.
+// Writes the buffer's 32 rows to global memory, lanes side by side in a row, PHASE2_UNROLL at a
+// time.
 template <class Columns>
 __device__ __forceinline__ void phase_2(const Slice& slice, Columns columns, uint32_t lane) {
   constexpr uint32_t WORDS = Columns::ROW_WORDS;

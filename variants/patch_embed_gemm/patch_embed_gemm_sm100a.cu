@@ -1,7 +1,7 @@
 // patch_embed_gemm: out[m, 768] = a[m, 768] * b[768, 768]^T + combined[row % 196, 768].
 //
-// E4M3 operands, F32 accumulator, BF16 table and output. Persistent: a CTA an SM, a cluster of CTA_GROUP
-// CTAs a tile, the epilogue of one tile under the multiplication of the next.
+// E4M3 operands, F32 accumulator, BF16 table and output. Persistent: a CTA an SM, a cluster of
+// CTA_GROUP CTAs a tile, the epilogue of one tile under the multiplication of the next.
 //
 // Shared memory of a CTA (byte offsets for 4 stages of 32,768 bytes; Config has all of them):
 //
@@ -14,17 +14,20 @@
 // Tensor memory, in each CTA: its 128 rows of the tile are the lanes; accumulator i is in columns
 // [i * TILE_N, (i + 1) * TILE_N).
 //
-// Barriers. CTA 0 of the cluster issues the MMAs for both, so `full` and `epilogue_free` are waited for in
-// CTA 0 only, and CTA 1 arrives on CTA 0's; a commit arrives on the `free` and `mainloop_done` of both.
+// Barriers. CTA 0 of the cluster issues the MMAs for both, so `full` and `epilogue_free` are waited
+// for in CTA 0 only, and CTA 1 arrives on CTA 0's; a commit arrives on the `free` and
+// `mainloop_done` of both.
 //
-//   LOAD warp, each CTA ── full[stage] ──▶ MMA warp of CTA 0 ── mainloop_done[i] ──▶ epilogue, each CTA
-//                       ◀── free[stage] ──                   ◀── epilogue_free[i] ──
+//                  ── full[stage] ─▶                    ── mainloop_done[i] ─▶
+//   load warp,                        MMA warp                                  epilogue warps,
+//   each CTA                          of CTA 0                                  each CTA
+//                  ◀─ free[stage] ──                    ◀─ epilogue_free[i] ──
 //
-//   barrier          arrivals a phase                                 who arrives
-//   full             CTA_GROUP, and the stage's bytes in all CTAs     one lane a CTA (expect_tx), TMA
-//   free             1                                                commit of the stage's MMAs
-//   mainloop_done    1                                                commit of the tile's MMAs
-//   epilogue_free    CTA_GROUP * EPILOGUE_WARPS * 32                  every epilogue thread
+//   barrier        arrivals a phase                 who arrives
+//   full           CTA_GROUP, and STAGE_BYTES each  a lane of each load warp; TMA (bytes)
+//   free           1                                commit of the stage's MMAs
+//   mainloop_done  1                                commit of the tile's MMAs
+//   epilogue_free  CTA_GROUP * EPILOGUE_WARPS * 32  every epilogue thread
 #include "barrier.cuh"
 #include "cluster.cuh"
 #include "config.cuh"
@@ -33,6 +36,7 @@
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
 #include "pipeline.cuh"
+#include "tcgen05.cuh"
 #include "tma.cuh"
 
 // What a role knows of its CTA; addresses are shared::cta.
@@ -59,9 +63,9 @@ struct Tile {
   uint32_t column;
 };
 
-// Snake order: column tiles forwards in even rows of tiles and backwards in odd ones, so that tiles that
-// follow each other share their rows of A or their columns of B.
-__device__ Tile tile_at(uint32_t index) {
+// Snake order: column tiles forwards in even rows of tiles and backwards in odd ones, so that tiles
+// that follow each other share their rows of A or their columns of B.
+__device__ __forceinline__ Tile tile_at(uint32_t index) {
   const uint32_t row_tile = index / Config::COLUMN_TILES;
   const uint32_t step = index % Config::COLUMN_TILES;
   const uint32_t column_tile = row_tile % 2 == 0 ? step : Config::COLUMN_TILES - 1 - step;
@@ -80,8 +84,8 @@ __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
     for (uint32_t k = 0; k < Config::K; k += Config::TILE_K) {
       const uint32_t stage = cta.stage(ring.stage);
       const uint32_t full = full_of_cta_0 + 8 * ring.stage;
-      kx::mbarrier_wait_parity(cta.free(ring.stage), ring.phase ^ 1);
-      kx::mbarrier_arrive_expect_tx(full, Config::STAGE_BYTES);
+      kx::wait_for_phase(cta.free(ring.stage), ring.phase ^ 1);
+      kx::mbarrier_arrive_expect_tx_relaxed_cluster(full, Config::STAGE_BYTES);
       kx::cp_async_bulk_tensor_2d<Config::CTA_GROUP>(stage, a, k, a_row, full);
       kx::cp_async_bulk_tensor_2d<Config::CTA_GROUP>(stage + Config::A_BYTES, b, k, b_row, full);
       ring.advance();
@@ -89,7 +93,7 @@ __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
   }
   // The last commits arrive here from CTA 0: this CTA must still be there.
   for (uint32_t i = 0; i < Config::STAGES; ++i) {
-    kx::mbarrier_wait_parity(cta.free(ring.stage), ring.phase ^ 1);
+    kx::wait_for_phase(cta.free(ring.stage), ring.phase ^ 1);
     ring.advance();
   }
 }
@@ -102,14 +106,14 @@ __device__ __forceinline__ void mma_role(const Cta& cta, uint32_t tmem) {
   kx::Pipeline<Config::ACCUMULATORS> accumulator;
   for (uint32_t index = cta.first_tile; index < cta.last_tile; ++index) {
     const uint32_t d = tmem + accumulator.stage * Config::TILE_N;
-    kx::mbarrier_wait_parity(cta.epilogue_free(accumulator.stage), accumulator.phase ^ 1);
+    kx::wait_for_phase(cta.epilogue_free(accumulator.stage), accumulator.phase ^ 1);
     kx::tcgen05_fence_after_thread_sync();
 #pragma unroll
     for (uint32_t block = 0; block < Config::K_BLOCKS; ++block) {
       const uint32_t stage = cta.stage(ring.stage);
       const uint64_t a = kx::k_major_128b_descriptor(stage);
       const uint64_t b = kx::k_major_128b_descriptor(stage + Config::A_BYTES);
-      kx::mbarrier_wait_parity(cta.full(ring.stage), ring.phase);
+      kx::wait_for_copies(cta.full(ring.stage), ring.phase);
       kx::tcgen05_fence_after_thread_sync();
 #pragma unroll
       for (uint32_t k = 0; k < Config::TILE_K; k += Config::MMA_K) {
@@ -124,12 +128,12 @@ __device__ __forceinline__ void mma_role(const Cta& cta, uint32_t tmem) {
   }
 }
 
-// An epilogue warp waits for the tile's accumulator. Each warp asks the barrier itself, or the first one
-// does and tells the others (F7: 0.764 ms, against 0.743 where each asks).
+// An epilogue warp waits for the tile's accumulator. Each warp asks the barrier itself, or the
+// first one does and tells the others (F7: 0.764 ms, against 0.743 where each asks).
 __device__ __forceinline__ void wait_for_mainloop(uint32_t mainloop_done, uint32_t phase,
                                                   uint32_t warp) {
   if (Config::MAINLOOP_WAIT == MainloopWait::poll_ || warp == Config::FIRST_EPILOGUE_WARP) {
-    kx::mbarrier_wait_parity(mainloop_done, phase);
+    kx::wait_for_phase(mainloop_done, phase);
   }
   if constexpr (Config::MAINLOOP_WAIT == MainloopWait::broadcast_) {
     kx::bar_sync<1>(32 * Config::EPILOGUE_WARPS);
@@ -138,11 +142,12 @@ __device__ __forceinline__ void wait_for_mainloop(uint32_t mainloop_done, uint32
   kx::tcgen05_fence_after_thread_sync();
 }
 
-// One epilogue warp of each CTA: its 32 rows of every tile, and those of the tile's columns that are its.
+// One epilogue warp of each CTA: its 32 rows of every tile, and those of the tile's columns that
+// are its.
 template <class Columns>
-__device__ __forceinline__ void epilogue_role(const Cta& cta, uint32_t tmem, Columns columns,
-                                              const uint16_t* combined, uint16_t* out) {
-  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+__device__ __forceinline__ void epilogue_role(const Cta& cta, uint32_t warp, uint32_t tmem,
+                                              Columns columns, const uint16_t* combined,
+                                              uint16_t* out) {
   const uint32_t lane = threadIdx.x % 32;
   // A warp reaches the 32 TMEM lanes of its rank modulo 4 only (PTX ISA 9.1, section 9.7.16.8).
   const uint32_t row_group = warp % 4;
@@ -174,7 +179,8 @@ __device__ __forceinline__ void epilogue_role(const Cta& cta, uint32_t tmem, Col
       phase_2(slice, columns, lane);
       __syncwarp();  // the next tile's phase 1 writes the rows that this one's phase 2 has read
     }
-    kx::mbarrier_arrive(free_of_cta_0 + 8 * accumulator.stage);
+    // Only now, as published; an arrival before phase 2 was a later step (0.543 -> 0.542 ms).
+    kx::mbarrier_arrive_relaxed_cluster(free_of_cta_0 + 8 * accumulator.stage);
     accumulator.advance();
   }
 }
@@ -226,8 +232,9 @@ extern "C" __global__ void __cluster_dims__(Config::CTA_GROUP, 1,
     patch_embed_gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
                      const uint16_t* combined, uint16_t* out, uint32_t row_tiles) {
   extern __shared__ __align__(1024) uint8_t smem[];
+  // From lane 0, so that ptxas knows it to be the same in all lanes and keeps the roles' addresses
+  // in uniform registers (59 R2UR in the SASS, in place of 264).
   const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
-  const uint32_t lane = threadIdx.x % 32;
   const uint32_t tiles = row_tiles * Config::COLUMN_TILES;
   const uint32_t cluster = blockIdx.x / Config::CTA_GROUP;
   const uint32_t clusters = gridDim.x / Config::CTA_GROUP;
@@ -264,7 +271,8 @@ extern "C" __global__ void __cluster_dims__(Config::CTA_GROUP, 1,
     }
     __syncwarp();
   } else {
-    with_columns(warp, [&](auto columns) { epilogue_role(cta, tmem, columns, combined, out); });
+    with_columns(warp,
+                 [&](auto columns) { epilogue_role(cta, warp, tmem, columns, combined, out); });
   }
 
   // No CTA leaves, and no tensor memory is freed, while the other still works on it or signals it.
