@@ -1,10 +1,10 @@
 """Limits of each GPU architecture, with their source.
 
 Source of the per-architecture figures: CUDA C++ Programming Guide 13.0, "Compute Capabilities",
-tables "Technical Specifications per Compute Capability" (warps, threads, blocks, registers, shared
-memory) and the occupancy calculator's allocation units (registers in units of 256 a warp, shared
-memory in units of 128 bytes, 1 KB of it reserved for each block from 8.0 on). Tensor memory: PTX ISA
-9.1, "Tensor Memory" (128 lanes of 512 columns of 32 bits a CTA).
+tables "Technical Specifications per Compute Capability" (warps, threads, blocks, registers,
+shared memory) and the occupancy calculator's allocation units (registers in units of 256 a warp,
+shared memory in units of 128 bytes, 1 KB of it reserved for each block from 8.0 on). Tensor memory:
+PTX ISA 9.1, "Tensor Memory" (128 lanes of 512 columns of 32 bits a CTA).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -77,7 +78,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 def build(
     root: Path, variants: Sequence[Variant], tools: Toolchain, on_progress: Progress | None = None
 ) -> list[Built]:
-    """Builds what is not built yet, in parallel; a variant that fails is `not ok`, the rest go on."""
+    """Builds what is not built yet, in parallel; one that fails is `not ok`, the rest go on."""
     folder = root / CACHE / "build"
     folder.mkdir(parents=True, exist_ok=True)
     (root / CACHE / ".gitignore").write_text("*\n")
@@ -148,7 +149,9 @@ def _run_ninja(
     if not plans:
         return
     for plan in plans:
-        plan.folder.mkdir(exist_ok=True)
+        # What an interrupted or failed build left is not trusted.
+        shutil.rmtree(plan.folder, ignore_errors=True)
+        plan.folder.mkdir()
     graph = folder / "build.ninja"
     graph.write_text("".join(_edges(root, plans, tools)))
     total = 3 * len(plans)
@@ -158,43 +161,36 @@ def _run_ninja(
         if on_progress and mark and done.isdigit():
             on_progress(int(done), total)
 
-    # Ninja's own rules make an interrupted step run again: an output that its log does not name
-    # is out of date. -k 0: a variant that does not compile must not stop the others.
-    argv = [tools.ninja, "-C", str(root), "-f", str(graph), "-k", "0"]
-    toolchain.run(argv, env={"NINJA_STATUS": "%f@"}, on_line=on_line)
+    # -k 0: a variant that does not compile must not stop the others.
+    argv = [tools.ninja, "-f", graph.relative_to(root).as_posix(), "-k", "0"]
+    toolchain.run(argv, cwd=root, env={"NINJA_STATUS": "%f@"}, on_line=on_line)
 
 
 def _edges(root: Path, plans: list[Built], tools: Toolchain) -> Iterator[str]:
-    yield f"builddir = {_escape(str(plans[0].folder.parent))}\n"
+    """Paths are relative to the root, so that its own name may hold any character."""
+    yield f"builddir = {CACHE}/build\n"
     yield "rule step\n  command = $command\n  description = $out\n"
     for plan in plans:
-        where = plan.folder
+        where = plan.folder.relative_to(root).as_posix()
+        ptx, cubin, complete = f"{where}/kernel.ptx", f"{where}/kernel.cubin", f"{where}/complete"
         compile_ = (
             [tools.nvcc, *plan.flags, "-I", INCLUDE]
             + [f"-D{define}" for define in plan.variant.defines]
-            + ["-ptx", plan.variant.source, "-o", str(plan.ptx)]
+            + ["-ptx", plan.variant.source, "-o", ptx]
         )
-        assemble = [tools.ptxas, *PTXAS_FLAGS, f"-arch={plan.variant.arch}", str(plan.ptx)]
-        assemble += ["-o", str(plan.cubin)]
-        sources = [str(root / name) for name in plan.files]
-        yield _edge(plan.ptx, sources, _log(compile_, where / "nvcc.log"))
-        yield _edge(plan.cubin, [str(plan.ptx)], _log(assemble, where / "ptxas.log"))
+        assemble = [tools.ptxas, *PTXAS_FLAGS, f"-arch={plan.variant.arch}", ptx, "-o", cubin]
+        dump = [tools.cuobjdump, "-res-usage", "-sass", cubin]
+        yield _edge(ptx, list(plan.files), f"{shlex.join(compile_)} > {where}/nvcc.log 2>&1")
+        yield _edge(cubin, [ptx], f"{shlex.join(assemble)} > {where}/ptxas.log 2>&1")
         # `complete` comes last: a folder that has it is whole.
-        dump = shlex.join([tools.cuobjdump, "-res-usage", "-sass", str(plan.cubin)])
-        dump += f" > {shlex.quote(str(where / 'kernel.dump'))}"
-        dump += f" 2> {shlex.quote(str(where / 'cuobjdump.log'))}"
-        dump += f" && touch {shlex.quote(str(where / 'complete'))}"
-        yield _edge(where / "complete", [str(plan.cubin)], dump)
+        dumped = f"{shlex.join(dump)} > {where}/kernel.dump 2> {where}/cuobjdump.log"
+        yield _edge(complete, [cubin], f"{dumped} && touch {complete}")
 
 
-def _log(argv: list[str], log: Path) -> str:
-    return f"{shlex.join(argv)} > {shlex.quote(str(log))} 2>&1"
-
-
-def _edge(output: Path, inputs: list[str], command: str) -> str:
+def _edge(output: str, inputs: list[str], command: str) -> str:
     names = " ".join(_escape(name) for name in inputs)
     escaped = command.replace("$", "$$")
-    return f"build {_escape(str(output))}: step {names}\n  command = {escaped}\n"
+    return f"build {_escape(output)}: step {names}\n  command = {escaped}\n"
 
 
 def _escape(path: str) -> str:

@@ -17,7 +17,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Base of what people write in experiments.yaml: nothing that is not known is let through."""
 
 
-class Axis(Written):
+class Axis(Written, frozen=True, kw_only=True):
     """A named choice of a kernel: `-DKX_STAGES=4` for axis `stages` and value 4."""
 
     values: list[AxisValue]
@@ -25,7 +25,7 @@ class Axis(Written):
     about: str = ""
 
 
-class Target(Written):
+class Target(Written, frozen=True, kw_only=True):
     """A kernel's source for one architecture, with the axes that this source has."""
 
     source: str
@@ -36,7 +36,7 @@ class Target(Written):
     """More arguments for nvcc."""
 
 
-class Kernel(Written):
+class Kernel(Written, frozen=True, kw_only=True):
     """A folder `variants/<kernel>/`: one problem, its sources, its problem.py."""
 
     title: str
@@ -45,7 +45,7 @@ class Kernel(Written):
     targets: dict[str, Target]
 
 
-class Experiment(Written):
+class Experiment(Written, frozen=True, kw_only=True):
     """A hypothesis about a kernel and the variants that test it; also a step of the history."""
 
     kernel: str
@@ -69,7 +69,7 @@ class Experiment(Written):
         return self.candidate if isinstance(self.candidate, list) else [self.candidate]
 
 
-class ProjectFile(Written):
+class ProjectFile(Written, frozen=True, kw_only=True):
     """experiments.yaml as it is written."""
 
     version: Literal[1]
@@ -91,7 +91,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def defines(self) -> tuple[str, ...]:
-        """`KX_STAGES=4`; strings as bare tokens, so that a source can write TmemLoad::KX_TMEM_LOAD."""
+        """`KX_STAGES=4`; strings as bare tokens, so that a source writes TmemLoad::KX_TMEM_LOAD."""
         return tuple(f"KX_{axis.upper()}={spell(value)}" for axis, value in self.axes.items())
 
 
@@ -185,7 +185,7 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     defines: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     files: dict[str, str] = {}
-    """SHA-256 of the source and of each header that it includes, by path from the project's root."""
+    """SHA-256 of the source and of each header it includes, by path from the project's root."""
     build: BuildEvidence | None = None
     build_log: str = ""
     """The compiler's own words where it failed."""

@@ -1,7 +1,8 @@
 """What a kernel's `problem.py` implements: sizes, inputs, reference, limits, launch, peers.
 
-`problem.py` is the only host code of a kernel and runs nowhere but here, so its functions take plain
-values. It imports torch inside the functions that need it: listing experiments must not load it.
+`problem.py` is the only host code of a kernel and runs nowhere but here, so its functions take
+plain values. It imports torch inside the functions that need it: a list of experiments must not
+load it.
 
     SIZES: Mapping[str, Size]
         "full", and "emulated": as small as can be while every branch is still taken.
@@ -121,7 +122,7 @@ def load(root: Path, kernel: str) -> Problem:
     missing = [each for each in REQUIRED if not hasattr(module, each)]
     if missing:
         raise ConfigurationError(f"{name} lacks {', '.join(missing)} (see kernelexp.problem).")
-    return module  # type: ignore[return-value]
+    return module
 
 
 @contextlib.contextmanager
@@ -141,7 +142,7 @@ def blame(root: Path, name: str) -> Iterator[None]:
 def reasons_against(
     root: Path, problem: Problem, kernel: str, axes: Axes, arch: str
 ) -> tuple[list[str], Budget]:
-    """Why the kernel's own rules refuse a combination of values (none: they don't), and its budget."""
+    """Why the kernel's own rules refuse a combination of values, if they do, and its budget."""
     constraints = getattr(problem, "constraints", None)
     with blame(root, f"variants/{kernel}/problem.py"):
         reasons = list(constraints(axes, arch)) if constraints else []

@@ -71,8 +71,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         target = targets[arch]
         axes = {name: axis.default for name, axis in target.axes.items()}
         for point in points:
-            for complaint in _check_point(point, target.axes):
-                raise UsageError(f"{complaint[1]}")
+            for _, complaint in _check_point(point, target.axes):
+                raise UsageError(complaint)
             axes.update(point)
         return Variant(
             kernel=kernel,
@@ -232,7 +232,7 @@ def _convert_parts(value: Any) -> ProjectFile:
     )
 
 
-# ---- meaning: names that refer to something, values that exist ------------------------------------
+# ---- meaning: names that refer to something, values that exist -----------------------------------
 
 
 def _check_meaning(document: Document, written: ProjectFile, root: Path) -> Iterator[Fault]:
@@ -288,24 +288,28 @@ def _check_experiment(
         if experiment.kernel not in document.value["kernels"] or experiment.kernel in kernels:
             yield document.fault((*path, target[0]), target[1])
         return
-    for message in _check_point(experiment.baseline, target.axes):
-        yield document.fault((*path, "baseline", message[0]), message[1])
+    for axis, message in _check_point(experiment.baseline, target.axes):
+        yield document.fault((*path, "baseline", axis), message)
     several = isinstance(experiment.candidate, list)
     if not experiment.candidates:
         yield document.fault((*path, "candidate"), "an experiment has at least one candidate.")
     for index, point in enumerate(experiment.candidates):
         place = (*path, "candidate", index) if several else (*path, "candidate")
-        for axis, message in _check_point(point, target.axes):
+        complaints = list(_check_point(point, target.axes))
+        for axis, message in complaints:
             yield document.fault((*place, axis), message)
         defaults = {name: axis.default for name, axis in target.axes.items()}
         baseline = {**defaults, **experiment.baseline}
-        if {**baseline, **point} == baseline:
+        if not complaints and {**baseline, **point} == baseline:
             yield document.fault(place, "this changes nothing against the baseline.")
 
 
 def _find_target(experiment: Experiment, kernels: dict[str, Kernel]) -> Target | tuple[str, str]:
     if experiment.kernel not in kernels:
-        return "kernel", f"there is no kernel {experiment.kernel!r}{_suggest(experiment.kernel, kernels)}."
+        return (
+            "kernel",
+            f"there is no kernel {experiment.kernel!r}{_suggest(experiment.kernel, kernels)}.",
+        )
     targets = kernels[experiment.kernel].targets
     if experiment.arch not in targets:
         hint = _suggest(experiment.arch, targets)
@@ -328,9 +332,18 @@ def _contains(values: Iterable[AxisValue], value: AxisValue) -> bool:
     return any(type(each) is type(value) and each == value for each in values)  # true is not 1
 
 
-def parse_value(axis: Axis, text: str) -> AxisValue:
-    """The value of `axis` that `text` spells, or the text itself where none does."""
-    return next((value for value in axis.values if spell(value) == text), text)
+def parse_point(target: Target, assignments: Iterable[str], where: str) -> Point:
+    """`stages=4` texts to a point on the target's axes; UsageError says what does not exist."""
+    point: Point = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"{where}: {assignment!r} should be AXIS=VALUE, as in stages=4.")
+        values = target.axes[name].values if name in target.axes else []
+        point[name] = next((value for value in values if spell(value) == text), text)
+    for _, complaint in _check_point(point, target.axes):
+        raise UsageError(f"{where}: {complaint}")
+    return point
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:

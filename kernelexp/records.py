@@ -46,18 +46,22 @@ def file_name(record: Record) -> str:
 
 
 def write(root: Path, record: Record) -> Path:
-    """Writes the record under a temporary name, flushes it, and renames it."""
-    folder = root / FOLDER / record.experiment
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / file_name(record)
-    temporary = folder / f".{record.run}.tmp"
-    with temporary.open("wb") as file:
-        file.write(msgspec.json.format(_encoder.encode(record), indent=1))
-        file.write(b"\n")
+    """Writes the record; a kill at any moment leaves either no record or a whole one."""
+    text = msgspec.json.format(_encoder.encode(record), indent=1).decode()
+    return write_text(root, f"{FOLDER}/{record.experiment}/{file_name(record)}", text + "\n")
+
+
+def write_text(root: Path, name: str, text: str) -> Path:
+    """Writes a file under a temporary name, flushes it, and renames it."""
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(path)
-    directory = os.open(folder, os.O_RDONLY)
+    directory = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(directory)  # the name too outlives a power cut
     finally:

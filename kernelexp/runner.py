@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import __version__, arch, build, problem, records, surroundings, verdict
+from kernelexp import __version__, arch, build, errors, problem, records, surroundings, verdict
 from kernelexp.build import Built, Progress
 from kernelexp.errors import ConfigurationError
 from kernelexp.evidence import from_build, reproduction
@@ -19,6 +19,7 @@ from kernelexp.model import (
     Experiment,
     Point,
     Record,
+    Status,
     Variant,
     Verdict,
     spell_point,
@@ -65,8 +66,9 @@ def run(
     for name in dict.fromkeys(names):
         baseline, candidates = project.variants(project.experiment(name))
         point = overrides.get(name, {})
-        arms[name] = baseline, tuple(
-            project.variant(each.kernel, each.arch, each.axes, point) for each in candidates
+        arms[name] = (
+            baseline,
+            tuple(project.variant(each.kernel, each.arch, each.axes, point) for each in candidates),
         )
     variants = [each for baseline, candidates in arms.values() for each in (baseline, *candidates)]
     judged = judge(project, variants, tools, on_progress)
@@ -75,7 +77,7 @@ def run(
     for name, (baseline, candidates) in arms.items():
         experiment = project.experiments[name]
         earlier, unreadable = records.read(project.root, name)
-        base = judged[_key(baseline)]
+        base = judged[key(baseline)]
         record = Record(
             version=records.VERSION,
             run=records.new_run_name(),
@@ -88,7 +90,7 @@ def run(
             hypothesis=experiment.hypothesis,
             baseline=base.arm,
             candidates=tuple(
-                _decide(experiment, base, judged[_key(each)], earlier) for each in candidates
+                _decide(experiment, base, judged[key(each)], earlier) for each in candidates
             ),
             tool=__version__,
             compiler=tools.version,
@@ -121,20 +123,21 @@ def judge(
         refused = verdict.impossible(arch.find(variant.arch), reasons, budget)
         if refused:
             arm = Arm(axes=variant.axes, source=variant.source, defines=variant.defines)
-            judged[_key(variant)] = Judged(variant=variant, arm=arm, refused=refused)
+            judged[key(variant)] = Judged(variant=variant, arm=arm, refused=refused)
         else:
-            possible[_key(variant)] = variant
-            budgets[_key(variant)] = budget
+            possible[key(variant)] = variant
+            budgets[key(variant)] = budget
     for built in build.build(project.root, list(possible.values()), tools, on_progress):
-        key = _key(built.variant)
-        judged[key] = _examine(built)
-        evidence = judged[key].arm.build
+        name = key(built.variant)
+        judged[name] = _examine(built)
+        evidence = judged[name].arm.build
         if evidence:
-            _hold_against(built.variant, budgets[key], evidence)
+            _hold_against(built.variant, budgets[name], evidence)
     return judged
 
 
-def _key(variant: Variant) -> str:
+def key(variant: Variant) -> str:
+    """The name of a variant in what judge() returns."""
     return f"{variant.kernel}@{variant.arch}: {spell_point(variant.axes)}"
 
 
@@ -160,7 +163,7 @@ def _examine(built: Built) -> Judged:
 
 
 def _hold_against(variant: Variant, budget: problem.Budget, evidence: BuildEvidence) -> None:
-    """What problem.py foretold must be what the source computed: limits are judged by the former."""
+    """What problem.py foretold, by which limits are judged, must be what the source computed."""
     for name in ("threads", "dynamic_smem_bytes", "cluster", "tmem_columns"):
         foretold = getattr(budget, name)
         computed = evidence.exports.get(name, foretold)
@@ -185,3 +188,28 @@ def _decide(
         verdict=decided,
         reproduction=reproduction.compare(candidate.arm.axes, decided, earlier),
     )
+
+
+_CODES = {
+    Status.BUILD_FAILED: errors.BUILD,
+    Status.INCORRECT: errors.WRONG_RESULT,
+    Status.CRASHED: errors.WRONG_RESULT,
+    Status.TIMED_OUT: errors.WRONG_RESULT,
+    Status.INCONCLUSIVE: errors.INCONCLUSIVE,
+    Status.INVALID: errors.INCONCLUSIVE,
+}
+
+
+def exit_code(found: Iterable[Record]) -> int:
+    """What a run ends with. A candidate that is worse, impossible or not timed is an answer: 0."""
+    statuses = {candidate.verdict.status for record in found for candidate in record.candidates}
+    return _first_code(statuses)
+
+
+def judged_exit_code(judged: Iterable[Judged]) -> int:
+    """What a build ends with."""
+    return _first_code({each.refused.status for each in judged if each.refused})
+
+
+def _first_code(statuses: Set[Status]) -> int:
+    return next((code for status, code in _CODES.items() if status in statuses), errors.OK)

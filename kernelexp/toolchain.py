@@ -1,4 +1,4 @@
-"""The compiler and its readers: where they are, which version; the one place that starts processes."""
+"""The compiler and its readers, and which version; the one place that starts processes."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from kernelexp.model import BuildEvidence
 
 
 def collect(built: Built) -> BuildEvidence:
-    """What the cubin of a variant that is built says; ConfigurationError where it lacks a symbol."""
+    """What a built variant's cubin says; ConfigurationError where it lacks a symbol."""
     dump = built.dump
     entry, used, exports = resources.read(built.cubin, dump, built.ptxas_report)
     opcodes = instructions.count_opcodes(dump, entry)

@@ -1,8 +1,9 @@
 """The static instruction mix of an entry: its SASS, counted by the pipe that executes it.
 
-Which pipe executes an opcode: Nsight Compute documentation, "Metrics Decoder", pipelines (ALU, FMA,
-XU, LSU, ADU, CBU, TMA, uniform), with the opcode groups of the CUDA Binary Utilities' instruction set
-reference for Hopper and Blackwell. Static: each instruction of the code once, however often it runs.
+Which pipe executes an opcode: Nsight Compute documentation, "Metrics Decoder", pipelines (ALU,
+FMA, XU, LSU, ADU, CBU, TMA, uniform), with the opcode groups of the CUDA Binary Utilities'
+instruction set reference for Hopper and Blackwell. Static: each instruction of the code once,
+however often it runs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M)
+_INSTRUCTION = re.compile(
+    r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M
+)
 _FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$", re.M)
 
 # NOP only pads the code to its alignment after the last branch.

@@ -6,7 +6,7 @@ from kernelexp.arch import Arch
 from kernelexp.model import Occupancy, Resources
 
 WARP = 32
-# Registers are dealt to the four schedulers' partitions, each of which serves a quarter of the warps.
+# Registers belong to the four schedulers, each of which serves a quarter of the warps.
 _PARTITIONS = 4
 
 
@@ -16,11 +16,9 @@ def compute(arch: Arch, resources: Resources) -> Occupancy:
     warps = -(-resources.threads // WARP)
     limits = {
         "CTAs": arch.ctas_per_sm,
-        "threads": arch.warps_per_sm // warps,
+        "warps": arch.warps_per_sm // warps,
         "registers": _by_registers(arch, resources.registers, warps),
-        "shared memory": _by_smem(
-            arch, resources.static_smem_bytes + resources.dynamic_smem_bytes
-        ),
+        "shared memory": _by_smem(arch, resources.static_smem_bytes + resources.dynamic_smem_bytes),
     }
     ctas = min(limits.values())
     return Occupancy(

@@ -10,10 +10,8 @@ from kernelexp.model import AxisValue, Candidate, Record, Status, Verdict
 _SILENT = (Status.UNMEASURED, Status.INVALID, Status.INCONCLUSIVE)
 
 
-def compare(
-    axes: Mapping[str, AxisValue], verdict: Verdict, earlier: Sequence[Record]
-) -> str:
-    """A sentence on `verdict` against the latest earlier one of the same variant; "" without one."""
+def compare(axes: Mapping[str, AxisValue], verdict: Verdict, earlier: Sequence[Record]) -> str:
+    """A sentence on `verdict` against the latest earlier one of the variant; "" without one."""
     for record in reversed(earlier):
         for candidate in record.candidates:
             if _is_same(axes, candidate) and candidate.verdict.status not in _SILENT:

@@ -1,0 +1,465 @@
+"""The commands: parse, call one service, print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from kernelexp import __version__, errors
+from kernelexp.errors import KernelexpError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from kernelexp.model import Point, Variant
+    from kernelexp.project import Project
+    from kernelexp.runner import Ran
+    from kernelexp.toolchain import Toolchain
+
+
+class _Commands(TyperGroup):
+    """The one place where a user's mistake becomes a sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KernelexpError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(errors.INTERRUPTED) from None
+
+
+_EXITS = "\n\n".join(f"{code}  {meaning}" for code, meaning in errors.EXIT_CODES.items())
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # rich would double the time of --help
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog=f"Exit codes:\n\n{_EXITS}",
+)
+
+
+def main() -> None:
+    """The program."""
+    app()
+
+
+# ---- shell completion ----------------------------------------------------------------------------
+
+
+def _complete(candidates: Callable[[Project], Iterable[tuple[str, str]]]) -> Any:
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        from kernelexp import project
+
+        try:
+            loaded = project.load(Path())
+        except KernelexpError:
+            return []
+        return [(name, help_) for name, help_ in candidates(loaded) if name.startswith(incomplete)]
+
+    return complete
+
+
+def _experiment_names(project: Project) -> Iterator[tuple[str, str]]:
+    for name, experiment in project.experiments.items():
+        yield name, experiment.title
+
+
+def _assignments(project: Project) -> Iterator[tuple[str, str]]:
+    from kernelexp.model import spell
+
+    for kernel in project.kernels.values():
+        for target in kernel.targets.values():
+            for name, axis in target.axes.items():
+                yield from ((f"{name}={spell(value)}", axis.about) for value in axis.values)
+
+
+def _variant_names(project: Project) -> Iterator[tuple[str, str]]:
+    yield from _experiment_names(project)
+    for name, kernel in project.kernels.items():
+        yield from ((f"{name}@{arch}", kernel.title) for arch in kernel.targets)
+
+
+# ---- options that several commands have ----------------------------------------------------------
+
+ProjectOption = Annotated[
+    Path,
+    typer.Option("--project", "-C", metavar="PATH", help="A folder in the project, or its file."),
+]
+NvccOption = Annotated[
+    str | None,
+    typer.Option(
+        "--nvcc", metavar="PATH", help="Another compiler; also KERNELEXP_NVCC in the environment."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+HERE = Path()
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"kernelexp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Experiments on GPU kernel variants, that anyone can run again.
+
+    A hypothesis, two variants built by the real compiler, evidence, a verdict, a line in the log.
+    Experiments and kernels stand in experiments.yaml.
+    """
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+@app.command()
+def run(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]...",
+            autocompletion=_complete(_experiment_names),
+            help="Ids from experiments.yaml, of experiments or of steps of the history.",
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All experiments and the whole history.")
+    ] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="AXIS=VALUE",
+            autocompletion=_complete(_assignments),
+            help="Change the candidate; may be given several times.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Write a record, and render the log.")
+    ] = True,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Run experiments: build both variants, compare them, say the verdict, write the record.
+
+    For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
+    """
+    from kernelexp import runner
+
+    loaded = _load(project)
+    names = _chosen(loaded, experiments or [], every)
+    overrides = {name: _parse_sets(loaded, name, set_) for name in names} if set_ else {}
+    tools = _tools(loaded, nvcc)
+    with _progress("building") as on_progress:
+        ran = runner.run(
+            loaded, names, tools, overrides=overrides, keep=record, on_progress=on_progress
+        )
+    if record:
+        _write_log(loaded)
+    _print_ran(loaded, ran, json)
+    raise typer.Exit(runner.exit_code([each.record for each in ran]))
+
+
+@app.command()
+def build(
+    variants: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="VARIANT...",
+            autocompletion=_complete(_variant_names),
+            help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
+        ),
+    ],
+    json: JsonOption = False,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Build variants and print what the compiler made of them, without a record.
+
+    For example: kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
+    """
+    from kernelexp import runner
+    from kernelexp.report import builds
+
+    loaded = _load(project)
+    wanted = [variant for text in variants for variant in _parse_variant(loaded, text)]
+    tools = _tools(loaded, nvcc)
+    with _progress("building") as on_progress:
+        judged = runner.judge(loaded, wanted, tools, on_progress)
+    rows = {loaded.label(each.variant): each for each in judged.values()}
+    _output(rows, builds.render({label: (x.arm, x.refused) for label, x in rows.items()}), json)
+    raise typer.Exit(runner.judged_exit_code(judged.values()))
+
+
+@app.command("list")
+def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
+    """List kernels with their axes, and experiments."""
+    from kernelexp.report import listing
+
+    loaded = _load(project)
+    _output(listing.to_values(loaded), listing.render(loaded), json)
+
+
+@app.command()
+def show(
+    experiment: Annotated[str, typer.Argument(autocompletion=_complete(_experiment_names))],
+    json: JsonOption = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Show all about one experiment, with every record of it."""
+    from kernelexp import records
+    from kernelexp.report import listing
+
+    loaded = _load(project)
+    written = loaded.experiment(experiment)
+    found, unreadable = records.read(loaded.root, experiment)
+    _warn(loaded, unreadable)
+    values = {"id": experiment, "experiment": written, "records": found}
+    _output(values, listing.render_experiment(experiment, written, found), json)
+
+
+@app.command()
+def log(
+    write: Annotated[
+        bool, typer.Option("--write", help="Render logs/EXPERIMENTS.md instead of printing.")
+    ] = False,
+    json: JsonOption = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Print the log: the history of committed steps, and the experiments with their verdicts.
+
+    A table on a terminal, markdown in a pipe.
+    """
+    loaded = _load(project)
+    if write:
+        typer.echo(f"wrote {_write_log(loaded).relative_to(loaded.root)}")
+        return
+    logs = _read_log(loaded)
+    from kernelexp.report import export, markdown
+
+    if json:
+        _print_json(export.to_values(logs))
+    elif csv:
+        typer.echo(export.to_csv(logs), nl=False)
+    elif sys.stdout.isatty():
+        from kernelexp.report import tables
+
+        _print(tables.render(logs))
+    else:
+        typer.echo(markdown.render_tables(logs), nl=False)
+
+
+@app.command()
+def check(
+    update: Annotated[
+        bool, typer.Option("--update", help="Write what is now as the baseline to commit.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML too.")
+    ] = None,
+    json: JsonOption = False,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Hold the build of every variant against the committed baseline, both ways.
+
+    Registers, spills, stack, shared memory and SASS size of each variant that an experiment or the
+    history names. Better fails too, so that a gain is locked in where a reviewer sees it.
+    """
+    from kernelexp import check as gates
+    from kernelexp import runner
+
+    loaded = _load(project)
+    tools = _tools(loaded, nvcc)
+    named = gates.named_variants(loaded)
+    baseline = None if update else gates.read_baseline(loaded.root)
+    with _progress("building") as on_progress:
+        judged = runner.judge(loaded, list(named.values()), tools, on_progress)
+    labelled = {label: judged[runner.key(variant)] for label, variant in named.items()}
+    if update:
+        path = gates.write_baseline(loaded.root, tools.version, labelled)
+        typer.echo(f"wrote {path.relative_to(loaded.root)}: {len(named)} variants")
+        return
+    findings = gates.compare(baseline, tools.version, labelled)
+    if junit:
+        junit.write_text(gates.to_junit(findings))
+    for annotation in gates.to_annotations(findings):
+        if gates.in_github_actions():
+            typer.echo(annotation)
+    _output(findings, gates.render(findings), json)
+    raise typer.Exit(gates.exit_code(findings))
+
+
+@app.command()
+def doctor(
+    json: JsonOption = False, nvcc: NvccOption = None, project: ProjectOption = HERE
+) -> None:
+    """Say what this machine has, in which version, and what that allows."""
+    from kernelexp import doctor as checks
+
+    facts = checks.examine(nvcc, project)
+    _output(facts, checks.render(facts), json)
+    raise typer.Exit(checks.exit_code(facts))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of experiments.yaml, for editors.
+
+    With the YAML language server: # yaml-language-server: $schema=schema.json
+    """
+    from kernelexp import project
+
+    _print_json(project.schema())
+
+
+# ---- what the commands share ---------------------------------------------------------------------
+
+
+def _load(start: Path) -> Project:
+    from kernelexp import project
+
+    return project.load(start)
+
+
+def _tools(project: Project, nvcc: str | None) -> Toolchain:
+    from kernelexp import build, toolchain
+
+    return toolchain.find(nvcc, project.root / build.CACHE)
+
+
+def _chosen(project: Project, names: list[str], every: bool) -> list[str]:
+    if every == bool(names):
+        raise UsageError("name the experiments to run, or say --all (kernelexp list shows them).")
+    return list(project.experiments) if every else names
+
+
+def _parse_sets(project: Project, name: str, sets: list[str]) -> Point:
+    from kernelexp.project import parse_point
+
+    experiment = project.experiment(name)
+    target = project.kernel(experiment.kernel).targets[experiment.arch]
+    return parse_point(target, sets, "--set")
+
+
+def _parse_variant(project: Project, text: str) -> list[Variant]:
+    from kernelexp.project import parse_point
+
+    if text in project.experiments:
+        baseline, candidates = project.variants(project.experiments[text])
+        return [baseline, *candidates]
+    name, _, assignments = text.partition(":")
+    kernel, _, arch = name.partition("@")
+    variant = project.variant(kernel, arch or None)
+    target = project.kernels[kernel].targets[variant.arch]
+    point = parse_point(target, assignments.split(",") if assignments else [], text)
+    return [project.variant(kernel, variant.arch, point)]
+
+
+def _read_log(project: Project) -> Any:
+    from kernelexp import records
+    from kernelexp.report import log as logs
+
+    found, unreadable = records.read_all(project.root)
+    _warn(project, unreadable)
+    return logs.assemble(project, found)
+
+
+def _write_log(project: Project) -> Path:
+    from kernelexp import records
+    from kernelexp.report import markdown
+
+    text = markdown.render_file(_read_log(project))
+    return records.write_text(project.root, "logs/EXPERIMENTS.md", text)
+
+
+def _print_ran(project: Project, ran: list[Ran], json: bool) -> None:
+    from kernelexp.report import page
+
+    for each in ran:
+        _warn(project, each.unreadable)
+    pages = (
+        renderable
+        for each in ran
+        for renderable in page.render(
+            each.record,
+            each.earlier,
+            each.path.relative_to(project.root) if each.path else None,
+        )
+    )
+    values = [
+        {"path": str(each.path) if each.path else None, "record": each.record} for each in ran
+    ]
+    _output(values, pages, json)
+
+
+def _warn(project: Project, unreadable: Iterable[Any]) -> None:
+    for each in unreadable:
+        name = each.path.relative_to(project.root)
+        typer.echo(f"warning: skipped {name}: it {each.why}.", err=True)
+
+
+def _output(values: Any, renderables: Iterable[RenderableType], json: bool) -> None:
+    if json:
+        _print_json(values)
+    else:
+        _print(renderables)
+
+
+def _print_json(values: Any) -> None:
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(values, enc_hook=str), indent=2)
+    typer.echo(text.decode())
+
+
+def _print(renderables: Iterable[RenderableType]) -> None:
+    console = _console()
+    for renderable in renderables:
+        console.print(renderable)
+
+
+def _console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    # 80 columns in a pipe, whatever a wide terminal was like; NO_COLOR is rich's to heed.
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else 80, highlight=False)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on the terminal's standard error; nothing in a pipe."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=_console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=None, visible=False)
+
+        def on_progress(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        yield on_progress

@@ -1,0 +1,1 @@
+"""Records to text: for terminals, markdown, CSV, JSON. Nothing here runs or writes anything."""

@@ -1,0 +1,172 @@
+"""The log as data: history and experiments of each kernel, from the project and its records."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kernelexp.model import (
+    Arm,
+    Candidate,
+    Experiment,
+    Provenance,
+    PublishedResult,
+    Record,
+    Status,
+    Verdict,
+    spell_point,
+)
+from kernelexp.project import Project
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log says of one arm, and where it is from."""
+
+    variant: str
+    """Where it departs from the defaults (baseline) or from the baseline (candidate)."""
+    published: PublishedResult = PublishedResult()
+    registers_built: int | None = None
+    """What this project's own build of the variant has; never mixed with published figures."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the history."""
+
+    commit: str
+    change: str
+    figures: Figures
+    notes: str
+    provenance: Provenance | None
+    """None: no record of the step says anything."""
+    device: str
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment of the log with what its most telling record says."""
+
+    id: str
+    experiment: Experiment
+    date: str
+    provenance: Provenance | None
+    device: str
+    source: str
+    baseline: Figures
+    candidates: tuple[Figures, ...]
+    verdicts: tuple[Verdict, ...]
+    """One for each candidate."""
+    records: int
+    """How many records there are of it."""
+
+
+class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of one kernel on one architecture."""
+
+    kernel: str
+    arch: str
+    title: str
+    problem: str
+    device: str
+    best: Step | None
+    """The fastest step of the history."""
+    history: tuple[Step, ...]
+    experiments: tuple[Entry, ...]
+
+
+def assemble(project: Project, records: Iterable[Record]) -> tuple[KernelLog, ...]:
+    """The log of every kernel and architecture that has experiments."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        found[record.experiment].append(record)
+    entries: dict[tuple[str, str], list[tuple[str, Entry]]] = defaultdict(list)
+    for name, experiment in project.experiments.items():
+        key = (experiment.kernel, experiment.arch)
+        entries[key].append((name, _enter(name, experiment, found[name])))
+    return tuple(
+        _log_kernel(project, kernel, arch, named) for (kernel, arch), named in entries.items()
+    )
+
+
+def _log_kernel(
+    project: Project, kernel: str, arch: str, named: Sequence[tuple[str, Entry]]
+) -> KernelLog:
+    history = tuple(_step(entry) for name, entry in named if name in project.history)
+    timed = [step for step in history if step.figures.published.time_ms is not None]
+    written = project.kernels[kernel]
+    return KernelLog(
+        kernel=kernel,
+        arch=arch,
+        title=written.title,
+        problem=written.problem,
+        device=written.targets[arch].device,
+        best=min(timed, key=lambda step: step.figures.published.time_ms or 0, default=None),
+        history=history,
+        experiments=tuple(entry for name, entry in named if name not in project.history),
+    )
+
+
+def _step(entry: Entry) -> Step:
+    return Step(
+        commit=entry.id,
+        change=entry.experiment.title,
+        figures=entry.candidates[0],
+        notes=entry.experiment.notes,
+        provenance=entry.provenance,
+        device=entry.device,
+    )
+
+
+def _enter(name: str, experiment: Experiment, records: Sequence[Record]) -> Entry:
+    record = most_telling(records)
+    points = [spell_point(point) for point in experiment.candidates]
+    if record is None:
+        return Entry(
+            id=name,
+            experiment=experiment,
+            date="",
+            provenance=None,
+            device="",
+            source="",
+            baseline=Figures(variant=spell_point(experiment.baseline)),
+            candidates=tuple(Figures(variant=point) for point in points),
+            verdicts=(),
+            records=0,
+        )
+    return Entry(
+        id=name,
+        experiment=experiment,
+        date=record.created[:10],
+        provenance=record.provenance,
+        device=record.device,
+        source=record.source,
+        baseline=_figures(spell_point(experiment.baseline), record.baseline),
+        candidates=tuple(
+            _figures(points[index] if index < len(points) else spell_point(each.arm.axes), each.arm)
+            for index, each in enumerate(record.candidates)
+        ),
+        verdicts=tuple(each.verdict for each in record.candidates),
+        records=len(records),
+    )
+
+
+def _figures(variant: str, arm: Arm) -> Figures:
+    return Figures(
+        variant=variant,
+        published=arm.published or PublishedResult(),
+        registers_built=arm.build.resources.registers if arm.build else None,
+    )
+
+
+def most_telling(records: Sequence[Record]) -> Record | None:
+    """The latest record with a verdict about the kernel; else the latest of all; None of none.
+
+    A run that timed nothing, or a candidate changed by --set, must not hide a verdict.
+    """
+    own = [record for record in records if not record.overrides]
+    decided = [record for record in own if any(map(_is_decided, record.candidates))]
+    return decided[-1] if decided else own[-1] if own else None
+
+
+def _is_decided(candidate: Candidate) -> bool:
+    return candidate.verdict.status is not Status.UNMEASURED

@@ -1,0 +1,5 @@
+#pragma once
+template <int WIDTH>
+struct alignas(4 * WIDTH) Vector {
+    float at[WIDTH];
+};
