@@ -42,7 +42,6 @@ struct Config {
   static constexpr uint32_t MMA_WARP = 1;
   static constexpr uint32_t FIRST_EPILOGUE_WARP = 2;
   static constexpr uint32_t THREADS = 32 * (FIRST_EPILOGUE_WARP + EPILOGUE_WARPS);
-  static constexpr uint32_t SPLIT_ROW_GROUPS = EPILOGUE_WARPS - 4;
 
   // Tensor memory: one allocation, two accumulators.
   static constexpr uint32_t ACCUMULATORS = 2;

@@ -191,11 +191,11 @@ __device__ __forceinline__ void with_columns(uint32_t warp, Role role) {
   constexpr uint32_t ALL = Config::TILE_N;
   constexpr uint32_t HALF = Config::TILE_N / 2;
   const uint32_t rank = warp - Config::FIRST_EPILOGUE_WARP;
-  const bool is_left = rank < Config::SPLIT_ROW_GROUPS;
+  const bool is_left = rank + 4 < Config::EPILOGUE_WARPS;
   const bool is_right = rank >= 4;
   if constexpr (Config::EPILOGUE_BOUNDS == EpilogueBounds::runtime_) {
     role(RuntimeColumns{is_right ? HALF : 0, is_left ? HALF : ALL});
-  } else if constexpr (Config::SPLIT_ROW_GROUPS == 0) {
+  } else if constexpr (Config::EPILOGUE_WARPS == 4) {
     role(ConstantColumns<0, ALL>{});
   } else if (is_left) {
     role(ConstantColumns<0, HALF>{});
