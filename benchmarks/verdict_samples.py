@@ -1,0 +1,116 @@
+"""Takes the samples that docs/methodology.md is made from, on a GPU.
+
+    python benchmarks/verdict_samples.py OUT knob:8:4:1.0 gemm:6:4:1.0 ...
+
+Each argument is scenario:arms:processes:seconds. Scenarios: `knob`, `short`, `rows`, `apart` and
+`gemm` are A/A (that many identical candidates beside the baseline and the placebo); `inject` has
+candidates with 0.5, 1, 2, 5 and 100% of extra work, as many of each as `arms` says. OUT gets one
+Measurement a scenario, as JSON.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import toolchain
+from kernelexp.gpu import device
+from kernelexp.gpu.job import ArmJob, Job
+from kernelexp.gpu.measure import measure
+from kernelexp.gpu.worker import load_problem
+from kernelexp.measurement import Options, TimedArm
+from kernelexp.stats import estimate
+
+ROOT = Path(__file__).parents[1]
+EXTRA = (5, 10, 20, 50, 1000)
+
+
+def compiled(source: Path, arch: str, folder: Path) -> str:
+    cubin = folder / f"{source.stem}.{arch}.cubin"
+    nvcc = toolchain.find(None, folder).nvcc
+    argv = [nvcc, "-cubin", f"-arch={arch}", "-std=c++17", "-O3", "-o", str(cubin), str(source)]
+    completed = toolchain.run(argv, timeout_s=120)
+    if completed.returncode:
+        raise SystemExit(completed.stderr)
+    return str(cubin)
+
+
+def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
+    if scenario == "gemm":
+        problem_path, source, size_name = ROOT / "benchmarks/fp8_gemm.py", None, "full"
+    elif scenario in ("rows", "apart"):
+        name = "tests/gpu/kernels/problem.py" if scenario == "rows" else "benchmarks/rows_apart.py"
+        problem_path, size_name = ROOT / name, "full"
+        source = ROOT / "tests/gpu/kernels/honest.cu"
+    else:
+        problem_path, source = (
+            ROOT / "variants/calibration/problem.py",
+            ROOT / "variants/calibration/knob.cu",
+        )
+        size_name = "short" if scenario == "short" else "full"
+    problem = load_problem(problem_path)
+    size = dict(problem.SIZES[size_name])
+    cubin = compiled(source, arch, folder) if source else ""
+    points: list[tuple[str, str, dict]] = [("baseline", "baseline", {}), ("placebo", "placebo", {})]
+    if scenario == "inject":
+        points += [
+            (f"extra-{extra}-{i}", "candidate", {"extra": extra})
+            for extra in EXTRA
+            for i in range(1 if extra == 1000 else arms)
+        ]
+    else:
+        points += [(f"same-{i}", "candidate", {}) for i in range(arms)]
+    made = []
+    for position, (name, role, point) in enumerate(points):
+        if scenario in ("rows", "apart"):
+            point = {"entry": "vectorised", **point}
+        if scenario == "apart":
+            point["copy"] = position % 5
+        made.append(
+            ArmJob(
+                arm=TimedArm(name=name, role=role, identity="" if source else "cublas"),
+                cubin=cubin,
+                arch=arch,
+                launch=problem.launch(point, size, {}) if source else None,
+                axes=point,
+            )
+        )
+    return Job(problem=str(problem_path), size=size, arms=tuple(made))
+
+
+def main(out: Path, scenarios: list[str]) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    arch = device.find().arch
+    for spec in scenarios:
+        scenario, arms, processes, seconds = spec.split(":")
+        job = make_job(scenario, int(arms), arch, out)
+        options = Options(
+            processes=int(processes),
+            processes_max=int(processes),
+            timing_s=float(seconds),
+            budget_s=3600.0,
+            peers=False,
+            checks_during=1,
+        )
+        begun = time.monotonic()
+        found = measure(job, options)
+        (out / f"{scenario}.json").write_bytes(msgspec.json.encode(found))
+        print(f"{spec}: {time.monotonic() - begun:.1f} s", found.failures, found.invalid)
+        for worker in found.workers[:2]:
+            print("  ", worker.phases_s, worker.warm_up_s, worker.drift, worker.launches_per_sample)
+        result = estimate(found)
+        for effect in (result.placebo, *result.effects):
+            if effect:
+                print(
+                    f"   {effect.arm}: {100 * (effect.ratio - 1):+.4f}% "
+                    f"[{100 * (effect.low - 1):+.3f}, {100 * (effect.high - 1):+.3f}] "
+                    f"spread {100 * effect.spread:.4f}% within {100 * effect.within:.4f}% "
+                    f"pairs {effect.pairs} dropped {effect.dropped}"
+                )
+        print("  ", result.conditions)
+        print("  ", [(each.arm, round(each.median_us, 2)) for each in result.times[:3]], flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,188 @@
+"""The arrays of a problem on the GPU: sets of inputs to rotate over, outputs between guards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kernelexp.problem import Array, Size
+
+if TYPE_CHECKING:
+    import torch
+
+GUARD_BYTES = 64 * 1024
+GUARD_BYTE = 0xA5
+# All bits set is a NaN in every floating-point type of problem.DType, so an element that was not
+# written can't pass; integers have no NaN and get a byte that the check draws.
+NAN_BYTE = 0xFF
+TORCH_NAMES = {
+    "u8": "uint8",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "s32": "int32",
+}
+Axes = Mapping[str, Any]
+
+
+class Output:
+    """One array that a kernel writes, with a guard before and behind it."""
+
+    def __init__(self, array: Array) -> None:
+        import torch
+
+        dtype = getattr(torch, TORCH_NAMES[array.dtype])
+        count = 1
+        for extent in array.shape:
+            count *= extent
+        size = count * dtype.itemsize
+        self._raw = torch.empty(size + 2 * GUARD_BYTES, dtype=torch.uint8, device="cuda")
+        self._guards = (self._raw[:GUARD_BYTES], self._raw[GUARD_BYTES + size :])
+        self._bytes = self._raw[GUARD_BYTES : GUARD_BYTES + size]
+        self.tensor = self._bytes.view(dtype).view(array.shape)
+        self._integral = not dtype.is_floating_point
+        for guard in self._guards:
+            guard.fill_(GUARD_BYTE)
+
+    def poison(self, byte: int) -> None:
+        """Overwrites every element; `byte` is for integers, floating-point arrays become NaN."""
+        self._bytes.fill_(byte if self._integral else NAN_BYTE)
+
+    def guards_intact(self) -> bool:
+        return all(bool((guard == GUARD_BYTE).all()) for guard in self._guards)
+
+
+class InputSet:
+    """One set of inputs as each arm wants them, and the outputs that all arms share.
+
+    Sharing is on purpose: two arms with buffers of their own differ in where these lie, and that is
+    a difference between the arms that is none between the variants. Arms whose `arrange` gives the
+    same tensor share that too.
+    """
+
+    def __init__(self, problem: Any, size: Size, arms: Mapping[str, Axes], seed: int) -> None:
+        self._problem, self._size, self._arms = problem, size, dict(arms)
+        self.inputs: dict[str, torch.Tensor] = dict(problem.inputs(size, seed, "cuda"))
+        self.outputs = {name: Output(array) for name, array in problem.outputs(size).items()}
+        self._arranged: dict[str, dict[str, torch.Tensor]] = {}
+        kept: list[torch.Tensor] = list(self.inputs.values())
+        for arm, axes in self._arms.items():
+            found = {}
+            for name, tensor in self._arrange(axes).items():
+                found[name] = _same_as_one_of(kept, tensor)
+                kept.append(found[name])
+            self._arranged[arm] = found
+
+    def _arrange(self, axes: Axes) -> Mapping[str, torch.Tensor]:
+        arrange = getattr(self._problem, "arrange", None)
+        arranged: Mapping[str, torch.Tensor] = arrange(self.inputs, axes) if arrange else {}
+        return {**self.inputs, **arranged}
+
+    def arrays(self, arm: str) -> dict[str, torch.Tensor]:
+        """Every array that this arm's launch may name."""
+        written = {name: output.tensor for name, output in self.outputs.items()}
+        return {**self._arranged[arm], **written}
+
+    def refresh(self, seed: int) -> None:
+        """Other random values at the same addresses: a kernel that kept its result is now wrong."""
+        for name, tensor in self._problem.inputs(self._size, seed, "cuda").items():
+            self.inputs[name].copy_(tensor)
+        fresh = {id(tensor) for tensor in self.inputs.values()}
+        for arm, axes in self._arms.items():
+            for name, tensor in self._arrange(axes).items():
+                held = self._arranged[arm][name]
+                if id(held) not in fresh:
+                    held.copy_(tensor)
+                    fresh.add(id(held))
+
+    def poison(self, byte: int) -> None:
+        for output in self.outputs.values():
+            output.poison(byte)
+
+    def checksum(self, arm: str) -> int:
+        """A sum over the bits of what this arm reads: an arm that writes there changes it."""
+        return sum(_bit_sum(tensor) for tensor in self._arranged[arm].values())
+
+    def bytes(self) -> int:
+        """Device memory that a launch touches at most."""
+        held = {id(t): t for arm in self._arranged.values() for t in arm.values()}
+        tensors = [*held.values(), *(output.tensor for output in self.outputs.values())]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _same_as_one_of(kept: Sequence[torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:
+    for other in kept:
+        if other.data_ptr() == tensor.data_ptr() and other.shape == tensor.shape:
+            return other
+        alike = other.shape == tensor.shape and other.dtype == tensor.dtype
+        if alike and other.stride() == tensor.stride() and _equal(other, tensor):
+            return other
+    return tensor
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    import torch
+
+    if not one.is_contiguous():
+        return False
+    return bool(torch.equal(one.view(-1).view(torch.uint8), other.view(-1).view(torch.uint8)))
+
+
+def _bit_sum(tensor: torch.Tensor) -> int:
+    import torch
+
+    raw = tensor.contiguous().view(-1).view(torch.uint8)
+    whole = raw.numel() // 8 * 8
+    return int(raw[:whole].view(torch.int64).sum()) + int(raw[whole:].sum(dtype=torch.int64))
+
+
+class Flush:
+    """Empties the L2 of what the next launch will read.
+
+    By reading twice the L2's size: lines that were read are clean, while lines that a memset wrote
+    would be written back at the timed launch's cost.
+    """
+
+    def __init__(self) -> None:
+        import torch
+
+        l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+        self._buffer = torch.ones(max(2 * l2_bytes, 1 << 20) // 4, device="cuda")
+        self._sum = torch.empty((), device="cuda")
+
+    def __call__(self) -> None:
+        import torch
+
+        torch.sum(self._buffer, dim=0, out=self._sum)
+
+
+class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
+    """How many sets the launches rotate over, and how many launches one sample times."""
+
+    sets: int
+    launches_per_sample: int
+
+
+# A sample of a kernel this short is a CUDA graph of many launches: the two events around one launch
+# cost 1 to 2 us, and their ticks 0.5 us.
+GRAPH_BELOW_US = 50.0
+GRAPH_TARGET_US = 500.0
+GRAPH_SETS_MAX = 64
+SETS_OF_A_LAUNCH = 2
+
+
+def choose(time_us: float, set_bytes: int, free_bytes: int, hot: bool) -> Arrangement:
+    """Sets and launches per sample for a kernel of `time_us` whose arrays take `set_bytes`.
+
+    In a graph each set is visited once: no launch finds its data in the L2 or its output done.
+    """
+    affordable = max(1, int(free_bytes * 0.4) // max(1, set_bytes))
+    if hot or time_us >= GRAPH_BELOW_US:
+        return Arrangement(sets=min(SETS_OF_A_LAUNCH, affordable), launches_per_sample=1)
+    wanted = min(GRAPH_SETS_MAX, max(2, round(GRAPH_TARGET_US / max(time_us, 1.0))))
+    sets = min(wanted, affordable)
+    return Arrangement(sets=sets, launches_per_sample=sets)

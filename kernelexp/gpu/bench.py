@@ -1,0 +1,302 @@
+"""The work of one measuring process: load the arms, check them, time them, check again."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from kernelexp.gpu.arrays import InputSet, choose
+from kernelexp.gpu.device import Monitor
+from kernelexp.gpu.job import ArmJob, Turn, WorkerJob
+from kernelexp.gpu.launch import Kernel
+from kernelexp.gpu.timing import (
+    GraphSampler,
+    Hang,
+    Launchable,
+    LaunchSampler,
+    Sampler,
+    Timer,
+    warm_up,
+)
+from kernelexp.gpu.verify import Reference, compare, describe
+from kernelexp.measurement import Block, Check, Row, Worker
+from kernelexp.problem import Chunk
+
+When = Literal["before", "during", "after"]
+# Of the free memory; the rest is for the sets and the comparison's temporaries.
+REFERENCE_SHARE = 0.25
+# After a check the card has done other work: warm again, this long at most.
+WARM_AGAIN_S = 0.4
+PEER_ROWS_S = 0.5
+ESTIMATE_ROWS = 3
+POLL_S = 0.0001
+
+
+class Wrong(Exception):
+    """What an arm wrote is not right, or it wrote where it should not."""
+
+    def __init__(self, arm: str, words: str) -> None:
+        super().__init__(words)
+        self.arm = arm
+
+
+class Busy(Exception):
+    """Another process uses the GPU."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__(f"{others} other processes use the GPU")
+        self.others = others
+
+
+class Bench:
+    """One process's arms, arrays and samplers."""
+
+    def __init__(
+        self,
+        job: WorkerJob,
+        turn: Turn,
+        problem: Any,
+        say: Callable[[str], None],
+        leave_if_dismissed: Callable[[], None],
+    ) -> None:
+        self._job, self._problem, self._say = job, problem, say
+        self._leave_if_dismissed = leave_if_dismissed
+        self._options, self._size = job.options, job.job.size
+        self._arms: dict[int, ArmJob] = {
+            index: arm
+            for index, arm in enumerate(job.job.arms)
+            if arm.arm.name not in turn.excluded and (arm.arm.role != "peer" or job.with_peers)
+        }
+        self._rng = random.Random(job.seed)
+        self._kernels: dict[int, Kernel] = {}
+        self._sets: list[InputSet] = []
+        self._calls: dict[int, list[Launchable]] = {index: [] for index in self._arms}
+        self._checks: list[Check] = []
+        self._arrangement = choose(float("inf"), 1, 1, hot=True)
+        self.current = ""
+        """The arm that alone has launched since the GPU was last known to be well."""
+
+    def name(self, index: int) -> str:
+        return self._job.job.arms[index].arm.name
+
+    @property
+    def _judged(self) -> list[int]:
+        """Arms with a launch of their own: what they write is checked."""
+        return [index for index, arm in self._arms.items() if arm.launch is not None]
+
+    @property
+    def _timed(self) -> list[int]:
+        return [index for index, arm in self._arms.items() if arm.arm.role != "peer"]
+
+    def launch_each_once(self) -> None:
+        """Without timing or reference: what compute-sanitizer looks at."""
+        self._load()
+        for index in self._judged:
+            self.current = self.name(index)
+            self._launch(index, 0)
+
+    def run(self) -> Worker:
+        """Everything, in order; raises Wrong, Hang, Busy, or what the driver's failure raises."""
+        monitor = Monitor(self._job.device.uuid)
+        self._load()
+        self._refuse_company(monitor.others())
+        self._say("checking")
+        self._check_first()
+        self._say("warming up")
+        sampler = self._arrange()
+        timer = Timer(sampler, self._rng, self._options.launch_timeout_s)
+        warmth = warm_up(timer, self._timed)
+        self._say("timing")
+        blocks = self._time(timer, monitor, warmth.rows_per_block)
+        peer_rows = self._time_peers(timer)
+        self._say("checking")
+        self._check_round(timer, "after")
+        return Worker(
+            process=self._job.process,
+            seed=self._job.seed,
+            load_order=self._job.load_order,
+            launches_per_sample=sampler.launches,
+            sets=len(self._sets),
+            warm_up_s=round(warmth.spent_s, 3),
+            drift=round(warmth.drift, 6),
+            blocks=tuple(blocks),
+            checks=tuple(self._checks),
+            peer_rows=peer_rows,
+        )
+
+    def _load(self) -> None:
+        import torch
+
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")  # makes the context that the driver calls then find
+        for index in self._job.load_order:
+            arm = self._arms.get(index)
+            if arm is not None and arm.launch is not None:
+                self.current = arm.arm.name
+                self._kernels[index] = Kernel(Path(arm.cubin), arm.launch)
+        self.current = ""
+        self._add_set()
+
+    def _add_set(self) -> None:
+        axes = {self._arms[index].arm.name: self._arms[index].axes for index in self._judged}
+        added = InputSet(self._problem, self._size, axes, self._draw_seed())
+        peers: dict[str, Callable[[], object]] = {}
+        if len(axes) < len(self._arms):
+            peers = dict(self._problem.peers(added.inputs, self._size))
+        self._sets.append(added)
+        for index, arm in self._arms.items():
+            if arm.launch is None:
+                self._calls[index].append(_ignore_stream(peers[peer_of(arm)]))
+            else:
+                bound = self._kernels[index].bind(added.arrays(arm.arm.name))
+                self._calls[index].append(bound)
+
+    def _draw_seed(self) -> int:
+        return self._rng.randrange(1 << 31)
+
+    def _refuse_company(self, others: int) -> None:
+        if others and not self._options.shared_gpu:
+            raise Busy(others)
+
+    def _launch(self, index: int, set_index: int) -> float:
+        """One launch, waited for; its time in microseconds."""
+        import torch
+
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        stream = torch.cuda.current_stream()
+        start.record(stream)
+        self._calls[index][set_index](stream.cuda_stream)
+        end.record(stream)
+        limit = time.monotonic() + self._options.launch_timeout_s
+        while not end.query():
+            if time.monotonic() > limit:
+                raise Hang(index, self._options.launch_timeout_s)
+            time.sleep(POLL_S)
+        return float(start.elapsed_time(end)) * 1000.0
+
+    def _check_first(self) -> None:
+        """Each arm's first launch, alone: a fault here has one author."""
+        reference = self._reference(self._sets[0])
+        for index in self._judged:
+            self.current = self.name(index)
+            self._sets[0].poison(self._rng.randrange(1, 255))
+            before = self._sets[0].checksum(self.current)
+            self._launch(index, 0)
+            self._hold_against(reference, self._sets[0], before, "before")
+        self.current = ""
+
+    def _check_round(self, timer: Timer, when: When) -> None:
+        """Each arm once more, through the timed path, on values that it has never seen."""
+        turn = self._rng.randrange(len(self._sets))
+        chosen = self._sets[turn]
+        chosen.refresh(self._draw_seed())
+        reference = self._reference(chosen)
+        arms = self._judged
+        self._rng.shuffle(arms)
+        for index in arms:
+            before = chosen.checksum(self.name(index))
+            timer.until(self._timed, index, turn)
+            self.current = self.name(index)
+            self._hold_against(reference, chosen, before, when)
+        self.current = ""
+
+    def _reference(self, chosen: InputSet) -> Reference:
+        import torch
+
+        keep = int(torch.cuda.mem_get_info()[0] * REFERENCE_SHARE)
+        return Reference(self._problem.reference(chosen.inputs, self._size), keep)
+
+    def _hold_against(
+        self, reference: Reference, chosen: InputSet, checksum: int, when: When
+    ) -> None:
+        # Copied in the stream's order, right behind the launch: what another stream writes late is
+        # not in the copy.
+        written = {name: output.tensor.clone() for name, output in chosen.outputs.items()}
+        chunks: Iterator[Chunk] | Sequence[Chunk] = reference.chunks or self._problem.reference(
+            chosen.inputs, self._size
+        )
+        arrays = compare(written, chunks, self._problem.tolerance(self._size))
+        if sentence := describe(arrays):
+            raise Wrong(self.current, sentence)
+        for name, output in chosen.outputs.items():
+            if not output.guards_intact():
+                raise Wrong(self.current, f"it wrote outside of {name}")
+        if chosen.checksum(self.current) != checksum:
+            raise Wrong(self.current, "it changed its inputs")
+        self._checks.append(Check(arm=self.current, when=when, arrays=arrays))
+
+    def _arrange(self) -> Sampler:
+        """Measures roughly, makes as many sets as the kernels' length asks for, and a sampler."""
+        import torch
+
+        for index in self._arms:
+            self.current = self.name(index)
+            self._launch(index, 0)  # a peer may compile itself in its first call
+        self.current = ""
+        hot = self._options.l2 == "hot"
+        # Through a sampler: after a flush the launch is queued before the GPU comes to it, while
+        # alone it is timed together with the 20 us that Python takes to launch.
+        probe = Timer(
+            LaunchSampler(self._sets, self._by_position(), hot),
+            self._rng,
+            self._options.launch_timeout_s,
+        )
+        rows = probe.rows(self._timed, ESTIMATE_ROWS)
+        rough = min(min(row.times_us) for row in rows)
+        chosen = choose(rough, self._sets[0].bytes(), torch.cuda.mem_get_info()[0], hot)
+        while len(self._sets) < chosen.sets:
+            self._add_set()
+        if chosen.launches_per_sample > 1:
+            return GraphSampler(self._sets, self._by_position())
+        return LaunchSampler(self._sets, self._by_position(), hot)
+
+    def _by_position(self) -> list[list[Launchable]]:
+        return [self._calls.get(index, []) for index in range(len(self._job.job.arms))]
+
+    def _time(self, timer: Timer, monitor: Monitor, rows_per_block: int) -> list[Block]:
+        """Blocks until their rows have filled the time asked for, check rounds among them."""
+        blocks: list[Block] = []
+        spent, checked = 0.0, 0
+        while spent < self._options.timing_s:
+            due = self._options.timing_s * (checked + 1) / (self._options.checks_during + 1)
+            if spent >= due and checked < self._options.checks_during:
+                checked += 1
+                self._check_round(timer, "during")
+                warm_up(timer, self._timed, WARM_AGAIN_S)
+            self._leave_if_dismissed()
+            before = monitor.read()
+            self._refuse_company(before.others)
+            begun = time.monotonic()
+            rows = timer.rows(self._timed, rows_per_block)
+            spent += time.monotonic() - begun
+            blocks.append(Block(before=before, after=monitor.read(), rows=rows))
+        return blocks
+
+    def _time_peers(self, timer: Timer) -> tuple[Row, ...]:
+        peers = [index for index, arm in self._arms.items() if arm.arm.role == "peer"]
+        if not peers:
+            return ()
+        baseline = [i for i, arm in self._arms.items() if arm.arm.role == "baseline"]
+        rows: list[Row] = []
+        timer.rows([*baseline, *peers], 2)
+        end = time.monotonic() + PEER_ROWS_S
+        while time.monotonic() < end:
+            rows += timer.rows([*baseline, *peers], 4)
+        return tuple(rows)
+
+
+def peer_of(arm: ArmJob) -> str:
+    """The problem's name of a peer; `identity` holds it where several arms are the same peer."""
+    return arm.arm.identity or arm.arm.name
+
+
+def _ignore_stream(call: Callable[[], object]) -> Launchable:
+    """A peer as a launch: torch puts it on its current stream by itself."""
+
+    def launch(_: int) -> None:
+        call()
+
+    return launch

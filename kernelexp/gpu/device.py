@@ -1,0 +1,155 @@
+"""The GPUs of this machine as NVML sees them: which there are, their state, and who may use one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kernelexp.errors import EnvironmentFault, UsageError
+from kernelexp.measurement import Device, DeviceState
+
+# NVML's bits of nvmlClocksEventReasons, by the names of nvml.h.
+THROTTLE_BITS: dict[int, str] = {
+    0x1: "gpu_idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+# Targets whose cubins run on one compute capability only ("a": architecture-specific).
+SPECIFIC = {(9, 0), (10, 0), (10, 3), (12, 0)}
+
+
+def _nvml() -> Any:
+    try:
+        import pynvml  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise EnvironmentFault(
+            "timing needs NVML's Python binding: pip install nvidia-ml-py."
+        ) from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise EnvironmentFault(
+            f"no NVIDIA GPU can be used here (NVML: {error}): timing needs one with its driver."
+        ) from None
+    return pynvml
+
+
+def find(selector: str | None = None) -> Device:
+    """The GPU to use: by index or UUID, else $CUDA_VISIBLE_DEVICES' first, else the first.
+
+    Raises EnvironmentFault where there is none, UsageError where `selector` names none of them.
+    """
+    nvml = _nvml()
+    handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    if not handles:
+        raise EnvironmentFault("no NVIDIA GPU is in this machine: timing needs one.")
+    uuids = [_text(nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+    asked = selector or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
+    if asked.isdigit() and int(asked) < len(handles):
+        return _describe(nvml, handles[int(asked)])
+    for uuid, handle in zip(uuids, handles, strict=True):
+        if uuid.startswith(asked):
+            return _describe(nvml, handle)
+    raise UsageError(f"there is no GPU {asked!r} here: this machine has {', '.join(uuids)}.")
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _describe(nvml: Any, handle: Any) -> Device:
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
+    return Device(
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        arch=f"sm_{major}{minor}" + ("a" if (major, minor) in SPECIFIC else ""),
+        driver=_text(nvml.nvmlSystemGetDriverVersion()),
+        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
+        memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        power_limit_w=_or_zero(nvml, nvml.nvmlDeviceGetEnforcedPowerLimit, handle) / 1000,
+        sm_clock_max_mhz=_or_zero(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+        memory_clock_max_mhz=_or_zero(
+            nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM
+        ),
+    )
+
+
+def _or_zero(nvml: Any, query: Any, *arguments: Any) -> int:
+    """What NVML answers, 0 where this card or this virtual machine does not say."""
+    try:
+        return int(query(*arguments))
+    except nvml.NVMLError:
+        return 0
+
+
+class Monitor:
+    """Reads one GPU's state; about 1 ms a reading."""
+
+    def __init__(self, uuid: str) -> None:
+        self._nvml = _nvml()
+        try:
+            self._handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        except TypeError:
+            self._handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid.encode())
+
+    def read(self) -> DeviceState:
+        nvml, handle = self._nvml, self._handle
+        bits = _or_zero(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+        return DeviceState(
+            sm_clock_mhz=_or_zero(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+            memory_clock_mhz=_or_zero(
+                nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM
+            ),
+            power_w=_or_zero(nvml, nvml.nvmlDeviceGetPowerUsage, handle) / 1000,
+            temperature_c=_or_zero(
+                nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
+            ),
+            throttle=throttle_names(bits),
+            others=self.others(),
+        )
+
+    def others(self) -> int:
+        """Processes that compute on this GPU beside this one, which has a context on it.
+
+        Counted, not told apart by id: in a container NVML names this process by its id outside.
+        """
+        try:
+            processes = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        except self._nvml.NVMLError:
+            return 0
+        return max(0, len(processes) - 1)
+
+
+def throttle_names(bits: int) -> tuple[str, ...]:
+    """The reasons in a word of nvmlClocksEventReasons, without gpu_idle."""
+    return tuple(name for bit, name in THROTTLE_BITS.items() if bits & bit and bit != 0x1)
+
+
+@contextlib.contextmanager
+def hold(uuid: str, wait_s: float = 0.0) -> Iterator[None]:
+    """Holds the GPU against other runs of kernelexp on this machine, whoever starts them."""
+    from filelock import FileLock, Timeout
+
+    path = Path(tempfile.gettempdir()) / f"kernelexp-{uuid}.lock"
+    lock = FileLock(path, timeout=wait_s, mode=0o666)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise EnvironmentFault(
+            f"another run of kernelexp is timing on GPU {uuid}: wait for it to end."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,93 @@
+"""What a measurement is asked to do, and what a measuring process is told and answers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from kernelexp.launch import Launch
+from kernelexp.measurement import Device, Failure, Options, TimedArm, Worker
+
+
+class ArmJob(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm to time: a cubin with its launch, or, without a launch, the peer of the arm's name.
+
+    The same cubin may serve several arms; each loads a module of its own.
+    """
+
+    arm: TimedArm
+    cubin: str = ""
+    """Path of the cubin."""
+    arch: str = ""
+    """What the cubin was compiled for."""
+    launch: Launch | None = None
+    axes: dict[str, Any] = {}
+    """The variant's point, for the problem's `arrange`."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A problem at one size with the arms to time on it, the baseline among them once."""
+
+    problem: str
+    """Path of the problem's module."""
+    size: dict[str, int]
+    arms: tuple[ArmJob, ...]
+
+
+class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One process's share of a measurement; `arms` of `job` stand in the order to load them."""
+
+    job: Job
+    options: Options
+    device: Device
+    process: int
+    seed: int
+    load_order: tuple[int, ...]
+    with_peers: bool
+    parent: int
+    """Process id of whoever waits for the answer: without it there is nothing to work for."""
+    once: bool = False
+    """Launch each arm once and leave: for compute-sanitizer."""
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """Leave to use the GPU."""
+
+    excluded: tuple[str, ...] = ()
+    """Arms that failed in an earlier process."""
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
+    """A worker has begun something."""
+
+    name: str
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True, tag="found"):
+    """A worker has finished."""
+
+    worker: Worker
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
+    """An arm failed, and the process with it."""
+
+    failure: Failure
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True, tag="shared"):
+    """Another process uses the GPU."""
+
+    others: int
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+    """Something that the user must change or install, as a sentence."""
+
+    sentence: str
+    environment: bool
+    """It is missing on this machine, rather than wrong in the project."""
+
+
+Answer: TypeAlias = Phase | Found | Failed | Shared | Refused

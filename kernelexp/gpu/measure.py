@@ -1,0 +1,327 @@
+"""Takes a measurement: worker processes in turn on one GPU, until it decides or the budget ends."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import toolchain
+from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
+from kernelexp.gpu import device as devices
+from kernelexp.gpu.job import (
+    Answer,
+    Failed,
+    Found,
+    Job,
+    Phase,
+    Refused,
+    Shared,
+    Turn,
+    WorkerJob,
+)
+from kernelexp.gpu.worker import ANSWERS, DISMISSED, JOB, TURN
+from kernelexp.measurement import Device, Failure, Measurement, Options
+
+# Looks at the interval after the first: each costs confidence, so not after every process.
+PROCESSES_BETWEEN_LOOKS = 2
+POLL_S = 0.02
+# The net under the worker's own limits; it waits for its turn in this time too.
+WORKER_LIMIT_S = 1800.0
+WORDS_KEPT = 4000
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a measurement is, for whoever displays it."""
+
+    phase: str
+    processes_done: int
+    processes_wanted: int
+    so_far: Measurement
+
+
+OnProgress = Callable[[Progress], None]
+Enough = Callable[[Measurement], bool]
+
+
+def measure(
+    job: Job,
+    options: Options,
+    *,
+    device: str | None = None,
+    on_progress: OnProgress | None = None,
+    enough: Enough | None = None,
+) -> Measurement:
+    """Times the arms of `job` on one GPU and gives back every sample.
+
+    `enough` is asked after `options.processes` processes and then after every second one; without
+    it the measurement ends there. Arms that fail are left out of later processes; when the baseline
+    or the last candidate has failed, it ends. Raises EnvironmentFault (no GPU, something missing, GPU
+    held by another run), UsageError (a cubin for another architecture), ConfigurationError (the
+    problem's own faults).
+    """
+    target = devices.find(device)
+    refuse_other_architectures(job, target)
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
+    start = Measurement(
+        device=target,
+        options=options,
+        seed=seed,
+        arms=tuple(arm.arm for arm in job.arms),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
+        taking = _Taking(job, start, Path(folder), on_progress, enough)
+        return taking.run()
+
+
+def refuse_other_architectures(job: Job, target: Device) -> None:
+    """UsageError if a cubin was not built for this GPU."""
+    for arm in job.arms:
+        if arm.launch is not None and arm.arch != target.arch:
+            raise UsageError(
+                f"{arm.arm.name} was built for {arm.arch}, and GPU {target.uuid} ({target.name}) "
+                f"is {target.arch}: a cubin runs on its own architecture only."
+            )
+
+
+class _Pending:
+    """A worker process that has been started."""
+
+    def __init__(self, folder: Path, future: Future[toolchain.Completed]) -> None:
+        self.folder, self.future = folder, future
+
+    def answers(self) -> list[Answer]:
+        try:
+            lines = (self.folder / ANSWERS).read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return []
+        whole = [line for line in lines if line.endswith(b"\n")]
+        return [msgspec.json.decode(line, type=Answer) for line in whole]
+
+
+class _Taking:
+    """One measurement under way."""
+
+    def __init__(
+        self,
+        job: Job,
+        start: Measurement,
+        folder: Path,
+        on_progress: OnProgress | None,
+        enough: Enough | None,
+    ) -> None:
+        self._job, self._so_far, self._folder = job, start, folder
+        self._on_progress, self._enough = on_progress, enough
+        self._options = start.options
+        self._rng = random.Random(start.seed)
+        self._begun = time.monotonic()
+        self._started = 0
+        self._peers_given = False
+        self._order: tuple[int, ...] = ()
+        self._turn_s = 0.0
+
+    def run(self) -> Measurement:
+        # Two at a time: while one holds the GPU, the next imports torch (2 to 5 s) and waits.
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            try:
+                following: _Pending | None = self._start(pool)
+                while following is not None:
+                    current = following
+                    following = self._start(pool) if self._may_need_another() else None
+                    self._take_turn(current)
+                    if self._ended():
+                        break
+            finally:
+                for folder in self._folder.iterdir():
+                    (folder / DISMISSED).touch()
+        done = len(self._so_far.workers)
+        if done > 1 and done not in self._so_far.looks:
+            self._look(done)
+        return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
+
+    def _may_need_another(self) -> bool:
+        wanted = self._options.processes_max
+        if self._enough is None:
+            wanted = self._options.processes + len(self._so_far.failures)
+        return self._started < wanted
+
+    def _start(self, pool: ThreadPoolExecutor) -> _Pending:
+        process, self._started = self._started, self._started + 1
+        folder = self._folder / str(process)
+        folder.mkdir()
+        job = WorkerJob(
+            job=self._job,
+            options=self._options,
+            device=self._so_far.device,
+            process=process,
+            seed=self._rng.randrange(1 << 31),
+            load_order=self._next_order(process),
+            with_peers=self._options.peers and process == 0,
+            parent=os.getpid(),
+        )
+        (folder / JOB).write_bytes(msgspec.json.encode(job))
+        argv = [sys.executable, "-m", "kernelexp.gpu.worker", str(folder)]
+        return _Pending(folder, pool.submit(_run_worker, argv, self._so_far.device.uuid))
+
+    def _next_order(self, process: int) -> tuple[int, ...]:
+        """A random order in which to load the arms, then its reverse, then another."""
+        if process % 2:
+            self._order = tuple(reversed(self._order))
+        else:
+            order = list(range(len(self._job.arms)))
+            self._rng.shuffle(order)
+            self._order = tuple(order)
+        return self._order
+
+    def _take_turn(self, worker: _Pending) -> None:
+        begun = time.monotonic()
+        excluded = tuple(failure.arm for failure in self._so_far.failures)
+        _write_whole(worker.folder / TURN, msgspec.json.encode(Turn(excluded=excluded)))
+        shown = 0
+        while not worker.future.done():
+            phases = [each.name for each in worker.answers() if isinstance(each, Phase)]
+            if len(phases) > shown:
+                shown = len(phases)
+                self._say(phases[-1])
+            time.sleep(POLL_S)
+        self._turn_s = time.monotonic() - begun
+        self._take_answers(worker)
+        self._say("between processes")
+
+    def _take_answers(self, worker: _Pending) -> None:
+        completed = worker.future.result()
+        answers = worker.answers()
+        for answer in answers:
+            if isinstance(answer, Found):
+                self._add(workers=(*self._so_far.workers, answer.worker))
+                return
+            if isinstance(answer, Failed):
+                return self._fail(worker, answer.failure, completed)
+            if isinstance(answer, Refused):
+                raise _as_error(answer)
+            if isinstance(answer, Shared):
+                count = "another process" if answer.others == 1 else f"{answer.others} processes"
+                self._add(invalid=f"{count} computed on the GPU during the measurement.")
+                return
+        self._fail_unheard(completed)
+
+    def _fail(self, worker: _Pending, failure: Failure, completed: toolchain.Completed) -> None:
+        arm = failure.arm or self._only_candidate()
+        words = failure.words
+        if self._options.sanitize:
+            words = "\n".join(filter(None, (words, self._sanitize(worker))))
+        self._add(
+            failures=(
+                *self._so_far.failures,
+                msgspec.structs.replace(failure, arm=arm, words=words),
+            )
+        )
+
+    def _fail_unheard(self, completed: toolchain.Completed) -> None:
+        """The worker ended without an answer: killed by a signal, or by a fault in problem.py."""
+        tail = completed.stderr.strip()[-WORDS_KEPT:]
+        if completed.returncode > 0 and "Traceback" in tail:
+            raise ConfigurationError(f"the measuring process failed in Python:\n{tail}")
+        how = f"signal {-completed.returncode}" if completed.returncode < 0 else "no answer"
+        failure = Failure(
+            arm=self._only_candidate(),
+            status="CRASHED",
+            process=self._started - 1,
+            words=f"the measuring process ended with {how}. {tail}".strip(),
+        )
+        self._add(failures=(*self._so_far.failures, failure))
+
+    def _only_candidate(self) -> str:
+        """The arm that a fault without an author is ascribed to: the first candidate left."""
+        failed = {failure.arm for failure in self._so_far.failures}
+        left = [a.name for a in self._so_far.arms if a.role == "candidate" and a.name not in failed]
+        return left[0] if left else ""
+
+    def _sanitize(self, worker: _Pending) -> str:
+        """What compute-sanitizer says of one launch of each arm."""
+        import shutil
+
+        program = shutil.which("compute-sanitizer")
+        if program is None:
+            return "(compute-sanitizer is not on the PATH)"
+        folder = self._folder / f"{worker.folder.name}-sanitized"
+        folder.mkdir()
+        job = msgspec.json.decode((worker.folder / JOB).read_bytes(), type=WorkerJob)
+        once = msgspec.structs.replace(job, once=True, parent=os.getpid())
+        (folder / JOB).write_bytes(msgspec.json.encode(once))
+        (folder / TURN).write_bytes((worker.folder / TURN).read_bytes())
+        argv = [program, "--tool", "memcheck", "--print-limit", "5"]
+        argv += [sys.executable, "-m", "kernelexp.gpu.worker", str(folder)]
+        said = _run_worker(argv, self._so_far.device.uuid)
+        lines = [line for line in said.stdout.splitlines() if line.startswith("=========")]
+        return "\n".join(lines)[:WORDS_KEPT]
+
+    def _ended(self) -> bool:
+        if self._so_far.invalid or self._hopeless():
+            return True
+        done = len(self._so_far.workers)
+        if done > 0 and self._elapsed_s() + self._turn_s > self._options.budget_s:
+            return True
+        first, between = self._options.processes, PROCESSES_BETWEEN_LOOKS
+        if done < first or (done - first) % between:
+            return False
+        self._look(done)
+        return self._enough is None or self._enough(self._so_far)
+
+    def _look(self, done: int) -> None:
+        self._add(looks=(*self._so_far.looks, done))
+
+    def _hopeless(self) -> bool:
+        failed = {failure.arm for failure in self._so_far.failures}
+        roles = [arm.role for arm in self._so_far.arms if arm.name not in failed]
+        return "" in failed or "baseline" not in roles or "candidate" not in roles
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _say(self, phase: str) -> None:
+        if self._on_progress is not None:
+            self._on_progress(
+                Progress(
+                    phase=phase,
+                    processes_done=len(self._so_far.workers),
+                    processes_wanted=self._options.processes,
+                    so_far=self._so_far,
+                )
+            )
+
+    def _add(self, **fields: object) -> None:
+        self._so_far = msgspec.structs.replace(self._so_far, **fields)
+
+
+def _run_worker(argv: list[str], uuid: str) -> toolchain.Completed:
+    """Runs a worker to its end, with nothing but its own GPU in sight."""
+    package_root = str(Path(__file__).parents[2])
+    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {"CUDA_VISIBLE_DEVICES": uuid, "PYTHONPATH": os.pathsep.join(paths)}
+    try:
+        return toolchain.run(argv, env=env, timeout_s=WORKER_LIMIT_S)
+    except TimeoutError as error:
+        return toolchain.Completed(returncode=-9, stdout="", stderr=str(error))
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """So that a reader who polls for the file never sees half of it."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def _as_error(refused: Refused) -> EnvironmentFault | ConfigurationError:
+    if refused.environment:
+        return EnvironmentFault(refused.sentence)
+    return ConfigurationError(refused.sentence)

@@ -1,0 +1,168 @@
+"""The plain data types of a measurement: every raw sample, with the device's state around it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Role: TypeAlias = Literal["candidate", "baseline", "placebo", "peer"]
+Fault: TypeAlias = Literal["INCORRECT", "CRASHED", "TIMED_OUT"]
+L2: TypeAlias = Literal["cold", "hot"]
+
+
+class TimedArm(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a measurement."""
+
+    name: str
+    role: Role
+    identity: str = ""
+    """What was compiled, as the record names it; the SHA-256 of the cubin where nothing else is."""
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPU that was measured, as NVML and the driver name it."""
+
+    name: str
+    uuid: str
+    arch: str
+    """What a cubin must be compiled for: sm_90a."""
+    driver: str
+    cuda: str
+    """The newest CUDA version that the driver knows, as 13.0."""
+    memory_bytes: int
+    power_limit_w: float
+    sm_clock_max_mhz: int
+    memory_clock_max_mhz: int
+
+
+class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
+    """What NVML said at one moment."""
+
+    sm_clock_mhz: int
+    memory_clock_mhz: int
+    power_w: float
+    temperature_c: int
+    throttle: tuple[str, ...] = ()
+    """Why the clock is held down, in NVML's words: sw_power_cap, hw_thermal_slowdown."""
+    others: int = 0
+    """Other processes that compute on this GPU."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Launches in a random order of the arms and back again: an ABBA pair of any two arms.
+
+    A drift that is linear over the row cancels in the ratio of any two arms.
+    """
+
+    order: tuple[int, ...]
+    """Positions in `Measurement.arms`, as launched."""
+    times_us: tuple[float, ...]
+    """GPU time of one launch each (of one of n, where a CUDA graph holds n of them)."""
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows timed without a pause, between two looks at the device."""
+
+    before: DeviceState
+    after: DeviceState
+    rows: tuple[Row, ...]
+
+
+class ArrayCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One output of one arm held against the reference, every element of it."""
+
+    array: str
+    elements: int
+    wrong: int
+    worst: float
+    """The largest |got - want| / (atol + rtol * |want|); up to 1 is right, 1e30 for a NaN."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """The outputs of one launch, held against the reference, on inputs it had not seen before."""
+
+    arm: str
+    when: Literal["before", "during", "after"]
+    arrays: tuple[ArrayCheck, ...]
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """What one measuring process found."""
+
+    process: int
+    seed: int
+    load_order: tuple[int, ...]
+    """The order in which the arms' modules were loaded, as positions in `Measurement.arms`."""
+    launches_per_sample: int
+    """1, or the launches in the CUDA graph that one sample times."""
+    sets: int
+    """Input sets that the launches rotate over."""
+    warm_up_s: float
+    drift: float
+    """The relative change of the time of a row when warm-up ended."""
+    blocks: tuple[Block, ...]
+    checks: tuple[Check, ...]
+    peer_rows: tuple[Row, ...] = ()
+    """Rows of the baseline with the peers; only one process times them."""
+    phases_s: dict[str, float] = {}
+    """Where the process's time went."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm that gave a wrong result, or did not come back."""
+
+    arm: str
+    status: Fault
+    process: int
+    words: str
+    """The driver's, the sanitizer's or the check's own."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a measurement is taken; kept with it."""
+
+    processes: int = 4
+    """Processes before the first look at the interval."""
+    processes_max: int = 16
+    budget_s: float = 60.0
+    """No process is started that would probably end later than this."""
+    timing_s: float = 2.0
+    """GPU time that one process spends on timed rows."""
+    l2: L2 = "cold"
+    shared_gpu: bool = False
+    """Go on where another process uses the GPU."""
+    checks_during: int = 2
+    launch_timeout_s: float = 10.0
+    """A launch that takes longer hangs."""
+    peers: bool = True
+    sanitize: bool = False
+    seed: int | None = None
+    """None draws one; the seed that was used is in the measurement."""
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a measurement saw: a verdict can be reached again from this alone."""
+
+    version: int = 1
+    device: Device
+    options: Options
+    seed: int
+    arms: tuple[TimedArm, ...]
+    workers: tuple[Worker, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    looks: tuple[int, ...] = ()
+    """Numbers of processes after which the interval was looked at: each look costs confidence."""
+    invalid: str = ""
+    """Why the measurement says nothing, as a sentence; empty where it does."""
+    software: dict[str, str] = {}
+    """Versions of what launched and timed: torch, cuda.bindings, python."""
+    created: str = ""
+    elapsed_s: float = 0.0
+
+    def position(self, role: Role) -> int | None:
+        """Where the first arm of this role stands in `arms`."""
+        for index, arm in enumerate(self.arms):
+            if arm.role == role:
+                return index
+        return None

@@ -1,0 +1,316 @@
+"""From samples to an interval for the ratio of two arms' times, clustered over processes.
+
+A process is one draw of where code and data lie, so its thousand pairs are one observation: its
+median log ratio. The interval is Student's t over those medians. Alternatives and what they reach
+are in docs/methodology.md, from benchmarks/verdict_simulation.py.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from kernelexp.measurement import Block, Measurement, Row, Worker
+
+LEVEL = 0.99
+# A block is left out when the SM clock after it is this far from the clock before it, or when the
+# card was slowed for heat or by the board. Running into the power limit alone is a large GEMM's
+# ordinary state, and pairs cancel its slow drift.
+CLOCK_CHANGE = 0.05
+DISTRUSTED = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown"}) | {
+    "hw_power_brake_slowdown"
+}
+# The minimal detectable effect is the true effect that this share of measurements would detect.
+POWER = 0.8
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """Time of an arm over time of the baseline, with its interval; below 1 is faster."""
+
+    arm: str
+    ratio: float
+    low: float
+    high: float
+    level: float
+    """Confidence of this interval, after what looks and further candidates cost."""
+    spread: float
+    """Standard deviation of the processes' estimates, as a fraction (0.001 is 0.1%)."""
+    within: float
+    """Median standard error of one process's estimate from its own pairs, as a fraction."""
+    detectable: float
+    """The smallest true effect that 80% of such measurements would tell from none, as a fraction."""
+    pairs: int
+    dropped: int
+    """Pairs left out because the device changed while they were taken."""
+    processes: int
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm's times alone: to read, never to decide by."""
+
+    arm: str
+    median_us: float
+    low_us: float
+    """5th percentile of all samples."""
+    high_us: float
+    samples: int
+
+
+class Conditions(msgspec.Struct, frozen=True, kw_only=True):
+    """The device while it was timed: medians over blocks, and what held its clock down."""
+
+    sm_clock_mhz: float
+    sm_clock_low_mhz: int
+    sm_clock_high_mhz: int
+    memory_clock_mhz: float
+    power_w: float
+    temperature_c: float
+    throttle: dict[str, float] = {}
+    """Share of the blocks in which NVML gave this reason."""
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the samples of a measurement say."""
+
+    effects: tuple[Effect, ...]
+    """One for each candidate that was timed."""
+    placebo: Effect | None
+    peers: tuple[Effect, ...]
+    """From one process: an interval over its rows, which knows nothing of placement."""
+    times: tuple[Times, ...]
+    conditions: Conditions | None
+
+
+def estimate(measurement: Measurement, level: float = LEVEL) -> Estimate:
+    """Every effect of a measurement at a family-wise `level`, for its candidates and its looks."""
+    names = [arm.name for arm in measurement.arms]
+    base = measurement.position("baseline")
+    if base is None or not measurement.workers:
+        return Estimate(effects=(), placebo=None, peers=(), times=(), conditions=None)
+    candidates = [i for i, arm in enumerate(measurement.arms) if arm.role == "candidate"]
+    risk = (1.0 - level) * share_of_look(len(measurement.looks))
+    effects = tuple(
+        effect
+        for index in candidates
+        if (
+            effect := clustered(
+                measurement.workers, index, base, names[index], risk / len(candidates)
+            )
+        )
+    )
+    placebo_at = measurement.position("placebo")
+    placebo = None
+    if placebo_at is not None:
+        placebo = clustered(measurement.workers, placebo_at, base, names[placebo_at], risk)
+    return Estimate(
+        effects=effects,
+        placebo=placebo,
+        peers=tuple(_peers(measurement, base, level)),
+        times=tuple(_times(measurement)),
+        conditions=conditions(measurement.workers),
+    )
+
+
+def share_of_look(look: int) -> float:
+    """The part of the risk that the `look`-th look at the interval may use: 1/2, 1/4, 1/8, ...
+
+    The parts sum to less than 1, so whenever sampling stops, and whatever made it stop, the interval
+    covers with at least the level asked for (Bonferroni over the looks).
+    """
+    return 0.5 ** max(1, look)
+
+
+def clustered(
+    workers: Sequence[Worker], arm: int, base: int, name: str, risk: float
+) -> Effect | None:
+    """The ratio of `arm` to `base` over processes; None where no process timed both."""
+    medians, errors, pairs, dropped = [], [], 0, 0
+    for worker in workers:
+        kept, left_out = log_ratios(worker.blocks, arm, base)
+        dropped += left_out
+        if len(kept) >= 2:
+            pairs += len(kept)
+            medians.append(statistics.median(kept))
+            errors.append(median_error(kept))
+    if not medians:
+        return None
+    return _effect(name, medians, errors, risk, pairs, dropped)
+
+
+def _effect(
+    name: str,
+    medians: Sequence[float],
+    errors: Sequence[float],
+    risk: float,
+    pairs: int,
+    dropped: int,
+) -> Effect:
+    count = len(medians)
+    center = statistics.fmean(medians)
+    spread = statistics.stdev(medians) if count > 1 else math.inf
+    error = spread / math.sqrt(count)
+    half = t_quantile(1.0 - risk / 2.0, count - 1) * error if count > 1 else math.inf
+    detectable = half + t_quantile(POWER, count - 1) * error if count > 1 else math.inf
+    return Effect(
+        arm=name,
+        ratio=math.exp(center),
+        low=math.exp(center - half) if math.isfinite(half) else 0.0,
+        high=math.exp(min(center + half, 700.0)),
+        level=1.0 - risk,
+        spread=_finite(spread),
+        within=statistics.median(errors),
+        detectable=_finite(detectable),
+        pairs=pairs,
+        dropped=dropped,
+        processes=count,
+    )
+
+
+def _finite(value: float) -> float:
+    """JSON has no infinity: what one process can't tell is given as 1, a factor of e."""
+    return value if math.isfinite(value) else 1.0
+
+
+def log_ratios(blocks: Sequence[Block], arm: int, base: int) -> tuple[list[float], int]:
+    """One log ratio a row, and how many rows were left out with the blocks that are not usable."""
+    kept: list[float] = []
+    dropped = 0
+    for block in blocks:
+        ratios = [r for row in block.rows if (r := log_ratio(row, arm, base)) is not None]
+        if usable(block):
+            kept += ratios
+        else:
+            dropped += len(ratios)
+    return kept, dropped
+
+
+def usable(block: Block) -> bool:
+    """Whether the device stayed as it was while the block ran."""
+    before, after = block.before, block.after
+    if DISTRUSTED.intersection(before.throttle, after.throttle):
+        return False
+    if before.memory_clock_mhz != after.memory_clock_mhz:
+        return False
+    if before.sm_clock_mhz <= 0 or after.sm_clock_mhz <= 0:
+        return True  # not reported on this card
+    return abs(math.log(after.sm_clock_mhz / before.sm_clock_mhz)) <= CLOCK_CHANGE
+
+
+def log_ratio(row: Row, arm: int, base: int) -> float | None:
+    """log(time of arm / time of base) in one row; None if the row lacks one of them."""
+    logs: dict[int, list[float]] = {arm: [], base: []}
+    for index, time_us in zip(row.order, row.times_us, strict=True):
+        if index in logs:
+            logs[index].append(math.log(time_us))
+    if not logs[arm] or not logs[base]:
+        return None
+    return statistics.fmean(logs[arm]) - statistics.fmean(logs[base])
+
+
+def median_error(values: Sequence[float]) -> float:
+    """Standard error of the median from the spread between the quartiles, as if values were normal."""
+    if len(values) < 4:
+        return 0.0
+    low, _, high = statistics.quantiles(values, n=4)
+    return 1.2533 * (high - low) / 1.349 / math.sqrt(len(values))
+
+
+def _peers(measurement: Measurement, base: int, level: float) -> Iterator[Effect]:
+    for worker in measurement.workers:
+        for index, arm in enumerate(measurement.arms):
+            ratios = [
+                r for row in worker.peer_rows if (r := log_ratio(row, index, base)) is not None
+            ]
+            if arm.role == "peer" and len(ratios) >= 2:
+                error = median_error(ratios)
+                yield _effect(arm.name, ratios, [error], 1.0 - level, len(ratios), 0)
+
+
+def _times(measurement: Measurement) -> Iterator[Times]:
+    rows = [row for w in measurement.workers for block in w.blocks for row in block.rows]
+    rows += [row for worker in measurement.workers for row in worker.peer_rows]
+    by_arm: dict[int, list[float]] = {}
+    for row in rows:
+        for index, time_us in zip(row.order, row.times_us, strict=True):
+            by_arm.setdefault(index, []).append(time_us)
+    for index, times in sorted(by_arm.items()):
+        cuts = statistics.quantiles(times, n=20) if len(times) > 1 else [times[0]]
+        yield Times(
+            arm=measurement.arms[index].name,
+            median_us=statistics.median(times),
+            low_us=cuts[0],
+            high_us=cuts[-1],
+            samples=len(times),
+        )
+
+
+def conditions(workers: Sequence[Worker]) -> Conditions | None:
+    """The device's state over all blocks; None where nothing was timed."""
+    blocks = [block for worker in workers for block in worker.blocks]
+    states = [state for block in blocks for state in (block.before, block.after)]
+    if not states:
+        return None
+    reasons = [set(b.before.throttle) | set(b.after.throttle) for b in blocks]
+    names = sorted(set().union(*reasons))
+    return Conditions(
+        sm_clock_mhz=statistics.median(state.sm_clock_mhz for state in states),
+        sm_clock_low_mhz=min(state.sm_clock_mhz for state in states),
+        sm_clock_high_mhz=max(state.sm_clock_mhz for state in states),
+        memory_clock_mhz=statistics.median(state.memory_clock_mhz for state in states),
+        power_w=statistics.median(state.power_w for state in states),
+        temperature_c=statistics.median(state.temperature_c for state in states),
+        throttle={name: sum(name in r for r in reasons) / len(blocks) for name in names},
+    )
+
+
+def t_quantile(p: float, df: int) -> float:
+    """The p-quantile of Student's t with `df` degrees of freedom; scipy's import alone takes 0.8 s."""
+    if not 0.0 < p < 1.0 or df < 1:
+        raise ValueError(f"no quantile at {p} with {df} degrees of freedom")
+    if p < 0.5:
+        return -t_quantile(1.0 - p, df)
+    high = 1.0
+    while _t_tail(high, df) > 1.0 - p:
+        high *= 2.0
+    return _bisect(lambda t: _t_tail(t, df) - (1.0 - p), 0.0, high)
+
+
+def _bisect(falling: Callable[[float], float], low: float, high: float) -> float:
+    while high - low > 1e-12 * max(1.0, high):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if falling(middle) > 0.0 else (low, middle)
+    return (low + high) / 2.0
+
+
+def _t_tail(t: float, df: int) -> float:
+    """P(T > t) for t >= 0: half the regularised incomplete beta function I_x(df/2, 1/2)."""
+    return 0.5 * _incomplete_beta(df / (df + t * t), df / 2.0, 0.5)
+
+
+def _incomplete_beta(x: float, a: float, b: float) -> float:
+    """I_x(a, b) by its continued fraction (DLMF 8.17.22)."""
+    if x <= 0.0 or x >= 1.0:
+        return 0.0 if x <= 0.0 else 1.0
+    if x > (a + 1.0) / (a + b + 2.0):  # where the fraction converges slowly, its mirror is quick
+        return 1.0 - _incomplete_beta(1.0 - x, b, a)
+    log_front = a * math.log(x) + b * math.log1p(-x) - math.log(a)
+    log_front += math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    return math.exp(log_front) / _fraction(x, a, b)
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """1 + d1/(1 + d2/(1 + ...)), from the inside out; 200 terms settle every a up to thousands."""
+    value = 1.0
+    for n in range(200, 0, -1):
+        m = n // 2
+        if n % 2:
+            d = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            d = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        value = 1.0 + d / value
+    return value

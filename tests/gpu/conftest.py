@@ -1,0 +1,49 @@
+"""Jobs of the kernels of tests/gpu/kernels, compiled once a session."""
+
+import pytest
+from gpu_kernels import ARCH, HONEST, KERNELS, compile_kernels
+
+from kernelexp.gpu.job import ArmJob, Job
+from kernelexp.gpu.worker import load_problem
+from kernelexp.measurement import TimedArm
+
+
+@pytest.fixture(scope="session")
+def cubins(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cubins")
+    return {name: compile_kernels(name, ARCH, folder) for name in ("honest", "cheating")}
+
+
+@pytest.fixture(scope="session")
+def problem():
+    return load_problem(KERNELS / "problem.py")
+
+
+@pytest.fixture
+def make_job(cubins, problem):
+    """A job of the honest kernel `plain` against one other entry, at a named size."""
+
+    def make(entry, size="full", axes=None):
+        chosen = problem.SIZES[size]
+
+        def arm(name, role, point):
+            source = "cheating" if point["entry"] not in HONEST else "honest"
+            return ArmJob(
+                arm=TimedArm(name=name, role=role, identity=point["entry"]),
+                cubin=str(cubins[source]),
+                arch=ARCH,
+                launch=problem.launch(point, chosen, {}),
+                axes=point,
+            )
+
+        return Job(
+            problem=str(KERNELS / "problem.py"),
+            size=dict(chosen),
+            arms=(
+                arm("candidate", "candidate", {"entry": entry, **(axes or {})}),
+                arm("baseline", "baseline", {"entry": "plain"}),
+                arm("placebo", "placebo", {"entry": "plain"}),
+            ),
+        )
+
+    return make

@@ -1,0 +1,116 @@
+"""Twelve honest kernels pass every check, fifteen cheating ones do not; faults become evidence."""
+
+import os
+import random
+
+import pytest
+from gpu_kernels import CHEATING, HONEST, KERNELS, compile_kernels, needs_gpu
+
+from kernelexp.gpu import device, measure
+from kernelexp.gpu.job import Turn, WorkerJob
+from kernelexp.measurement import Options
+
+QUICK = Options(processes=1, timing_s=0.15, checks_during=3, launch_timeout_s=3.0, seed=1)
+
+
+@pytest.mark.parametrize("name", ["honest", "cheating"])
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+def test_every_kernel_compiles(name, arch, tmp_path):
+    assert compile_kernels(name, arch, tmp_path).stat().st_size > 0
+
+
+def run_here(job, problem, options=QUICK):
+    """The measuring process's work, in this process: no start-up for each of many kernels."""
+    from kernelexp.gpu.bench import Bench
+
+    worker = WorkerJob(
+        job=job,
+        options=options,
+        device=device.find(),
+        process=0,
+        seed=random.randrange(1 << 31),
+        load_order=tuple(range(len(job.arms))),
+        with_peers=False,
+        parent=os.getpid(),
+    )
+    return Bench(worker, Turn(), problem, lambda _: None, lambda: None).run()
+
+
+@needs_gpu
+@pytest.mark.parametrize("size", ["full", "short"])
+@pytest.mark.parametrize("entry", HONEST)
+def test_an_honest_kernel_passes_every_check(entry, size, make_job, problem):
+    found = run_here(make_job(entry, size, HONEST[entry]), problem)
+    assert {check.when for check in found.checks if check.arm == "candidate"} == {
+        "before",
+        "during",
+        "after",
+    }
+    assert sum(array.wrong for check in found.checks for array in check.arrays) == 0
+    assert (found.launches_per_sample > 1) == (size == "short")
+
+
+@needs_gpu
+@pytest.mark.parametrize("size", ["full", "short"])
+@pytest.mark.parametrize("entry", CHEATING)
+def test_a_cheating_kernel_is_found_out(entry, size, make_job, problem):
+    from kernelexp.gpu.bench import Wrong
+
+    with pytest.raises(Wrong) as caught:
+        run_here(make_job(entry, size), problem)
+    assert caught.value.arm == "candidate"
+
+
+@needs_gpu
+def test_a_result_written_late_by_another_stream_is_found_out(problem):
+    import torch
+
+    from kernelexp.gpu.arrays import InputSet
+    from kernelexp.gpu.verify import compare
+
+    size = problem.SIZES["full"]
+    chosen = InputSet(problem, size, {"candidate": {}}, seed=1)
+    right = chosen.inputs["x"] * chosen.inputs["scale"]
+    side = torch.cuda.Stream()
+    chosen.poison(1)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(50_000_000)
+        chosen.outputs["y"].tensor.copy_(right)
+    written = {name: output.tensor.clone() for name, output in chosen.outputs.items()}
+    torch.cuda.synchronize()
+    checks = compare(written, problem.reference(chosen.inputs, size), problem.tolerance(size))
+    assert checks[0].wrong == checks[0].elements
+
+
+@needs_gpu
+@pytest.mark.parametrize(
+    ("entry", "status", "words"),
+    [
+        ("reads_address_zero", "CRASHED", "illegal memory access"),
+        ("traps", "CRASHED", "CUDA"),
+        ("never_ends", "TIMED_OUT", "had not ended after 3 s"),
+        ("does_nothing", "INCORRECT", "differ from the reference"),
+    ],
+)
+def test_a_failing_candidate_is_evidence_with_the_drivers_words(entry, status, words, make_job):
+    found = measure.measure(make_job(entry, "short"), QUICK)
+    assert [(f.arm, f.status) for f in found.failures] == [("candidate", status)]
+    assert words in found.failures[0].words
+
+
+@needs_gpu
+def test_two_processes_time_three_arms_and_check_them(make_job):
+    options = Options(processes=2, timing_s=0.2, peers=False)
+    found = measure.measure(make_job("vectorised"), options)
+    assert [worker.process for worker in found.workers] == [0, 1]
+    assert found.looks == (2,)
+    assert found.workers[1].load_order == found.workers[0].load_order[::-1]
+
+
+def test_the_kernels_of_this_folder_are_at_least_ten_of_each():
+    sources = {name: (KERNELS / f"{name}.cu").read_text() for name in ("honest", "cheating")}
+    assert len(HONEST) >= 10
+    assert len(CHEATING) >= 10
+    assert all(f" {entry}(" in sources["honest"] for entry in HONEST)
+    assert all(f" {entry}(" in sources["cheating"] for entry in CHEATING)
