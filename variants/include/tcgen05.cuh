@@ -23,7 +23,8 @@ __device__ __forceinline__ void tcgen05_alloc(uint32_t destination) {
 // Section 9.7.16.7. Whole warp: this CTA allocates no more.
 template <int CTA_GROUP>
 __device__ __forceinline__ void tcgen05_relinquish_alloc_permit() {
-  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::%0.sync.aligned;" ::"n"(CTA_GROUP));
+  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::%0.sync.aligned;" ::"n"(CTA_GROUP)
+               : "memory");
 }
 
 // Section 9.7.16.7. Whole warp, in each CTA of the group, while both CTAs are alive.
@@ -112,7 +113,9 @@ __device__ __forceinline__ void tcgen05_wait_ld(uint32_t* r) {
     asm volatile("tcgen05.wait::ld.sync.aligned;"
                  : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]), "+r"(r[4]), "+r"(r[5]),
                    "+r"(r[6]), "+r"(r[7]), "+r"(r[8]), "+r"(r[9]), "+r"(r[10]), "+r"(r[11]),
-                   "+r"(r[12]), "+r"(r[13]), "+r"(r[14]), "+r"(r[15])::"memory");
+                   "+r"(r[12]), "+r"(r[13]), "+r"(r[14]), "+r"(r[15])
+                 :
+                 : "memory");
   } else {
     asm volatile("tcgen05.wait::ld.sync.aligned;"
                  : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]), "+r"(r[4]), "+r"(r[5]),
@@ -120,7 +123,9 @@ __device__ __forceinline__ void tcgen05_wait_ld(uint32_t* r) {
                    "+r"(r[12]), "+r"(r[13]), "+r"(r[14]), "+r"(r[15]), "+r"(r[16]), "+r"(r[17]),
                    "+r"(r[18]), "+r"(r[19]), "+r"(r[20]), "+r"(r[21]), "+r"(r[22]), "+r"(r[23]),
                    "+r"(r[24]), "+r"(r[25]), "+r"(r[26]), "+r"(r[27]), "+r"(r[28]), "+r"(r[29]),
-                   "+r"(r[30]), "+r"(r[31])::"memory");
+                   "+r"(r[30]), "+r"(r[31])
+                 :
+                 : "memory");
   }
 }
 

@@ -1,0 +1,32 @@
+"""The compiler on a piece of the kernels' sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from kernelexp import toolchain
+from kernelexp.toolchain import Completed, Toolchain
+
+VARIANTS = Path(__file__).parents[2] / "variants"
+
+Nvcc = Callable[..., Completed]
+
+
+@pytest.fixture
+def nvcc(tools: Toolchain, tmp_path: Path) -> Nvcc:
+    """Compiles a text, with the kernels' headers in reach, to tmp_path/source.ptx."""
+
+    def compile_text(text: str, axes: Mapping[str, object] | None = None) -> Completed:
+        source = tmp_path / "source.cu"
+        source.write_text(text)
+        defines = [f"-DKX_{axis.upper()}={value}" for axis, value in (axes or {}).items()]
+        include = ["-I", str(VARIANTS / "include"), "-I", str(VARIANTS / "patch_embed_gemm")]
+        target = ["-arch=compute_100a", "-ptx", "-o", str(source.with_suffix(".ptx"))]
+        return toolchain.run(
+            [tools.nvcc, "-std=c++17", *target, *include, *defines, str(source)], timeout_s=60
+        )
+
+    return compile_text

@@ -1,0 +1,81 @@
+"""variants/include: the one place of inline PTX, a wrapper an instruction, with PTX's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from _pytest.mark.structures import ParameterSet
+
+from kernelexp.toolchain import Completed
+
+VARIANTS = Path(__file__).parents[2] / "variants"
+HEADERS = sorted((VARIANTS / "include").glob("*.cuh"))
+SOURCES = sorted(path for path in VARIANTS.rglob("*.cu*") if path.parent.name != "include")
+
+# From a function's name to its end; its asm statements; the literals that a statement begins with.
+FUNCTION = re.compile(r"__forceinline__ [\w\s*&]*?(\w+)\(.*?\n}\n", re.S)
+STATEMENT = re.compile(r"asm(?: volatile)?\(.*?\);\n", re.S)
+LITERAL = re.compile(r'\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
+SETTING = re.compile(r"[{}]|\.reg |setp|selp")
+
+
+def statements(header: Path) -> list[ParameterSet]:
+    """Each asm statement of a header, as the name of its function and its text."""
+    text = header.read_text()
+    return [
+        pytest.param(function[1], statement[0], id=function[1])
+        for function in FUNCTION.finditer(text)
+        for statement in STATEMENT.finditer(function[0])
+    ]
+
+
+def instruction(statement: str) -> str:
+    """The statement's own instruction, past declaring and setting a predicate."""
+    found = LITERAL.search(statement)
+    assert found
+    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1]))
+    lines = [line for line in re.split(r"\\n\\t|;", text) if line and not SETTING.match(line)]
+    (own,) = lines
+    return own
+
+
+WRAPPERS = [each for header in HEADERS for each in statements(header)]
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_every_header_compiles_alone(header: Path, nvcc: Callable[..., Completed]) -> None:
+    done = nvcc(f'#include "{header.name}"\n')
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_inline_ptx_stands_nowhere_but_in_the_headers(source: Path) -> None:
+    assert not re.search(r"\basm\b", source.read_text())
+
+
+def test_the_wrappers_are_found() -> None:
+    text = "".join(header.read_text() for header in HEADERS)
+    assert len(WRAPPERS) == len(re.findall(r"\basm\b(?: volatile)?\(", text)) > 30
+
+
+@pytest.mark.parametrize(("name", "statement"), WRAPPERS)
+def test_a_wrapper_is_named_after_its_instruction(name: str, statement: str) -> None:
+    words = iter(re.split(r"[^a-z0-9]+", instruction(statement)))
+    assert all(word in words for word in name.split("_"))
+
+
+@pytest.mark.parametrize(("name", "statement"), WRAPPERS)
+def test_a_wrapper_with_an_effect_is_volatile_and_orders_memory(name: str, statement: str) -> None:
+    if name in {"cvt_rn_bf16x2_f32", "cluster_ctarank", "mapa_shared_cluster", "ld_global_nc"}:
+        return  # values of their operands alone, or of memory that nobody writes
+    assert statement.startswith("asm volatile")
+    assert '"memory"' in statement
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_a_header_with_inline_ptx_cites_the_isa(header: Path) -> None:
+    text = header.read_text()
+    assert "asm" not in text or re.search(r"PTX ISA 9\.1, sections? (9\.7\.|10\.)\d+", text)
