@@ -51,7 +51,7 @@ app = typer.Typer(
 
 def main() -> None:
     """The program."""
-    app()
+    app(prog_name="kernelexp")
 
 
 # ---- shell completion ----------------------------------------------------------------------------
@@ -456,7 +456,9 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=_console(stderr=True), transient=True) as progress:
+    console = _console(stderr=True)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task(what, total=None, visible=False)
 
         def on_progress(done: int, total: int) -> None:

@@ -15,38 +15,58 @@ def impossible(arch: Arch, reasons: Sequence[str], budget: Budget) -> Verdict | 
     if not reasons and not limits:
         return None
     code = "hardware_limit" if limits else "constraint"
-    return Verdict(status=Status.IMPOSSIBLE, reason=code, sentence=" ".join([*limits, *reasons]))
+    return Verdict(
+        status=Status.IMPOSSIBLE, reason=code, sentence=" ".join([*limits, *map(_end, reasons)])
+    )
 
 
 def exceeded(arch: Arch, budget: Budget) -> Iterator[str]:
     """A sentence for each limit of the architecture that a CTA's budget exceeds."""
     registers = budget.registers_per_thread * budget.threads
     asked = (
-        ("tmem_columns", "tensor memory", "columns", budget.tmem_columns, arch.tmem_columns, "SM"),
+        (
+            "tmem_columns",
+            "tensor memory",
+            "columns",
+            budget.tmem_columns,
+            arch.tmem_columns,
+            "an SM",
+        ),
         (
             "dynamic_smem_bytes",
             "shared memory",
             "bytes",
             budget.dynamic_smem_bytes,
             arch.smem_per_cta_bytes,
-            "CTA",
+            "a CTA",
         ),
-        ("threads", "threads", "threads", budget.threads, arch.threads_per_cta, "CTA"),
-        ("cluster", "cluster", "CTAs", budget.cluster, arch.cluster_size, "cluster"),
-        ("registers_per_thread", "registers", "registers", registers, arch.registers_per_sm, "SM"),
+        ("threads", "threads", "threads", budget.threads, arch.threads_per_cta, "a CTA"),
+        ("cluster", "cluster", "CTAs", budget.cluster, arch.cluster_size, "a cluster"),
+        (
+            "registers_per_thread",
+            "registers",
+            "registers",
+            registers,
+            arch.registers_per_sm,
+            "an SM",
+        ),
     )
     for field, what, unit, wants, limit, whose in asked:
         if wants > limit:
             term = f" ({budget.terms[field]})" if field in budget.terms else ""
             yield (
                 f"{what.capitalize()}: {wants:,} {unit} needed{term}, "
-                f"{limit:,} is the most that {arch.name} has for a {whose}."
+                f"{limit:,} is the most that {arch.name} has for {whose}."
             )
     if budget.registers_per_thread > arch.registers_per_thread:
         yield (
             f"Registers: {budget.registers_per_thread} a thread needed, "
             f"{arch.registers_per_thread} is the most that {arch.name} has for one."
         )
+
+
+def _end(sentence: str) -> str:
+    return sentence if sentence.endswith(".") else f"{sentence}."
 
 
 def does_not_fit(arch: Arch, evidence: BuildEvidence) -> Verdict | None:
@@ -62,7 +82,7 @@ def build_failed() -> Verdict:
     return Verdict(
         status=Status.BUILD_FAILED,
         reason="compiler",
-        sentence="It does not build; the compiler's words are below and in the record.",
+        sentence="It does not build; the compiler's words are in the record.",
     )
 
 

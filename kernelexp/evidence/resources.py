@@ -11,10 +11,15 @@ from kernelexp.model import Resources
 
 EXPORT_PREFIX = "kx_"
 _TEXT_PREFIX = ".text."
+# From sm_90 on a cubin's shared memory begins with the 1 KB that the system reserves in each CTA;
+# ncu shows that as the driver's, and so does not count it as static.
+_RESERVED = ".nv.shared.reserved.0"
+_RESERVED_BYTES = 1024
+_SHARED_PREFIX = ".nv.shared."
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _SPILLS = r"(\d+) bytes spill stores, (\d+) bytes spill loads"
-_USAGE = r"Function {}:\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)"
+_USAGE = r"Function {}:\s+REG:(\d+) STACK:(\d+)"
 
 
 def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dict[str, int]]:
@@ -30,7 +35,7 @@ def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dic
             f"a variant has one __global__ function, this one has {len(entries)} ({names})."
         )
     entry = entries[0]
-    sass_bytes, exports = _read_elf(cubin, entry)
+    sass_bytes, smem, exports = _read_elf(cubin, entry)
     for name in ("threads", "dynamic_smem_bytes"):
         if name not in exports:
             raise ConfigurationError(
@@ -38,7 +43,7 @@ def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dic
                 "(variants/include/export.cuh)."
             )
     stores, loads = _numbers(_SPILLS, ptxas_report)
-    registers, stack, smem = _numbers(_USAGE.format(re.escape(entry)), dump)
+    registers, stack = _numbers(_USAGE.format(re.escape(entry)), dump)
     resources = Resources(
         registers=registers,
         spill_store_bytes=stores,
@@ -60,12 +65,14 @@ def _numbers(pattern: str, text: str) -> tuple[int, ...]:
     return tuple(int(group) for group in match.groups())
 
 
-def _read_elf(cubin: Path, entry: str) -> tuple[int, dict[str, int]]:
+def _read_elf(cubin: Path, entry: str) -> tuple[int, int, dict[str, int]]:
+    """Bytes of code and of static shared memory, and the exported figures."""
     from elftools.elf.elffile import ELFFile
 
     with cubin.open("rb") as file:
         elf: Any = ELFFile(file)
         text = elf.get_section_by_name(_TEXT_PREFIX + entry)
+        shared = elf.get_section_by_name(_SHARED_PREFIX + entry)
         exports = {}
         for symbol in elf.get_section_by_name(".symtab").iter_symbols():
             if symbol.name.startswith(EXPORT_PREFIX) and symbol["st_size"] == 4:
@@ -75,4 +82,7 @@ def _read_elf(cubin: Path, entry: str) -> tuple[int, dict[str, int]]:
                 data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
                 value = int.from_bytes(data[first : first + 4], "little")
                 exports[symbol.name.removeprefix(EXPORT_PREFIX)] = value
-        return int(text["sh_size"]), dict(sorted(exports.items()))
+        smem = int(shared["sh_size"]) if shared else 0
+        if shared and elf.get_section_by_name(_RESERVED):
+            smem -= _RESERVED_BYTES
+        return int(text["sh_size"]), smem, dict(sorted(exports.items()))

@@ -1,0 +1,5 @@
+"""python -m kernelexp"""
+
+from kernelexp.cli import main
+
+main()

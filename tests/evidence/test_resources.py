@@ -1,0 +1,57 @@
+"""Resources of an entry, read from a real cubin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelexp import build, project
+from kernelexp.errors import ConfigurationError
+from kernelexp.evidence import from_build
+from kernelexp.model import BuildEvidence
+from kernelexp.toolchain import Toolchain
+
+
+def collect(root: Path, tools: Toolchain, edit: tuple[str, str]) -> BuildEvidence:
+    source = root / "variants/scale/scale.cu"
+    assert edit[0] in source.read_text()
+    source.write_text(source.read_text().replace(*edit))
+    (built,) = build.build(root, [project.load(root).variant("scale", "sm_90a")], tools)
+    assert built.ok, built.failure
+    return from_build.collect(built)
+
+
+def test_static_shared_memory_is_what_the_source_declares(scale: Path, tools: Toolchain) -> None:
+    static = "__shared__ float s[300]; s[threadIdx.x] = factor; __syncthreads(); factor = s[0];"
+    evidence = collect(scale, tools, ("if (i >= count) return;", static))
+    assert evidence.resources.static_smem_bytes == 1200
+
+
+def test_stack_and_spills_are_seen(scale: Path, tools: Toolchain) -> None:
+    many = (
+        "float a[200]; for (int k = 0; k < 200; ++k) a[k] = x[i + k].at[0];"
+        "__syncthreads(); for (int k = 0; k < 200; ++k) factor += a[k] * a[199 - k];"
+    )
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("bounds__(THREADS)", "bounds__(THREADS, 8)"))
+    used = collect(scale, tools, ("if (i >= count) return;", many)).resources
+    assert used.stack_bytes > 0
+    assert used.registers <= 32
+
+
+def test_figures_of_the_source_are_read_from_the_cubin(scale: Path, tools: Toolchain) -> None:
+    evidence = collect(scale, tools, ("dynamic_smem_bytes, 0", "dynamic_smem_bytes, 4096"))
+    assert evidence.exports == {"dynamic_smem_bytes": 4096, "threads": 256}
+    assert evidence.entry == "scale"
+
+
+def test_a_second_entry_is_refused_with_both_names(scale: Path, tools: Toolchain) -> None:
+    second = 'extern "C" __global__ void other() {}\nextern "C" __global__ void __launch'
+    with pytest.raises(ConfigurationError, match=r"has 2 \((scale, other|other, scale)\)"):
+        collect(scale, tools, ('extern "C" __global__ void __launch', second))
+
+
+def test_a_missing_export_is_a_sentence(scale: Path, tools: Toolchain) -> None:
+    with pytest.raises(ConfigurationError, match=r"add KX_EXPORT\(threads, \.\.\.\)"):
+        collect(scale, tools, ("KX_EXPORT(threads, THREADS);", ""))

@@ -1,0 +1,134 @@
+"""The log, rendered from the repository's own records."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Kx
+
+from kernelexp import project, records
+from kernelexp.report import log, markdown
+from kernelexp.report.log import KernelLog
+
+# Commit, time (ms), TFLOPS, registers: the history as it was published.
+HISTORY = """
+6c327fe  —      ~300  —
+c5f6c8b  —      ~400  —
+4ff9644  —      ~500  —
+4760f3b  —      727   147
+892766c  —      1043  —
+fca9178  —      1190  —
+9557e0b  —      1433  —
+abf04a5  0.764  1433  —
+6319928  0.743  —     —
+521ad55  0.722  1517  —
+cefc59d  0.700  1564  216
+c32ab7a  0.633  1729  222
+d882aba  0.630  1739  222
+9bf658a  0.579  1892  223
+"""
+
+# Experiment, baseline, result, verdict of each candidate.
+EXPERIMENTS = """
+F1  0.630 ms  0.663 to 0.665 ms  REJECTED
+F2  0.630 ms  0.858 ms  REJECTED
+F3  ~0.722 ms  0.747 ms  REJECTED
+F4  ~0.826 ms  0.826 ms  REJECTED
+F5  1043 TFLOPS  ~500 TFLOPS  REJECTED
+F6  0.722 ms  0.715 ms  NEUTRAL
+-   -  0.700 ms  IMPROVED
+F7  0.764 ms  0.743 ms  IMPROVED
+F8  0.764 ms  0.764 ms  NEUTRAL
+F9  —  —  IMPOSSIBLE
+"""
+
+
+@pytest.fixture
+def b200() -> KernelLog:
+    """The log of the published records alone."""
+    loaded = project.load(ROOT)
+    found = [each for each in records.read_all(ROOT)[0] if each.provenance == "published"]
+    return next(each for each in log.assemble(loaded, found) if each.arch == "sm_100a")
+
+
+def test_the_history_is_the_published_one_to_the_last_figure(b200: KernelLog) -> None:
+    rows = [tuple(line.split()) for line in HISTORY.strip().splitlines()]
+    shown = [markdown.history_row(step) for step in b200.history]
+    assert [(row[0], row[2], row[3], row[4]) for row in shown] == rows
+
+
+def test_the_experiments_have_the_published_figures_and_verdicts(b200: KernelLog) -> None:
+    wanted = [tuple(line.split("  ")) for line in EXPERIMENTS.strip().splitlines()]
+    rows = [cells for entry in b200.experiments for cells in markdown.experiment_rows(entry)]
+    shown = [(row[0] or "-", row[2] or " -", row[3], row[4]) for row in rows]
+    assert [tuple(map(str.strip, row)) for row in shown] == [
+        tuple(map(str.strip, row)) for row in wanted
+    ]
+
+
+def test_the_current_best_is_the_fastest_step(b200: KernelLog) -> None:
+    assert markdown.best_line(b200) == (
+        "**Current best: 0.579 ms / 1892 TFLOPS**, 223 registers (9bf658a, published)"
+    )
+
+
+def test_the_log_says_where_published_times_are_from(b200: KernelLog) -> None:
+    assert "constant inputs" in markdown.provenance_line(b200)
+
+
+def test_a_section_has_all_that_the_published_log_keeps(b200: KernelLog) -> None:
+    text = markdown.render_file([b200])
+    section = text.split("#### F2: ")[1].split("####")[0]
+    for label in ("Date", "Baseline", "Result", "Verdict", "Hypothesis", "Changes", "Why"):
+        assert f"**{label}:**" in section
+    assert "2026-02-27" in section
+    assert "0.858 ms, 246 registers (published)" in section
+
+
+def test_rendering_twice_gives_the_same_bytes(tmp_path: Path, kx: Kx) -> None:
+    for name in ("experiments.yaml", "variants", "logs"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    kx("log", "--write", cwd=tmp_path)
+    first = (tmp_path / "logs/EXPERIMENTS.md").read_bytes()
+    kx("log", "--write", cwd=tmp_path)
+    assert (tmp_path / "logs/EXPERIMENTS.md").read_bytes() == first
+
+
+def test_the_committed_log_is_what_the_records_say() -> None:
+    loaded = project.load(ROOT)
+    text = markdown.render_file(log.assemble(loaded, records.read_all(ROOT)[0]))
+    assert (ROOT / "logs/EXPERIMENTS.md").read_text() == text
+
+
+def test_a_run_that_timed_nothing_hides_no_verdict(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", cwd=scale)
+    (path,) = (scale / "logs/runs/S1").glob("*.json")
+    path.write_text(path.read_text().replace("UNMEASURED", "REJECTED"))
+    kx("run", "S1", cwd=scale)
+    assert (
+        "| S1   | Four floats a thread | —          | —           | REJECTED"
+        in kx("log", cwd=scale).stdout
+    )
+
+
+def test_a_pipe_in_a_title_does_not_break_the_table(scale: Path, kx: Kx) -> None:
+    file = scale / "experiments.yaml"
+    file.write_text(file.read_text().replace("Four floats a thread", "a | b"))
+    assert "a \\| b" in kx("log", cwd=scale).stdout
+
+
+def test_every_table_fits_80_columns_on_a_terminal() -> None:
+    from rich.console import Console
+
+    from kernelexp.report import tables
+
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))
+    for renderable in tables.render(log.assemble(project.load(ROOT), records.read_all(ROOT)[0])):
+        console.print(renderable)
+    text = console.export_text()
+    assert "0.579" in text
+    assert max(map(len, text.splitlines())) <= 80

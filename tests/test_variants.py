@@ -1,0 +1,78 @@
+"""Every variant of every experiment, built for its architecture by the real compiler."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ROOT
+
+from kernelexp import check, project, runner
+from kernelexp.arch import ARCHITECTURES
+from kernelexp.model import Status
+from kernelexp.runner import Judged
+from kernelexp.toolchain import Toolchain
+
+PROJECT = project.load(ROOT)
+VARIANTS = check.named_variants(PROJECT)
+
+
+@pytest.fixture(scope="session")
+def judged(tools: Toolchain) -> dict[str, Judged]:
+    found = runner.judge(PROJECT, list(VARIANTS.values()), tools)
+    return {label: found[runner.key(variant)] for label, variant in VARIANTS.items()}
+
+
+@pytest.mark.parametrize("label", VARIANTS)
+def test_a_variant_builds_without_spills_or_is_refused_with_a_reason(
+    judged: dict[str, Judged], label: str
+) -> None:
+    each = judged[label]
+    if each.refused is not None:
+        assert each.refused.status is Status.IMPOSSIBLE, each.arm.build_log
+        assert each.refused.sentence
+        return
+    assert each.arm.build is not None
+    used = each.arm.build.resources
+    assert used.spill_store_bytes == used.spill_load_bytes == 0
+    assert 0 < used.registers <= 255
+    limit = ARCHITECTURES[each.variant.arch].smem_per_cta_bytes
+    assert used.static_smem_bytes + used.dynamic_smem_bytes <= limit
+
+
+def test_only_four_ctas_in_a_group_are_impossible(judged: dict[str, Judged]) -> None:
+    refused = {label for label, each in judged.items() if each.refused}
+    assert refused == {"patch_embed_gemm@sm_100a: cta_group=4"}
+
+
+def test_four_ctas_in_a_group_are_refused_for_their_tensor_memory(
+    judged: dict[str, Judged],
+) -> None:
+    refused = judged["patch_embed_gemm@sm_100a: cta_group=4"].refused
+    assert refused is not None
+    assert "1,024 columns needed" in refused.sentence
+    assert "512 is the most that sm_100a has" in refused.sentence
+
+
+def test_no_instruction_of_ours_is_of_an_unknown_pipe(judged: dict[str, Judged]) -> None:
+    builds = [each.arm.build for each in judged.values() if each.arm.build]
+    assert {build.pipes.get("other", 0) for build in builds} == {0}
+
+
+@pytest.mark.parametrize(
+    ("label", "smem_bytes"),
+    [
+        ("defaults", 215_680),  # 4 stages x 32,768 + 128 + 5 warps x 16,896
+        ("store=direct_v8", 131_200),
+        ("stages=5, store=direct_v8", 164_096),
+        ("stages=6, store=direct_v8", 196_864),
+    ],
+)
+def test_shared_memory_is_stages_barriers_and_staging(
+    judged: dict[str, Judged], label: str, smem_bytes: int
+) -> None:
+    build = next(
+        each.arm.build
+        for name, each in judged.items()
+        if name == f"patch_embed_gemm@sm_100a: {label}"
+    )
+    assert build is not None
+    assert build.resources.dynamic_smem_bytes == smem_bytes
