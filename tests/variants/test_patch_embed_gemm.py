@@ -166,12 +166,8 @@ def test_the_operands_are_finite_and_have_subnormals_and_zeros() -> None:
 
 def test_the_reference_is_the_definition() -> None:
     inputs = problem.inputs(TINY, 3, "cpu")
-    a, b = (
-        np.array(
-            [[decode(code) for code in row] for row in inputs[name].view(torch.uint8).tolist()]
-        )
-        for name in ("a", "b")
-    )
+    codes = (inputs[name].view(torch.uint8).tolist() for name in ("a", "b"))
+    a, b = (np.array([[decode(code) for code in row] for row in rows]) for rows in codes)
     table = inputs["combined"].double().numpy()
     want = [
         [sum(a[row] * b[column]) + table[row % 4, column] for column in range(64)]
