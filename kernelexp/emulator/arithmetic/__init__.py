@@ -54,3 +54,8 @@ tensor: the tensor core's dot product
     tensor.mma_f16(...)  same with f16 C and D (uint16)
     tensor.mma_int8(a, b, c, *, a_signed, b_signed, satfinite=False) -> uint32[M, N] (s32 bits)
 """
+
+from kernelexp.emulator.arithmetic import approx, convert, fp8, packed, tensor
+from kernelexp.emulator.arithmetic.floats import bf16, f16, f32, f64
+
+__all__ = ["approx", "bf16", "convert", "f16", "f32", "f64", "fp8", "packed", "tensor"]

@@ -131,6 +131,8 @@ def encode(value: Double, fmt: Format, rounding: str = "rn", *, satfinite: bool 
 
     A value that float64 doesn't hold exactly has to come rounded to odd (`to_odd`).
     """
+    if fmt.bits == 64:
+        return np.where(np.isnan(value), np.uint64(fmt.nan), value.view(np.uint64))
     magnitude = np.abs(value)
     negative = np.signbit(value)
     finite = np.isfinite(value)
