@@ -1,0 +1,31 @@
+"""PTX executed on the CPU: is the result right, can the protocol finish, what would be counted.
+
+    program = load(ptx)                          # UnsupportedInstruction for what is not covered
+    result = run(program, launch, arrays, schedule=Schedule(seed=1, asynchrony="late"))
+    result.findings, result.counters, result.hang
+
+Knows nothing of experiments: it takes PTX, a launch, arrays. The arrays are written in place.
+"""
+
+from __future__ import annotations
+
+from kernelexp.emulator.counters import Counters
+from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run
+from kernelexp.emulator.findings import Finding
+from kernelexp.emulator.ptx.faults import PtxSyntaxError, UnsupportedInstruction
+from kernelexp.emulator.scheduler import Waiter
+
+__all__ = [
+    "Comparison",
+    "Counters",
+    "Finding",
+    "Module",
+    "PtxSyntaxError",
+    "Result",
+    "Schedule",
+    "UnsupportedInstruction",
+    "Waiter",
+    "compare",
+    "load",
+    "run",
+]

@@ -1,0 +1,1 @@
+"""The emulated machine: memories, barriers, asynchronous engines, warps. It checks and counts."""

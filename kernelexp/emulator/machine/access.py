@@ -1,0 +1,99 @@
+"""What one memory instruction of a warp costs: wavefronts, sectors, tags, from its addresses.
+
+Rules (docs/emulator.md, "How it counts"): a shared-memory bank is 4 bytes wide, there are 32. Lanes
+pass in phases of 32, 16 or 8 for accesses of up to 4, 8 and 16 bytes; a phase takes as many
+wavefronts as the busiest bank has distinct words. A sector is 32 aligned bytes, a tag 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelexp.emulator.slots import Array
+
+BANKS = 32
+SECTOR_BYTES = 32
+TAG_BYTES = 128
+ALL_LANES = np.arange(32)
+
+
+class Cost(NamedTuple):
+    """Sums over the warps of one executed instruction."""
+
+    wavefronts: int
+    ideal_wavefronts: int
+    sectors: int
+    ideal_sectors: int
+    tags: int
+
+
+_shared: dict[tuple[int, bytes, bytes], Cost] = {}
+_global: dict[tuple[int, bytes, bytes], Cost] = {}
+
+
+def shared_cost(addresses: Array, bytes_per_lane: int, mask: Array | None) -> Cost:
+    """Cost of a shared access; `addresses` int64 [warps, 32], `mask` bool or None for all lanes."""
+    return _cached(_shared, _shared_row, addresses, bytes_per_lane, mask)
+
+
+def global_cost(addresses: Array, bytes_per_lane: int, mask: Array | None) -> Cost:
+    """Cost of a global access; arguments as for shared_cost."""
+    return _cached(_global, _global_row, addresses, bytes_per_lane, mask)
+
+
+def _cached(
+    memo: dict[tuple[int, bytes, bytes], Cost],
+    row_cost: Callable[[Array, Array, int], Cost],
+    addresses: Array,
+    width: int,
+    mask: Array | None,
+) -> Cost:
+    # Costs don't change when a warp's addresses all move by a multiple of 128 bytes, so that the
+    # few patterns of a kernel are worked out once and looked up for every later execution.
+    if mask is None:
+        first = addresses[:, :1]
+    else:
+        first = np.where(mask, addresses, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
+        addresses = np.where(mask, addresses, first)
+    relative = addresses - (first & ~np.int64(TAG_BYTES - 1))
+    key = (width, relative.tobytes(), b"" if mask is None else mask.tobytes())
+    cost = memo.get(key)
+    if cost is None:
+        lanes = [ALL_LANES if mask is None else np.flatnonzero(row) for row in _rows(mask, relative)]
+        rows = [row_cost(relative[i][lanes[i]], lanes[i], width) for i in range(len(relative))]
+        cost = Cost(*(sum(column) for column in zip(*rows, strict=True)))
+        if len(memo) > 100_000:
+            memo.clear()
+        memo[key] = cost
+    return cost
+
+
+def _rows(mask: Array | None, relative: Array) -> Array:
+    return relative if mask is None else mask
+
+
+def _shared_row(addresses: Array, lanes: Array, width: int) -> Cost:
+    if not len(addresses):
+        return Cost(0, 0, 0, 0, 0)
+    lanes_per_phase = {8: 16, 16: 8}.get(width, 4 if width > 16 else 32)
+    words = max(1, width // 4)
+    wavefronts = 0
+    phases = lanes // lanes_per_phase
+    for phase in np.unique(phases):
+        start = addresses[phases == phase] >> 2
+        distinct = np.unique((start[:, None] + np.arange(words)).ravel())
+        wavefronts += int(np.bincount(distinct % BANKS, minlength=BANKS).max())
+    return Cost(wavefronts, len(np.unique(phases)), 0, 0, 0)
+
+
+def _global_row(addresses: Array, lanes: Array, width: int) -> Cost:
+    if not len(addresses):
+        return Cost(0, 0, 0, 0, 0)
+    ends = addresses + (width - 1)
+    both = np.concatenate([addresses, ends])
+    ideal = -(-len(addresses) * width // SECTOR_BYTES)
+    sectors, tags = np.unique(both // SECTOR_BYTES), np.unique(both // TAG_BYTES)
+    return Cost(0, 0, len(sectors), ideal, len(tags))

@@ -1,0 +1,164 @@
+"""Where things lie: shared variables, global arrays, kernel parameters."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelexp.emulator.machine.arena import CONSTANT, SCRATCH_BYTES, UNWRITTEN, WRITTEN, Arena
+from kernelexp.emulator.machine.spaces import GLOBAL_BASE, SHARED_RESERVED, Space
+from kernelexp.emulator.ptx.syntax import Function, Module
+from kernelexp.emulator.slots import Array
+from kernelexp.errors import UsageError
+from kernelexp.launch import Launch, Pointer, Scalar, TensorMap
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kernelexp.emulator.decode import Program
+    from kernelexp.emulator.machine.machine import Machine
+    from kernelexp.emulator.machine.spaces import Site
+    from kernelexp.emulator.machine.warps import WarpSet
+
+# Between arrays: an access this far past an array's end is still found.
+GUARD_BYTES = 4096
+_SCALARS = {"u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q", "f32": "<f", "f64": "<d"}
+
+
+def _up(value: int, align: int) -> int:
+    return -(-value // align) * align
+
+
+class SharedLayout:
+    """Static variables after the reserved kilobyte, then the dynamic array."""
+
+    def __init__(self, program: Program, launch: Launch) -> None:
+        variables = [*program.module.variables, *program.function.variables]
+        shared = [v for v in variables if v.space == "shared"]
+        end = SHARED_RESERVED
+        self.symbols: dict[str, int] = {}
+        for variable in (v for v in shared if v.size):
+            end = _up(end, variable.align)
+            self.symbols[variable.name] = end
+            end += variable.size
+        dynamic = [v for v in shared if not v.size]
+        end = _up(end, max([16, *(v.align for v in dynamic)]))
+        for variable in dynamic:
+            self.symbols[variable.name] = end
+        self.static_bytes = end - SHARED_RESERVED
+        self.end = end + launch.dynamic_smem_bytes
+        self.stride = _up(self.end + 1024, 1024)
+
+    def allocate(self, arena: Arena, base: int) -> None:
+        arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
+
+
+class GlobalLayout:
+    """The launch's arrays and the module's variables, with guards between."""
+
+    def __init__(
+        self, module: Module, arrays: Mapping[str, Array], unwritten: frozenset[str]
+    ) -> None:
+        self.arrays = arrays
+        self.offsets: dict[str, int] = {}
+        self._symbols: dict[str, int] = {}
+        end = SCRATCH_BYTES + GUARD_BYTES
+        variables = [v for v in module.variables if v.space in ("global", "const")]
+        for name, array in arrays.items():
+            self.offsets[name] = end
+            end = _up(end + array.nbytes + GUARD_BYTES, 1024)
+        for variable in variables:
+            self._symbols[variable.name] = end
+            end = _up(end + variable.size + GUARD_BYTES, 1024)
+        self.arena = Arena(end)
+        for name, array in arrays.items():
+            self._place(array, self.offsets[name], name in unwritten)
+        for variable in variables:
+            offset = self._symbols[variable.name]
+            state = CONSTANT if variable.space == "const" else WRITTEN
+            self.arena.allocate(offset, variable.size, state)
+            self.arena.data[offset : offset + variable.size] = 0
+            data = np.frombuffer(variable.data, np.uint8)
+            self.arena.data[offset : offset + len(data)] = data
+
+    def _place(self, array: Array, offset: int, unwritten: bool) -> None:
+        if not array.flags.c_contiguous:
+            raise UsageError("the emulator takes contiguous arrays only.")
+        self.arena.allocate(offset, array.nbytes, UNWRITTEN if unwritten else WRITTEN)
+        if not unwritten:
+            self.arena.data[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def address(self, name: str) -> int:
+        if name not in self.offsets:
+            known = ", ".join(self.offsets) or "none"
+            raise UsageError(f"the launch names array {name!r}; the arrays given are {known}.")
+        return GLOBAL_BASE + self.offsets[name]
+
+    def symbol(self, name: str) -> int:
+        if name not in self._symbols:
+            raise UsageError(f"the kernel uses {name!r}, which its PTX does not define.")
+        return GLOBAL_BASE + self._symbols[name]
+
+    def write_back(self) -> None:
+        """The arena's bytes into the caller's arrays."""
+        for name, array in self.arrays.items():
+            offset = self.offsets[name]
+            array.reshape(-1).view(np.uint8)[...] = self.arena.data[offset : offset + array.nbytes]
+
+
+class Parameters:
+    """The parameter block of an entry: bytes, and the tensor maps that lie in it."""
+
+    def __init__(self, function: Function, launch: Launch, world: GlobalLayout) -> None:
+        if len(function.parameters) != len(launch.arguments):
+            raise UsageError(
+                f"entry {function.name} takes {len(function.parameters)} arguments, "
+                f"the launch has {len(launch.arguments)}."
+            )
+        self.offsets: dict[str, int] = {}
+        self.maps: dict[int, TensorMap] = {}
+        end = SCRATCH_BYTES
+        for parameter in function.parameters:
+            end = _up(end, parameter.align)
+            self.offsets[parameter.name] = end
+            end += parameter.size
+        self.arena = Arena(end)
+        for parameter, argument in zip(function.parameters, launch.arguments, strict=True):
+            offset = self.offsets[parameter.name]
+            if isinstance(argument, TensorMap):
+                self.maps[offset] = argument
+                world.address(argument.array)
+                data = bytes(parameter.size)
+            else:
+                data = _bytes(argument, world)
+            if len(data) != parameter.size:
+                raise UsageError(
+                    f"parameter {parameter.name} has {parameter.size} bytes, "
+                    f"its argument {len(data)}."
+                )
+            self.arena.allocate(offset, len(data), CONSTANT)
+            self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+    def space(self, machine: Machine) -> Space:
+        return ParamSpace(machine, self.arena)
+
+
+def _bytes(argument: Pointer | Scalar, world: GlobalLayout) -> bytes:
+    if isinstance(argument, Pointer):
+        return struct.pack("<Q", world.address(argument.array))
+    return struct.pack(_SCALARS[argument.type], argument.value)
+
+
+class ParamSpace(Space):
+    """Kernel parameters, by their offset."""
+
+    name = "param"
+
+    def offsets(self, warps: WarpSet, address: Array, site: Site, m: Any) -> Array:
+        off = address.astype(np.int64)
+        off = off if m is True else np.where(m, off, 0)
+        self.aligned(warps, off, site, m)
+        return off

@@ -1,0 +1,75 @@
+"""Special registers that don't change while a kernel runs, for every resident warp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelexp.emulator.slots import Array
+from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.emulator.machine.machine import Machine
+
+CLOCKS = frozenset({"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo"})
+"""These change: mov reads them itself."""
+
+
+def special(machine: Machine, name: str) -> Array:
+    """Values of a special register, int64 [warps, 32]."""
+    count = machine.resident * machine.warps_per_cta
+    places = np.arange(count)
+    warp, cta = places // machine.resident, places % machine.resident
+    lanes = np.arange(32, dtype=np.int64)[None, :]
+    shape = (count, 32)
+    stem, _, axis = name[1:].partition(".")
+    if axis:
+        return np.broadcast_to(_vector(machine, stem, "xyz".index(axis), warp, cta, lanes), shape)
+    simple = {
+        "laneid": lanes,
+        "warpid": warp[:, None],
+        "nwarpid": machine.warps_per_cta,
+        "smid": cta[:, None],
+        "nsmid": machine.resident,
+        "gridid": 0,
+        "cluster_ctarank": cta[:, None] % machine.cluster_size,
+        "cluster_nctarank": machine.cluster_size,
+        "is_explicit_cluster": int(machine.cluster_size > 1),
+        "lanemask_eq": np.left_shift(1, lanes),
+        "lanemask_lt": np.left_shift(1, lanes) - 1,
+        "lanemask_le": np.left_shift(2, lanes) - 1,
+        "lanemask_gt": 0xFFFF_FFFF - (np.left_shift(2, lanes) - 1),
+        "lanemask_ge": 0xFFFF_FFFF - (np.left_shift(1, lanes) - 1),
+        "dynamic_smem_size": machine.launch.dynamic_smem_bytes,
+        "total_smem_size": machine.layout.static_bytes + machine.launch.dynamic_smem_bytes,
+    }
+    if name in CLOCKS:
+        return np.zeros(shape, np.int64)
+    if stem not in simple:
+        raise UsageError(f"the emulator does not have special register {name}.")
+    return np.broadcast_to(np.asarray(simple[stem], np.int64), shape)
+
+
+def _vector(
+    machine: Machine, stem: str, axis: int, warp: Array, cta: Array, lanes: Array
+) -> Array:
+    launch = machine.launch
+    block, grid, cluster = launch.block, launch.grid, launch.cluster
+    if stem == "tid":
+        thread = warp[:, None] * 32 + lanes
+        divisor = (1, block[0], block[0] * block[1])[axis]
+        return np.asarray(thread // divisor % block[axis])
+    sizes = {"ntid": block, "nctaid": grid, "cluster_nctaid": cluster}
+    if stem in sizes:
+        return np.asarray(sizes[stem][axis])
+    if stem == "nclusterid":
+        return np.asarray(grid[axis] // cluster[axis])
+    index = [c.index[axis] for c in machine.ctas]
+    index += [0] * (machine.resident - len(index))
+    own = np.array(index)[cta][:, None]
+    if stem == "ctaid":
+        return own
+    if stem == "clusterid":
+        return np.asarray(own // cluster[axis])
+    return np.asarray(own % cluster[axis])

@@ -1,0 +1,1 @@
+"""PTX text as data: modules, entries, instructions, operands."""
