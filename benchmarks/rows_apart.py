@@ -1,8 +1,8 @@
 """The row-scaling problem of the GPU tests with inputs of their own for each arm.
 
-Arms of one kernel normally share their buffers. Here up to four of them read copies at addresses of
-their own (`arrange` gives each another type for the same bits, so that the copies stay apart), which
-shows what placement of data adds.
+Arms of one kernel normally share their buffers. Here up to four of them read copies at addresses
+of their own (`arrange` gives each another type for the same bits, so that the copies stay apart),
+which shows what placement of data adds.
 """
 
 import importlib.util

@@ -41,7 +41,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     within: float
     """Median standard error of one process's estimate from its own pairs, as a fraction."""
     detectable: float
-    """The smallest true effect that 80% of such measurements would tell from none, as a fraction."""
+    """The smallest true effect that 80% of such measurements tell from none, as a fraction."""
     pairs: int
     dropped: int
     """Pairs left out because the device changed while they were taken."""
@@ -117,8 +117,8 @@ def estimate(measurement: Measurement, level: float = LEVEL) -> Estimate:
 def share_of_look(look: int) -> float:
     """The part of the risk that the `look`-th look at the interval may use: 1/2, 1/4, 1/8, ...
 
-    The parts sum to less than 1, so whenever sampling stops, and whatever made it stop, the interval
-    covers with at least the level asked for (Bonferroni over the looks).
+    The parts sum to less than 1, so whenever sampling stops, and whatever made it stop, the
+    interval covers with at least the level asked for (Bonferroni over the looks).
     """
     return 0.5 ** max(1, look)
 
@@ -211,7 +211,7 @@ def log_ratio(row: Row, arm: int, base: int) -> float | None:
 
 
 def median_error(values: Sequence[float]) -> float:
-    """Standard error of the median from the spread between the quartiles, as if values were normal."""
+    """Standard error of the median from the distance of the quartiles, as of normal values."""
     if len(values) < 4:
         return 0.0
     low, _, high = statistics.quantiles(values, n=4)
@@ -267,7 +267,10 @@ def conditions(workers: Sequence[Worker]) -> Conditions | None:
 
 
 def t_quantile(p: float, df: int) -> float:
-    """The p-quantile of Student's t with `df` degrees of freedom; scipy's import alone takes 0.8 s."""
+    """The p-quantile of Student's t with `df` degrees of freedom.
+
+    Not scipy's: its import alone takes 0.8 s of every command that prints a verdict.
+    """
     if not 0.0 < p < 1.0 or df < 1:
         raise ValueError(f"no quantile at {p} with {df} degrees of freedom")
     if p < 0.5:

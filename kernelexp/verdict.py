@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelexp.arch import Arch
+from kernelexp.measurement import Measurement
 from kernelexp.model import BuildEvidence, Status, Verdict
 from kernelexp.problem import Budget
+from kernelexp.stats import LEVEL, Effect, estimate
 
 
 def impossible(arch: Arch, reasons: Sequence[str], budget: Budget) -> Verdict | None:
@@ -93,3 +95,111 @@ def unmeasured(arch: Arch) -> Verdict:
         sentence=f"Built, not timed: a time for {arch.name} needs a GPU of that architecture "
         f"({arch.card}).",
     )
+
+
+# How much the device may change under a measurement before it says nothing.
+DROPPED_MAX = 0.5
+# An interval this narrow against the margin that still reaches over its edge will not be decided by
+# more samples: the effect lies on the edge.
+NARROW = 0.1
+
+
+def measured(
+    measurement: Measurement, candidate: str, margin: float = 0.01, level: float = LEVEL
+) -> Verdict:
+    """What a measurement says of one candidate: time ratio to the baseline against 1 +- `margin`.
+
+    Pure: the same measurement gives the same verdict anywhere, with another margin or level too.
+    """
+    refused = _failed(measurement, candidate)
+    if refused is not None:
+        return refused
+    found = estimate(measurement, level)
+    effect = next((each for each in found.effects if each.arm == candidate), None)
+    if effect is None:
+        return _verdict(Status.INCONCLUSIVE, "no_samples", "The budget ended before a sample.")
+    doubt = _doubt(effect, found.placebo, margin)
+    return doubt or _against_margin(effect, margin)
+
+
+def enough(measurement: Measurement, margin: float = 0.01, level: float = LEVEL) -> bool:
+    """Whether more processes would change no verdict: each candidate decided, or on an edge."""
+    found = estimate(measurement, level)
+    for effect in found.effects:
+        undecided = measured(measurement, effect.arm, margin, level).status is Status.INCONCLUSIVE
+        if undecided and (effect.high - effect.low) / 2.0 > NARROW * margin:
+            return False
+    return True
+
+
+def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
+    """The verdict of an arm that gave no time, or of a measurement that gave none worth having."""
+    base = measurement.position("baseline")
+    baseline = "" if base is None else measurement.arms[base].name
+    for failure in measurement.failures:
+        if failure.arm in (baseline, ""):
+            sentence = f"The baseline is {failure.status}: {failure.words}"
+            return _verdict(Status.INVALID, "baseline_failed", _end(sentence))
+    for failure in measurement.failures:
+        if failure.arm == candidate:
+            reason = {"INCORRECT": "reference", "CRASHED": "driver", "TIMED_OUT": "time_limit"}
+            status = Status(failure.status)
+            return _verdict(status, reason[failure.status], _end(failure.words))
+    if measurement.invalid:
+        return _verdict(Status.INVALID, "gpu_shared", _end(measurement.invalid.capitalize()))
+    return None
+
+
+def _doubt(effect: Effect, placebo: Effect | None, margin: float) -> Verdict | None:
+    """The verdict where the samples can't be trusted or are too few to ask; None where they may."""
+    taken = effect.pairs + effect.dropped
+    if effect.dropped > DROPPED_MAX * taken:
+        sentence = f"The device changed under {effect.dropped} of {taken} pairs."
+        return _verdict(Status.INVALID, "device_changed", sentence)
+    if effect.processes < 2:
+        sentence = "Only one process was timed, and one says nothing of another."
+        return _verdict(Status.INCONCLUSIVE, "one_process", sentence)
+    if placebo is None:
+        return None
+    interval = spell_interval(placebo)
+    if not placebo.low <= 1.0 <= placebo.high:
+        sentence = f"The baseline differs from itself: {interval}."
+        return _verdict(Status.INCONCLUSIVE, "placebo_differs", sentence)
+    if placebo.low < 1.0 - margin or placebo.high > 1.0 + margin:
+        sentence = f"The baseline against itself is uncertain beyond the margin: {interval}."
+        return _verdict(Status.INCONCLUSIVE, "placebo_wide", sentence)
+    return None
+
+
+def _against_margin(effect: Effect, margin: float) -> Verdict:
+    """The interval against 1 +- margin."""
+    low, high = 1.0 - margin, 1.0 + margin
+    measured_as = f"{spell_change(effect.ratio)}, {spell_interval(effect)}"
+    edge = f"the margin of {100 * margin:g}%"
+    if effect.high < low:
+        return _verdict(Status.IMPROVED, "faster", f"{measured_as}: all of it beyond {edge}.")
+    if effect.low > high:
+        return _verdict(Status.REJECTED, "slower", f"{measured_as}: all of it beyond {edge}.")
+    if low <= effect.low and effect.high <= high:
+        return _verdict(Status.NEUTRAL, "within_margin", f"{measured_as}: all within {edge}.")
+    if (effect.high - effect.low) / 2.0 <= NARROW * margin:
+        sentence = f"{measured_as}: it lies on the edge of {edge}; another margin would decide."
+        return _verdict(Status.INCONCLUSIVE, "on_the_edge", sentence)
+    sentence = f"{measured_as}: it reaches across {edge}; more processes would narrow it."
+    return _verdict(Status.INCONCLUSIVE, "too_wide", sentence)
+
+
+def _verdict(status: Status, reason: str, sentence: str) -> Verdict:
+    return Verdict(status=status, reason=reason, sentence=sentence)
+
+
+def spell_change(ratio: float) -> str:
+    """A time ratio in words: 0.9876 is "1.24% faster"."""
+    percent = 100.0 * abs(ratio - 1.0)
+    return f"{percent:.2f}% {'faster' if ratio < 1.0 else 'slower'}"
+
+
+def spell_interval(effect: Effect) -> str:
+    """An effect's interval as changes of time: "99.5% interval -1.31% to -1.17%"."""
+    low, high = 100.0 * (effect.low - 1.0), 100.0 * (effect.high - 1.0)
+    return f"{100 * effect.level:.4g}% interval {low:+.2f}% to {high:+.2f}%"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 GUARD_BYTES = 64 * 1024
 GUARD_BYTE = 0xA5
+# Four 2 MB pages: what an address decides lies below that (sectors, L2 slices, pages).
+SLACK_BYTES = 8 << 20
+ALIGNMENT = 256  # what torch and cudaMalloc promise
 # All bits set is a NaN in every floating-point type of problem.DType, so an element that was not
 # written can't pass; integers have no NaN and get a byte that the check draws.
 NAN_BYTE = 0xFF
@@ -59,9 +63,9 @@ class Output:
 class InputSet:
     """One set of inputs as each arm wants them, and the outputs that all arms share.
 
-    Sharing is on purpose: two arms with buffers of their own differ in where these lie, and that is
-    a difference between the arms that is none between the variants. Arms whose `arrange` gives the
-    same tensor share that too.
+    Sharing is on purpose: on an H200, one kernel reading 200 MB at two addresses differed from
+    itself by 0.2 to 0.3%, by the same amount in every process (docs/methodology.md). Arms whose
+    `arrange` gives the same tensor share that too; what they can't share is moved about at random.
     """
 
     def __init__(self, problem: Any, size: Size, arms: Mapping[str, Axes], seed: int) -> None:
@@ -99,6 +103,18 @@ class InputSet:
                     held.copy_(tensor)
                     fresh.add(id(held))
 
+    def move(self, rng: random.Random) -> None:
+        """Puts every tensor that only some arms read at a random place of its own."""
+        held = {id(t): t for arrays in self._arranged.values() for t in arrays.values()}
+        places = {id(tensor): tensor for tensor in self.inputs.values()}
+        for key in rng.sample(
+            sorted(held.keys() - places.keys()), len(held.keys() - places.keys())
+        ):
+            places[key] = _elsewhere(held[key], rng)
+        for arrays in self._arranged.values():
+            for name, tensor in arrays.items():
+                arrays[name] = places[id(tensor)]
+
     def poison(self, byte: int) -> None:
         for output in self.outputs.values():
             output.poison(byte)
@@ -112,6 +128,17 @@ class InputSet:
         held = {id(t): t for arm in self._arranged.values() for t in arm.values()}
         tensors = [*held.values(), *(output.tensor for output in self.outputs.values())]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _elsewhere(tensor: torch.Tensor, rng: random.Random) -> torch.Tensor:
+    """A contiguous copy at a random multiple of 256 bytes behind the start of an allocation."""
+    import torch
+
+    size = tensor.numel() * tensor.element_size()
+    raw = torch.empty(size + SLACK_BYTES, dtype=torch.uint8, device=tensor.device)
+    first = rng.randrange(SLACK_BYTES // ALIGNMENT) * ALIGNMENT
+    home = raw[first : first + size].view(tensor.dtype).view(tensor.shape)
+    return home.copy_(tensor)
 
 
 def _same_as_one_of(kept: Sequence[torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:

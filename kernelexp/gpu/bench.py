@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from kernelexp.gpu.arrays import InputSet, choose
 from kernelexp.gpu.device import Monitor
-from kernelexp.gpu.job import ArmJob, Turn, WorkerJob
-from kernelexp.gpu.launch import Kernel
+from kernelexp.gpu.job import Turn, WorkerJob
+from kernelexp.gpu.placement import Placement
 from kernelexp.gpu.timing import (
     GraphSampler,
     Hang,
-    Launchable,
     LaunchSampler,
     Sampler,
     Timer,
@@ -65,17 +63,14 @@ class Bench:
         self._job, self._problem, self._say = job, problem, say
         self._leave_if_dismissed = leave_if_dismissed
         self._options, self._size = job.options, job.job.size
-        self._arms: dict[int, ArmJob] = {
+        arms = {
             index: arm
             for index, arm in enumerate(job.job.arms)
             if arm.arm.name not in turn.excluded and (arm.arm.role != "peer" or job.with_peers)
         }
+        self._placed = Placement(problem, self._size, arms)
         self._rng = random.Random(job.seed)
-        self._kernels: dict[int, Kernel] = {}
-        self._sets: list[InputSet] = []
-        self._calls: dict[int, list[Launchable]] = {index: [] for index in self._arms}
         self._checks: list[Check] = []
-        self._arrangement = choose(float("inf"), 1, 1, hot=True)
         self.current = ""
         """The arm that alone has launched since the GPU was last known to be well."""
 
@@ -83,18 +78,16 @@ class Bench:
         return self._job.job.arms[index].arm.name
 
     @property
-    def _judged(self) -> list[int]:
-        """Arms with a launch of their own: what they write is checked."""
-        return [index for index, arm in self._arms.items() if arm.launch is not None]
-
-    @property
     def _timed(self) -> list[int]:
-        return [index for index, arm in self._arms.items() if arm.arm.role != "peer"]
+        return self._with_roles("baseline", "placebo", "candidate")
+
+    def _with_roles(self, *roles: str) -> list[int]:
+        return [index for index, arm in self._placed.arms.items() if arm.arm.role in roles]
 
     def launch_each_once(self) -> None:
         """Without timing or reference: what compute-sanitizer looks at."""
         self._load()
-        for index in self._judged:
+        for index in self._placed.judged():
             self.current = self.name(index)
             self._launch(index, 0)
 
@@ -106,8 +99,8 @@ class Bench:
         self._say("checking")
         self._check_first()
         self._say("warming up")
-        sampler = self._arrange()
-        timer = Timer(sampler, self._rng, self._options.launch_timeout_s)
+        launches_per_sample = self._add_sets()
+        timer = Timer(self._sampler(launches_per_sample), self._rng, self._options.launch_timeout_s)
         warmth = warm_up(timer, self._timed)
         self._say("timing")
         blocks = self._time(timer, monitor, warmth.rows_per_block)
@@ -118,8 +111,8 @@ class Bench:
             process=self._job.process,
             seed=self._job.seed,
             load_order=self._job.load_order,
-            launches_per_sample=sampler.launches,
-            sets=len(self._sets),
+            launches_per_sample=launches_per_sample,
+            sets=len(self._placed.sets),
             warm_up_s=round(warmth.spent_s, 3),
             drift=round(warmth.drift, 6),
             blocks=tuple(blocks),
@@ -133,26 +126,11 @@ class Bench:
         torch.cuda.init()
         torch.zeros(1, device="cuda")  # makes the context that the driver calls then find
         for index in self._job.load_order:
-            arm = self._arms.get(index)
-            if arm is not None and arm.launch is not None:
-                self.current = arm.arm.name
-                self._kernels[index] = Kernel(Path(arm.cubin), arm.launch)
+            if index in self._placed.arms:
+                self.current = self.name(index)
+                self._placed.load(index)
         self.current = ""
-        self._add_set()
-
-    def _add_set(self) -> None:
-        axes = {self._arms[index].arm.name: self._arms[index].axes for index in self._judged}
-        added = InputSet(self._problem, self._size, axes, self._draw_seed())
-        peers: dict[str, Callable[[], object]] = {}
-        if len(axes) < len(self._arms):
-            peers = dict(self._problem.peers(added.inputs, self._size))
-        self._sets.append(added)
-        for index, arm in self._arms.items():
-            if arm.launch is None:
-                self._calls[index].append(_ignore_stream(peers[peer_of(arm)]))
-            else:
-                bound = self._kernels[index].bind(added.arrays(arm.arm.name))
-                self._calls[index].append(bound)
+        self._placed.add_set(self._draw_seed())
 
     def _draw_seed(self) -> int:
         return self._rng.randrange(1 << 31)
@@ -168,7 +146,7 @@ class Bench:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         stream = torch.cuda.current_stream()
         start.record(stream)
-        self._calls[index][set_index](stream.cuda_stream)
+        self._placed.call(index, set_index, stream.cuda_stream)
         end.record(stream)
         limit = time.monotonic() + self._options.launch_timeout_s
         while not end.query():
@@ -179,29 +157,33 @@ class Bench:
 
     def _check_first(self) -> None:
         """Each arm's first launch, alone: a fault here has one author."""
-        reference = self._reference(self._sets[0])
-        for index in self._judged:
+        first = self._placed.sets[0]
+        reference = self._reference(first)
+        for index in self._placed.judged():
             self.current = self.name(index)
-            self._sets[0].poison(self._rng.randrange(1, 255))
-            before = self._sets[0].checksum(self.current)
+            first.poison(self._rng.randrange(1, 255))
+            before = first.checksum(self.current)
             self._launch(index, 0)
-            self._hold_against(reference, self._sets[0], before, "before")
+            self._hold_against(reference, first, before, "before")
         self.current = ""
 
     def _check_round(self, timer: Timer, when: When) -> None:
         """Each arm once more, through the timed path, on values that it has never seen."""
-        turn = self._rng.randrange(len(self._sets))
-        chosen = self._sets[turn]
-        chosen.refresh(self._draw_seed())
-        reference = self._reference(chosen)
-        arms = self._judged
-        self._rng.shuffle(arms)
-        for index in arms:
-            before = chosen.checksum(self.name(index))
-            timer.until(self._timed, index, turn)
-            self.current = self.name(index)
-            self._hold_against(reference, chosen, before, when)
-        self.current = ""
+        # The first set, which a kernel that keeps one result would keep, and any other.
+        sets = self._placed.sets
+        turns = {0, self._rng.randrange(len(sets))} | ({len(sets) - 1} if len(sets) == 2 else set())
+        for turn in sorted(turns):
+            chosen = sets[turn]
+            chosen.refresh(self._draw_seed())
+            reference = self._reference(chosen)
+            arms = self._placed.judged()
+            self._rng.shuffle(arms)
+            for index in arms:
+                before = chosen.checksum(self.name(index))
+                timer.until(self._timed, index, turn)
+                self.current = self.name(index)
+                self._hold_against(reference, chosen, before, when)
+            self.current = ""
 
     def _reference(self, chosen: InputSet) -> Reference:
         import torch
@@ -228,33 +210,32 @@ class Bench:
             raise Wrong(self.current, "it changed its inputs")
         self._checks.append(Check(arm=self.current, when=when, arrays=arrays))
 
-    def _arrange(self) -> Sampler:
-        """Measures roughly, makes as many sets as the kernels' length asks for, and a sampler."""
+    def _add_sets(self) -> int:
+        """Times roughly, makes as many sets as that asks for; how many launches a sample times."""
         import torch
 
-        for index in self._arms:
+        for index in self._placed.arms:
             self.current = self.name(index)
             self._launch(index, 0)  # a peer may compile itself in its first call
         self.current = ""
-        hot = self._options.l2 == "hot"
         # Through a sampler: after a flush the launch is queued before the GPU comes to it, while
         # alone it is timed together with the 20 us that Python takes to launch.
-        probe = Timer(
-            LaunchSampler(self._sets, self._by_position(), hot),
-            self._rng,
-            self._options.launch_timeout_s,
-        )
+        probe = Timer(self._sampler(1), self._rng, self._options.launch_timeout_s)
         rows = probe.rows(self._timed, ESTIMATE_ROWS)
         rough = min(min(row.times_us) for row in rows)
-        chosen = choose(rough, self._sets[0].bytes(), torch.cuda.mem_get_info()[0], hot)
-        while len(self._sets) < chosen.sets:
-            self._add_set()
-        if chosen.launches_per_sample > 1:
-            return GraphSampler(self._sets, self._by_position())
-        return LaunchSampler(self._sets, self._by_position(), hot)
+        free = torch.cuda.mem_get_info()[0]
+        hot = self._options.l2 == "hot"
+        chosen = choose(rough, self._placed.sets[0].bytes(), free, hot)
+        while len(self._placed.sets) < chosen.sets:
+            self._placed.add_set(self._draw_seed())
+        self._placed.anew(self._rng)
+        return chosen.launches_per_sample
 
-    def _by_position(self) -> list[list[Launchable]]:
-        return [self._calls.get(index, []) for index in range(len(self._job.job.arms))]
+    def _sampler(self, launches_per_sample: int) -> Sampler:
+        calls = self._placed.calls(len(self._job.job.arms))
+        if launches_per_sample > 1:
+            return GraphSampler(self._placed.sets, calls, self._rng)
+        return LaunchSampler(self._placed.sets, calls, self._options.l2 == "hot")
 
     def _time(self, timer: Timer, monitor: Monitor, rows_per_block: int) -> list[Block]:
         """Blocks until their rows have filled the time asked for, check rounds among them."""
@@ -265,6 +246,8 @@ class Bench:
             if spent >= due and checked < self._options.checks_during:
                 checked += 1
                 self._check_round(timer, "during")
+                self._placed.anew(self._rng)
+                timer.sampler = self._sampler(timer.sampler.launches)
                 warm_up(timer, self._timed, WARM_AGAIN_S)
             self._leave_if_dismissed()
             before = monitor.read()
@@ -276,27 +259,13 @@ class Bench:
         return blocks
 
     def _time_peers(self, timer: Timer) -> tuple[Row, ...]:
-        peers = [index for index, arm in self._arms.items() if arm.arm.role == "peer"]
+        peers = self._with_roles("peer")
         if not peers:
             return ()
-        baseline = [i for i, arm in self._arms.items() if arm.arm.role == "baseline"]
+        baseline = self._with_roles("baseline")
         rows: list[Row] = []
         timer.rows([*baseline, *peers], 2)
         end = time.monotonic() + PEER_ROWS_S
         while time.monotonic() < end:
             rows += timer.rows([*baseline, *peers], 4)
         return tuple(rows)
-
-
-def peer_of(arm: ArmJob) -> str:
-    """The problem's name of a peer; `identity` holds it where several arms are the same peer."""
-    return arm.arm.identity or arm.arm.name
-
-
-def _ignore_stream(call: Callable[[], object]) -> Launchable:
-    """A peer as a launch: torch puts it on its current stream by itself."""
-
-    def launch(_: int) -> None:
-        call()
-
-    return launch

@@ -83,6 +83,10 @@ class Kernel:
             wide = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
             check(cu.cuFuncSetAttribute(self._function, wide, 1))
 
+    def unload(self) -> None:
+        """Gives the module's memory back; its launches must have ended."""
+        check(driver().cuModuleUnload(self._module))
+
     def bind(self, arrays: Mapping[str, torch.Tensor]) -> Bound:
         """The launch on these arrays (by the names in its arguments), ready to be repeated."""
         return Bound(self._function, self.launch, arrays)

@@ -64,9 +64,10 @@ def measure(
 
     `enough` is asked after `options.processes` processes and then after every second one; without
     it the measurement ends there. Arms that fail are left out of later processes; when the baseline
-    or the last candidate has failed, it ends. Raises EnvironmentFault (no GPU, something missing, GPU
-    held by another run), UsageError (a cubin for another architecture), ConfigurationError (the
-    problem's own faults).
+    or the last candidate has failed, it ends.
+
+    Raises EnvironmentFault (no GPU, something missing, GPU held by another run), UsageError (a
+    cubin for another architecture), ConfigurationError (the problem's own faults).
     """
     target = devices.find(device)
     refuse_other_architectures(job, target)

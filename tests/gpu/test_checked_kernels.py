@@ -10,7 +10,10 @@ from kernelexp.gpu import device, measure
 from kernelexp.gpu.job import Turn, WorkerJob
 from kernelexp.measurement import Options
 
-QUICK = Options(processes=1, timing_s=0.15, checks_during=3, launch_timeout_s=3.0, seed=1)
+# This process has a context on the GPU too: to the measuring processes it is company.
+QUICK = Options(
+    processes=1, timing_s=0.15, checks_during=3, launch_timeout_s=3.0, seed=1, shared_gpu=True
+)
 
 
 @pytest.mark.parametrize("name", ["honest", "cheating"])
@@ -101,11 +104,21 @@ def test_a_failing_candidate_is_evidence_with_the_drivers_words(entry, status, w
 
 @needs_gpu
 def test_two_processes_time_three_arms_and_check_them(make_job):
-    options = Options(processes=2, timing_s=0.2, peers=False)
+    options = Options(processes=2, timing_s=0.2, peers=False, shared_gpu=True)
     found = measure.measure(make_job("vectorised"), options)
     assert [worker.process for worker in found.workers] == [0, 1]
     assert found.looks == (2,)
     assert found.workers[1].load_order == found.workers[0].load_order[::-1]
+
+
+@needs_gpu
+def test_another_process_on_the_gpu_makes_the_measurement_invalid(make_job):
+    import torch
+
+    torch.zeros(1, device="cuda")
+    found = measure.measure(make_job("plain"), Options(processes=1, timing_s=0.1))
+    assert found.workers == ()
+    assert found.invalid == "another process computed on the GPU during the measurement."
 
 
 def test_the_kernels_of_this_folder_are_at_least_ten_of_each():

@@ -1,0 +1,202 @@
+"""What a measurement on this machine can and can't tell: A/A, and known slowdowns.
+
+Many identical arms are timed at once, and comparisons are drawn from what was recorded: some of the
+processes, two or three of the arms. Draws that share processes are not independent; `Rates` says
+how many disjoint comparisons the recording holds.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.gpu.job import ArmJob, Job
+from kernelexp.measurement import Measurement, TimedArm
+from kernelexp.model import Status
+from kernelexp.problem import Problem
+from kernelexp.stats import LEVEL, estimate
+from kernelexp.verdict import measured
+
+VERDICTS = (Status.IMPROVED, Status.REJECTED)
+
+
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
+    """What many comparisons of one true effect came to."""
+
+    truth: float
+    """The true ratio minus 1."""
+    comparisons: int
+    disjoint: int
+    """Comparisons that share no process and arm with another, of those that could be drawn."""
+    statuses: dict[str, int]
+    detected: int
+    """Comparisons whose interval leaves out a ratio of 1."""
+    covered: int
+    """Comparisons whose interval holds the true ratio."""
+    bias: float
+    """Mean of the estimates minus the truth."""
+    spread: float
+    """Standard deviation of the estimates."""
+    half_width: float
+    """Median half width of the intervals."""
+    detectable: float
+    """Median minimal detectable effect."""
+
+    @property
+    def false_verdicts(self) -> int:
+        """IMPROVED or REJECTED; false where the truth is within the margin."""
+        return sum(self.statuses.get(status, 0) for status in VERDICTS)
+
+
+def same_arms_job(
+    problem_path: str, problem: Problem, size: Mapping[str, int], arm: ArmJob, arms: int
+) -> Job:
+    """A/A: `arm` as baseline, placebo and `arms` - 2 candidates, each with a module of its own."""
+    if arms < 3:
+        raise ValueError("A/A needs a baseline, a placebo and a candidate: three arms")
+    roles = ["baseline", "placebo", *["candidate"] * (arms - 2)]
+    copies = tuple(
+        msgspec.structs.replace(
+            arm,
+            arm=TimedArm(name=f"same-{i}", role=role, identity=arm.arm.identity),  # type: ignore[arg-type]
+        )
+        for i, role in enumerate(roles)
+    )
+    return Job(problem=problem_path, size=dict(size), arms=copies)
+
+
+def injected_job(
+    problem_path: str,
+    problem: Problem,
+    size: Mapping[str, int],
+    cubin: str,
+    arch: str,
+    extra: Sequence[int],
+) -> Job:
+    """The knob kernel against itself with `extra` thousandths of added work, and with all twice.
+
+    The last gives the true effects: time is linear in work, so an added thousandth costs a
+    thousandth of what doubling costs.
+    """
+    points = [("baseline", "baseline", 0), ("placebo", "placebo", 0)]
+    points += [(f"extra-{each}", "candidate", each) for each in (*extra, DOUBLE)]
+    arms = tuple(
+        ArmJob(
+            arm=TimedArm(name=name, role=role),  # type: ignore[arg-type]
+            cubin=cubin,
+            arch=arch,
+            launch=problem.launch({"extra": each}, size, {}),
+            axes={"extra": each},
+        )
+        for name, role, each in points
+    )
+    return Job(problem=problem_path, size=dict(size), arms=arms)
+
+
+DOUBLE = 1000
+
+
+def true_effects(measurement: Measurement) -> dict[str, float]:
+    """Each candidate's true effect (0.005 is 0.5% slower), from arms that do all work twice."""
+    found = {effect.arm: effect.ratio - 1.0 for effect in estimate(measurement).effects}
+    extra = {name: int(name.split("-")[1]) for name in found}
+    doubled = statistics.fmean(found[name] for name in found if extra[name] == DOUBLE)
+    return {name: doubled * extra[name] / DOUBLE for name in found if extra[name] != DOUBLE}
+
+
+def draw(
+    measurement: Measurement,
+    bases: Sequence[int],
+    candidates: Sequence[int],
+    processes: int,
+    count: int,
+    rng: random.Random,
+) -> Iterator[Measurement]:
+    """`count` measurements of `processes` workers each: a base, another as placebo, a candidate."""
+    for _ in range(count):
+        base, placebo = rng.sample(list(bases), 2)
+        candidate = rng.choice([i for i in candidates if i not in (base, placebo)])
+        roles = {base: "baseline", placebo: "placebo", candidate: "candidate"}
+        arms = tuple(
+            msgspec.structs.replace(arm, role=roles.get(index, "peer"))
+            for index, arm in enumerate(measurement.arms)
+        )
+        workers = tuple(rng.sample(list(measurement.workers), processes))
+        yield msgspec.structs.replace(measurement, arms=arms, workers=workers, looks=(processes,))
+
+
+def rates(
+    drawn: Sequence[Measurement],
+    truth: float,
+    disjoint: int,
+    margin: float = 0.01,
+    level: float = LEVEL,
+) -> Rates:
+    """What the verdicts of these measurements come to, each of one candidate."""
+    statuses: Counter[str] = Counter()
+    ratios, halves, detectables = [], [], []
+    detected = covered = 0
+    for each in drawn:
+        effect = estimate(each, level).effects[0]
+        statuses[measured(each, effect.arm, margin, level).status] += 1
+        ratios.append(effect.ratio)
+        halves.append((effect.high - effect.low) / 2.0)
+        detectables.append(effect.detectable)
+        detected += not effect.low <= 1.0 <= effect.high
+        covered += effect.low <= 1.0 + truth <= effect.high
+    return Rates(
+        truth=truth,
+        comparisons=len(drawn),
+        disjoint=disjoint,
+        statuses=dict(statuses),
+        detected=detected,
+        covered=covered,
+        bias=statistics.fmean(ratios) - 1.0 - truth,
+        spread=statistics.stdev(ratios) if len(ratios) > 1 else math.nan,
+        half_width=statistics.median(halves),
+        detectable=statistics.median(detectables),
+    )
+
+
+def of_same_arms(
+    measurement: Measurement,
+    processes: int = 4,
+    count: int = 300,
+    margin: float = 0.01,
+    seed: int = 1,
+) -> Rates:
+    """A/A rates from a recording of `same_arms_job`."""
+    arms = [i for i, arm in enumerate(measurement.arms) if arm.role != "peer"]
+    rng = random.Random(seed)
+    drawn = list(draw(measurement, arms, arms, processes, count, rng))
+    disjoint = len(measurement.workers) // processes * (len(arms) // 2)
+    return rates(drawn, 0.0, disjoint, margin)
+
+
+def of_injected(
+    measurement: Measurement,
+    processes: int = 4,
+    count: int = 200,
+    margin: float = 0.01,
+    seed: int = 1,
+) -> dict[str, Rates]:
+    """Rates for each amount of extra work (in thousandths) of a recording of `injected_job`."""
+    truths = true_effects(measurement)
+    bases = [i for i, a in enumerate(measurement.arms) if a.role in ("baseline", "placebo")]
+    rng = random.Random(seed)
+    groups: dict[str, list[int]] = {}
+    for index, arm in enumerate(measurement.arms):
+        if arm.name in truths:
+            groups.setdefault(arm.name.split("-")[1], []).append(index)
+    found = {}
+    for extra, candidates in groups.items():
+        drawn = list(draw(measurement, bases, candidates, processes, count, rng))
+        disjoint = len(measurement.workers) // processes * min(len(candidates), len(bases))
+        truth = truths[measurement.arms[candidates[0]].name]
+        found[extra] = rates(drawn, truth, disjoint, margin)
+    return found
