@@ -378,9 +378,10 @@ def _read_log(project: Project) -> Any:
     from kernelexp import records
     from kernelexp.report import log as logs
 
-    found, unreadable = records.read_all(project.root)
-    _warn(project, unreadable)
-    return logs.assemble(project, found)
+    told = {name: records.read_telling(project.root, name) for name in project.experiments}
+    for each in told.values():
+        _warn(project, each.unreadable)
+    return logs.assemble(project, told)
 
 
 def _write_log(project: Project) -> Path:

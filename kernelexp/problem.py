@@ -20,7 +20,7 @@ load it.
     def budget(axes, arch) -> Budget
         What a CTA will ask of its SM, known before the build and held against the build afterwards.
     def launch(axes, size, exports) -> Launch
-        `exports` are the figures that the source computed once (KX_EXPORT in kx/export.cuh), read
+        `exports` are the figures that the source computed once (KX_EXPORT in variants/include/export.cuh), read
         from the cubin: threads, cluster, dynamic_smem_bytes and what else the kernel exports.
     def work(size) -> Work
         Useful FLOPs and the bytes that must move. Optional.

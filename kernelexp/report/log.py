@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from kernelexp.model import (
     Arm,
-    Candidate,
     Experiment,
     Provenance,
     PublishedResult,
-    Record,
-    Status,
     Verdict,
     spell_point,
 )
 from kernelexp.project import Project
+from kernelexp.records import Told
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,15 +72,12 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     experiments: tuple[Entry, ...]
 
 
-def assemble(project: Project, records: Iterable[Record]) -> tuple[KernelLog, ...]:
-    """The log of every kernel and architecture that has experiments."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        found[record.experiment].append(record)
+def assemble(project: Project, told: Mapping[str, Told]) -> tuple[KernelLog, ...]:
+    """The log of every kernel and architecture that has experiments, from what their records tell."""
     entries: dict[tuple[str, str], list[tuple[str, Entry]]] = defaultdict(list)
     for name, experiment in project.experiments.items():
         key = (experiment.kernel, experiment.arch)
-        entries[key].append((name, _enter(name, experiment, found[name])))
+        entries[key].append((name, _enter(name, experiment, told[name])))
     return tuple(
         _log_kernel(project, kernel, arch, named) for (kernel, arch), named in entries.items()
     )
@@ -117,8 +112,8 @@ def _step(entry: Entry) -> Step:
     )
 
 
-def _enter(name: str, experiment: Experiment, records: Sequence[Record]) -> Entry:
-    record = most_telling(records)
+def _enter(name: str, experiment: Experiment, told: Told) -> Entry:
+    record = told.record
     points = [spell_point(point) for point in experiment.candidates]
     if record is None:
         return Entry(
@@ -131,7 +126,7 @@ def _enter(name: str, experiment: Experiment, records: Sequence[Record]) -> Entr
             baseline=Figures(variant=spell_point(experiment.baseline)),
             candidates=tuple(Figures(variant=point) for point in points),
             verdicts=(),
-            records=0,
+            records=told.count,
         )
     return Entry(
         id=name,
@@ -146,7 +141,7 @@ def _enter(name: str, experiment: Experiment, records: Sequence[Record]) -> Entr
             for index, each in enumerate(record.candidates)
         ),
         verdicts=tuple(each.verdict for each in record.candidates),
-        records=len(records),
+        records=told.count,
     )
 
 
@@ -156,17 +151,3 @@ def _figures(variant: str, arm: Arm) -> Figures:
         published=arm.published or PublishedResult(),
         registers_built=arm.build.resources.registers if arm.build else None,
     )
-
-
-def most_telling(records: Sequence[Record]) -> Record | None:
-    """The latest record with a verdict about the kernel; else the latest of all; None of none.
-
-    A run that timed nothing, or a candidate changed by --set, must not hide a verdict.
-    """
-    own = [record for record in records if not record.overrides]
-    decided = [record for record in own if any(map(_is_decided, record.candidates))]
-    return decided[-1] if decided else own[-1] if own else None
-
-
-def _is_decided(candidate: Candidate) -> bool:
-    return candidate.verdict.status is not Status.UNMEASURED

@@ -35,9 +35,11 @@ def render_tables(logs: Sequence[KernelLog]) -> str:
     """The two tables of each kernel, for a pipe."""
     parts = []
     for log in logs:
-        parts.append(f"## {log.kernel}, {log.arch}\n\n{best_line(log)}\n\n{history_table(log)}\n")
-        parts.append(f"{experiment_table(log)}\n")
-    return "\n".join(parts)
+        parts.append(f"{log.kernel}, {log.arch}. {best_line(log)}")
+        parts += [history_table(log)] if log.history else []
+        parts += [experiment_table(log)] if log.experiments else []
+        parts += [provenance_line(log)] if provenance_line(log) else []
+    return "\n\n".join(parts) + "\n"
 
 
 def history_table(log: KernelLog) -> str:
@@ -79,7 +81,7 @@ def provenance_line(log: KernelLog) -> str:
     sources = {entry.source for entry in log.experiments if entry.source}
     if not sources:
         return ""
-    return f"Times, rates and registers marked published: {'; '.join(sorted(sources))}."
+    return f"Published figures: {'; '.join(sorted(sources))}."
 
 
 def _header(log: KernelLog) -> Iterator[str]:

@@ -54,9 +54,9 @@ def _variants(arms: Sequence[Arm]) -> Table:
     differing = [axis for axis in arms[0].axes if len({spell(arm.axes[axis]) for arm in arms}) > 1]
     for name, arm in zip(_names(arms), arms, strict=True):
         own = spell_point({axis: arm.axes[axis] for axis in differing})
-        table.add_row(Text(name, style="bold"), Text(own), Text(arm.identity, style="dim"))
+        table.add_row(Text(name, style="bold"), Text(own))
     shared = spell_point({k: v for k, v in arms[0].axes.items() if k not in differing})
-    table.add_row(Text("both" if len(arms) == 2 else "all", style="bold"), Text(shared, "dim"), "")
+    table.add_row(Text("both" if len(arms) == 2 else "all", style="bold"), Text(shared, "dim"))
     return table
 
 

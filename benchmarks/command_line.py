@@ -1,0 +1,68 @@
+"""How long the command line takes: --help, and the log over 10,000 records.
+
+    python benchmarks/command_line.py [RECORDS]
+
+Prints, for each command, the fastest and the median wall time of whole processes, beside that of a
+bare interpreter, taken in turns so that a slow moment of the machine hits them all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import build, project, records, runner, surroundings, toolchain
+
+ROOT = Path(__file__).parent.parent
+ROUNDS = 15
+
+
+def fill(root: Path, count: int) -> None:
+    """`count` records as runs leave them, of one built pair of variants."""
+    loaded = project.load(root)
+    tools = toolchain.find(None, root / build.CACHE)
+    (ran,) = runner.run(loaded, ["S1"], tools)
+    for _ in range(count - 1):
+        records.write(root, msgspec.structs.replace(ran.record, run=records.new_run_name()))
+
+
+def seconds(argv: list[str], cwd: Path) -> float:
+    start = time.perf_counter()
+    subprocess.run(argv, cwd=cwd, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    os.environ["PYTHONPATH"] = str(ROOT)
+    program = [sys.executable, "-m", "kernelexp"]
+    commands = {
+        "python -c pass": [sys.executable, "-c", "pass"],
+        "kernelexp --help": [*program, "--help"],
+        "kernelexp list": [*program, "list"],
+        f"kernelexp log, {count:,} records": [*program, "log"],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(shutil.copytree(ROOT / "tests/projects/scale", Path(folder) / "scale"))
+        fill(root, count)
+        times: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(ROUNDS):
+            for name, argv in commands.items():
+                times[name].append(seconds(argv, root))
+    machine = surroundings.read_machine()
+    print(f"{machine.cpu}, {machine.cores} cores, Python {machine.python}; {ROUNDS} rounds")
+    print(f"{'':32} {'min s':>8} {'median s':>9}")
+    for name, values in times.items():
+        print(f"{name:32} {min(values):8.3f} {statistics.median(values):9.3f}")
+
+
+if __name__ == "__main__":
+    main()

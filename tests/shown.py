@@ -1,0 +1,34 @@
+"""Output of commands for the README: cog calls show() between its markers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def show(command: str) -> None:
+    """Prints the command and what it prints, as a console block."""
+    print("```console", f"$ {command}", *_lines(command), "```", sep="\n")
+
+
+def show_markdown(command: str) -> None:
+    """Prints what a command prints where that is markdown already."""
+    print("", *_lines(command), "", sep="\n")
+
+
+def _lines(command: str) -> list[str]:
+    program, *arguments = shlex.split(command)
+    said = subprocess.run(
+        [sys.executable, "-m", program, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line.rstrip() for line in said.stdout.splitlines()]
