@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import ROOT, Kx
 from typer.testing import CliRunner, Result
 
 from kernelexp import toolchain
 from kernelexp.cli import app
 from kernelexp.toolchain import Toolchain
-
-ROOT = Path(__file__).parent.parent
-
-Kx = Callable[..., Result]
 
 
 @pytest.fixture

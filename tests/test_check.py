@@ -7,8 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from conftest import Kx
-from test_project import edit
+from support import Kx, edit
 
 from kernelexp import errors
 

@@ -12,8 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Kx
-from test_project import edit
+from support import Kx, edit
 
 from kernelexp import errors
 

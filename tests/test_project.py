@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import ROOT, Kx
+from support import ROOT, Kx, edit
 
 from kernelexp import project
 from kernelexp.errors import ConfigurationError, UsageError
@@ -196,10 +196,3 @@ def test_the_schema_accepts_the_repository_s_own_file(kx: Kx) -> None:
     schema = msgspec.json.decode(kx("schema").stdout)
     value = project.Document((ROOT / "experiments.yaml").read_text()).value
     jsonschema.validate(value, schema)
-
-
-def edit(root: Path, text: str, instead: str) -> None:
-    path = root / "experiments.yaml"
-    before = path.read_text()
-    assert before.count(text) >= 1, text
-    path.write_text(before.replace(text, instead, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ROOT
+from support import ROOT
 
 from kernelexp import check, project, runner
 from kernelexp.arch import ARCHITECTURES

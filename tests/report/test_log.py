@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Kx
+from support import ROOT, Kx
 
 from kernelexp import project, records
 from kernelexp.report import log, markdown
