@@ -1,0 +1,126 @@
+"""Times one kernel against itself as others do, for the table in docs/methodology.md.
+
+    python benchmarks/verdict_neighbours.py OUT
+
+Sequential (2 launches to warm up, mean of 10), Triton's do_bench (its defaults, median and mean)
+and nvbench (cuda-bench, its defaults), on cuBLAS's FP8 GEMM and on the knob kernel. A try is
+compared with the next one: what they differ by is what these would call a change. OUT gets every
+time.
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+from verdict_samples import ROOT, compiled
+
+from kernelexp.gpu import device
+from kernelexp.gpu.launch import Kernel
+from kernelexp.gpu.worker import load_problem
+
+SEQUENTIAL_TRIES, DO_BENCH_TRIES, NVBENCH_TRIES = 200, 40, 8
+
+
+def gemm():
+    problem = load_problem(ROOT / "benchmarks/fp8_gemm.py")
+    size = problem.SIZES["full"]
+    return problem.peers(problem.inputs(size, 1, "cuda"), size)["cublas"]
+
+
+def knob(folder):
+    import torch
+
+    problem = load_problem(ROOT / "variants/calibration/problem.py")
+    size = problem.SIZES["full"]
+    cubin = compiled(ROOT / "variants/calibration/knob.cu", device.find().arch, folder)
+    torch.zeros(1, device="cuda")
+    arrays = {**problem.inputs(size, 1, "cuda")}
+    arrays["y"] = torch.empty_like(arrays["x"])
+    bound = Kernel(Path(cubin), problem.launch({}, size, {})).bind(arrays)
+    return lambda: bound(torch.cuda.current_stream().cuda_stream)
+
+
+def sequential(call):
+    import torch
+
+    for _ in range(2):
+        call()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(10):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 100.0
+
+
+def with_do_bench(call, mode):
+    from triton.testing import do_bench
+
+    return do_bench(call, return_mode=mode) * 1000.0
+
+
+def with_nvbench(calls, out):
+    import cuda.bench as bench
+    import torch
+
+    for name, call in calls.items():
+
+        def run(state, call=call):
+            def launch(request):
+                handle = request.get_stream().addressof()
+                with torch.cuda.stream(torch.cuda.ExternalStream(handle)):
+                    call()
+
+            state.exec(launch, batched=False)
+
+        bench.register(run).set_name(name)
+    found = {name: [] for name in calls}
+    for i in range(NVBENCH_TRIES):
+        path = out / f"nvbench-{i}.json"
+        bench.run_all_benchmarks(["nvbench", "--json", str(path), "--quiet"])
+        for each in json.loads(path.read_text())["benchmarks"]:
+            for summary in each["states"][0]["summaries"]:
+                if summary["tag"] == "nv/cold/time/gpu/mean":
+                    value = next(d["value"] for d in summary["data"] if d["name"] == "value")
+                    found[each["name"]].append(float(value) * 1e6)
+    return found
+
+
+def compare(times):
+    """Medians, 95th percentile and worst of |difference| between tries and the next, in percent."""
+    apart = [100 * abs(b / a - 1) for a, b in zip(times[::2], times[1::2], strict=False)]
+    over = sum(each > 1 for each in apart) / len(apart)
+    ordered = sorted(apart)
+    return (
+        f"median {statistics.median(apart):.3f}%  95th percentile "
+        f"{ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]:.3f}%  worst {ordered[-1]:.3f}%"
+        f"  over 1%: {100 * over:.0f}% of {len(apart)}"
+    )
+
+
+def main(out):
+    out.mkdir(parents=True, exist_ok=True)
+    calls = {"gemm": gemm(), "knob": knob(out)}
+    found = {}
+    for name, call in calls.items():
+        found[name] = {
+            "sequential": [sequential(call) for _ in range(SEQUENTIAL_TRIES)],
+            "do_bench median": [with_do_bench(call, "median") for _ in range(DO_BENCH_TRIES)],
+            "do_bench mean": [with_do_bench(call, "mean") for _ in range(DO_BENCH_TRIES)],
+        }
+        (out / "neighbours.json").write_text(json.dumps(found))
+    try:
+        for name, times in with_nvbench(calls, out).items():
+            found[name]["nvbench mean"] = times
+    finally:
+        (out / "neighbours.json").write_text(json.dumps(found))
+        for name, ways in found.items():
+            for way, times in ways.items():
+                print(f"{name:5s} {way:16s} {min(times):8.1f} to {max(times):8.1f} us  ", end="")
+                print(compare(times), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
