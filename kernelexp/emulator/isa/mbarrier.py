@@ -100,7 +100,9 @@ def arrive(ins: Instruction, d: Decoder) -> Op:
             if state_slot is not None:
                 R[state_slot][place - first, lanes] = barrier.phase
             values = R[amount][place - first, lanes]
-            seen = machine.clocks.release(place) if releases else None
+            seen = machine.clocks.release(place)
+            if not releases:
+                seen = machine.clocks.engines_only(seen)
             count = len(lanes) if expects else int(values.sum())
             if expects:
                 machine.mbarriers.expect(barrier, int(values.sum()), ins)
@@ -193,8 +195,11 @@ class Wait(Gate):
         for lane, barrier, wanted in self._barriers(machine, fragment):
             passed = self._passed(barrier, wanted)
             result[lane] = passed
-            if passed and self.acquires and barrier is not None and barrier.released is not None:
-                machine.clocks.acquire(fragment.warp, barrier.released)
+            if passed and barrier is not None and barrier.released is not None:
+                row = barrier.released
+                if not self.acquires:
+                    row = machine.clocks.engines_only(row)
+                machine.clocks.acquire(fragment.warp, row)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         lanes = self._barriers(machine, fragment)

@@ -50,6 +50,12 @@ class Clocks:
     def acquire(self, warp: int, row: Array) -> None:
         np.maximum(self.seen[warp], row, out=self.seen[warp])
 
+    def engines_only(self, row: Array) -> Array:
+        """What relaxed operations hand over: asynchronous effects, which order themselves."""
+        engines = row.copy()
+        engines[: self.warps] = 0
+        return engines
+
     def fence_async(self, warps: Array, mask: Array | bool) -> None:
         """fence.proxy.async by the lanes of `mask`."""
         now = self.tick()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernelexp.emulator.machine import tma
 from kernelexp.emulator.machine.arena import CONSTANT, SCRATCH_BYTES, UNWRITTEN, WRITTEN, Arena
 from kernelexp.emulator.machine.spaces import GLOBAL_BASE, SHARED_RESERVED, Space
 from kernelexp.emulator.ptx.syntax import Function, Module
@@ -131,6 +132,7 @@ class Parameters:
             if isinstance(argument, TensorMap):
                 self.maps[offset] = argument
                 world.address(argument.array)
+                tma.check(argument, world.arrays[argument.array])
                 data = bytes(parameter.size)
             else:
                 data = _bytes(argument, world)

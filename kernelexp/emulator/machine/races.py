@@ -88,7 +88,14 @@ class Races:
     # Asynchronous engines
 
     def engine_read(
-        self, units: Array, issuer: int, row: Array, fence: Array, agent: int, ins: Instruction
+        self,
+        units: Array | slice,
+        issuer: int,
+        row: Array,
+        fence: Array,
+        agent: int,
+        ins: Instruction,
+   
     ) -> None:
         """A copy or an MMA reads: its issuer must have seen the writes, through a proxy fence."""
         clocks = self.clocks
@@ -105,7 +112,9 @@ class Races:
         clocks.read_time[units] = clocks.now
         clocks.read_thread[units] = agent << 5
 
-    def engine_write(self, units: Array, issuer: int, row: Array, ins: Instruction) -> None:
+    def engine_write(
+        self, units: Array | slice, issuer: int, row: Array, ins: Instruction
+    ) -> None:
         """A copy writes: its issuer must have seen the last reads of what it overwrites."""
         clocks = self.clocks
         reader = clocks.read_thread[units]
@@ -121,12 +130,14 @@ class Races:
         name: str,
         now: str,
         before: str,
-        units: Array,
+        units: Array | slice,
         bad: Array,
         other: Array,
         ins: Instruction,
         issuer: int,
     ) -> None:
+        if isinstance(units, slice):
+            units = np.arange(units.start, units.stop)
         index = tuple(axis[0] for axis in np.nonzero(bad))
         address = self.machine.shared_name(int(units[index]) * self.clocks.unit)
         who = self.machine.agent_name(int(other[index]) >> 5)

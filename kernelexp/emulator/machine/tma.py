@@ -1,0 +1,80 @@
+"""Tensor maps: which bytes of an array a box covers, and where they lie in shared memory."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from kernelexp.emulator.slots import Array
+from kernelexp.errors import UsageError
+from kernelexp.launch import TensorMap
+
+ELEMENT_BYTES = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+# Which address bits a swizzle XORs into the 16-byte chunk number (bits 6:4):
+# cuTensorMapEncodeTiled, CUtensorMapSwizzle. The address is the one in shared memory, not the
+# offset in the box.
+_SWIZZLE_MASK = {"none": 0, "32B": 1, "64B": 3, "128B": 7}
+SWIZZLE_SPAN = {"32B": 32, "64B": 64, "128B": 128}
+CHUNK_BYTES = 16
+MAX_BOX = 256
+
+
+def swizzled(address: Array, swizzle: str) -> Array:
+    """Where the byte of an unswizzled shared-memory address lies."""
+    result: Array = address ^ ((address >> 7 & _SWIZZLE_MASK[swizzle]) << 4)
+    return result
+
+
+@functools.lru_cache(maxsize=4096)
+def chunks(address: int, size: int, swizzle: str) -> Array:
+    """Addresses of the 16-byte chunks of a dense box image of `size` bytes at `address`."""
+    return swizzled(address + CHUNK_BYTES * np.arange(size // CHUNK_BYTES), swizzle)
+
+
+def check(tensor_map: TensorMap, array: Array) -> None:
+    """UsageError for a map that cuTensorMapEncodeTiled would refuse, or that leaves its array."""
+    element = ELEMENT_BYTES[tensor_map.element]
+    rank = len(tensor_map.shape)
+    inner = tensor_map.box[0] * element
+    faults = []
+    if not 1 <= rank <= 5 or len(tensor_map.box) != rank or len(tensor_map.strides_bytes) != rank - 1:
+        faults.append("rank 1 to 5, with a box of that rank and a stride fewer")
+    if inner % 16:
+        faults.append(f"an innermost box that is a multiple of 16 bytes, not {inner}")
+    if any(not 1 <= side <= MAX_BOX for side in tensor_map.box):
+        faults.append(f"box sides of 1 to {MAX_BOX}, not {tensor_map.box}")
+    if any(stride % 16 for stride in tensor_map.strides_bytes):
+        faults.append(f"strides in multiples of 16 bytes, not {tensor_map.strides_bytes}")
+    if tensor_map.swizzle != "none" and inner > SWIZZLE_SPAN[tensor_map.swizzle]:
+        faults.append(f"an innermost box within the swizzle's {tensor_map.swizzle}, not {inner} bytes")
+    if faults:
+        raise UsageError(f"tensor map of {tensor_map.array!r} needs " + "; ".join(faults) + ".")
+    last = sum(
+        (size - 1) * stride
+        for size, stride in zip(tensor_map.shape[1:], tensor_map.strides_bytes, strict=True)
+    )
+    if last + tensor_map.shape[0] * element > array.nbytes:
+        raise UsageError(f"tensor map of {tensor_map.array!r} reaches beyond its array.")
+
+
+def box_bytes(tensor_map: TensorMap) -> int:
+    return int(np.prod(tensor_map.box)) * ELEMENT_BYTES[tensor_map.element]
+
+
+def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, Array]:
+    """(byte offset in the array, whether it is inside) of each element of the box at `start`.
+
+    Innermost dimension last, so that both run through the box as its shared-memory image does.
+    """
+    element = ELEMENT_BYTES[tensor_map.element]
+    strides = (element, *tensor_map.strides_bytes)
+    offset: Array = np.zeros((), np.int64)
+    inside: Array = np.ones((), bool)
+    for dimension in range(len(tensor_map.shape)):
+        index = start[dimension] + np.arange(tensor_map.box[dimension])
+        shape = [1] * len(tensor_map.shape)
+        shape[-1 - dimension] = len(index)
+        offset = offset + (index * strides[dimension]).reshape(shape)
+        inside = inside & ((index >= 0) & (index < tensor_map.shape[dimension])).reshape(shape)
+    return np.broadcast_arrays(offset, inside)[0].ravel(), np.broadcast_to(inside, tensor_map.box[::-1]).ravel()
