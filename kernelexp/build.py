@@ -148,6 +148,7 @@ def _run_ninja(
 ) -> None:
     if not plans:
         return
+    toolchain.require_host_compiler()
     for plan in plans:
         # What an interrupted or failed build left is not trusted.
         shutil.rmtree(plan.folder, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,7 @@ def exit_code(facts: Sequence[Fact]) -> int:
 def render(facts: Sequence[Fact]) -> Iterator[Table]:
     """A row for each fact."""
     table = Table("", "found", "for", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.columns[1].overflow = "fold"
     for fact in facts:
         found = Text(fact.found) if fact.found else Text("missing", style="yellow")
         table.add_row(Text(fact.name, style="bold"), found, Text(fact.allows))
@@ -80,7 +82,7 @@ def _compiler(nvcc: str | None, start: Path) -> Fact:
 def _host_compiler() -> Fact:
     return _fact(
         "host compiler",
-        lambda: _version("g++", "--version", r"(\d+\.\d+\.\d+)"),
+        lambda: _version(os.environ.get("NVCC_CCBIN", "gcc"), "--version", r"(\d+\.\d+\.\d+)"),
         "nvcc preprocesses with it",
         "install g++ (Debian, Ubuntu: apt install g++)",
         needed=True,

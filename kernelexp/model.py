@@ -216,6 +216,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     system: str
     python: str
+    gpus: tuple[str, ...] = ()
+    """The models of the NVIDIA GPUs, as the kernel driver names them; a run need not use them."""
 
 
 Provenance: TypeAlias = Literal["run", "published"]

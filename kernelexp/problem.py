@@ -20,8 +20,9 @@ load it.
     def budget(axes, arch) -> Budget
         What a CTA will ask of its SM, known before the build and held against the build afterwards.
     def launch(axes, size, exports) -> Launch
-        `exports` are the figures that the source computed once (KX_EXPORT in variants/include/export.cuh), read
-        from the cubin: threads, cluster, dynamic_smem_bytes and what else the kernel exports.
+        `exports` are the figures that the source computed once (KX_EXPORT of export.cuh in
+        variants/include), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
+        the kernel exports.
     def work(size) -> Work
         Useful FLOPs and the bytes that must move. Optional.
     def peers(inputs, size) -> Mapping[str, Callable[[], object]]

@@ -87,8 +87,8 @@ def read_telling(root: Path, experiment: str) -> Told:
     """The record that the log shows: the latest measured one that decides, else the published one,
     else the latest of all.
 
-    So a run that timed nothing hides no verdict, and one file is read, not all: decoding 10,000 runs
-    of F3 takes 0.44 s on two cores. A candidate that --set changed is not the experiment's.
+    So a run that timed nothing hides no verdict, and one file is read, not all: decoding 10,000
+    runs of F3 takes 0.44 s on two cores. What --set changed is not the experiment's.
     """
     paths = _list(os.path.join(root, FOLDER, experiment))
     paths.sort(key=_rank, reverse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 from kernelexp import toolchain
@@ -34,7 +35,15 @@ def read_machine() -> Machine:
         cores=os.cpu_count() or 0,
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=platform.python_version(),
+        gpus=tuple(_gpu_models()),
     )
+
+
+def _gpu_models() -> Iterator[str]:
+    for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        for line in path.read_text().splitlines():
+            if line.startswith("Model:"):
+                yield line.partition(":")[2].strip()
 
 
 def _cpu_model() -> str:

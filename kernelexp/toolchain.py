@@ -169,6 +169,15 @@ def locate_ninja() -> str:
     return found
 
 
+def require_host_compiler() -> None:
+    """EnvironmentFault where nvcc would not find the compiler that it preprocesses with."""
+    if not (os.environ.get("NVCC_CCBIN") or shutil.which("gcc")):
+        raise EnvironmentFault(
+            "nvcc needs a host compiler to preprocess with, and there is no gcc: install one "
+            "(Debian, Ubuntu: apt install g++), or name another in NVCC_CCBIN."
+        )
+
+
 def _cached_version(compiler: Path, cache: Path) -> str:
     status = compiler.stat()
     key = f"{compiler}:{status.st_size}:{status.st_mtime_ns}"

@@ -73,7 +73,7 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def assemble(project: Project, told: Mapping[str, Told]) -> tuple[KernelLog, ...]:
-    """The log of every kernel and architecture that has experiments, from what their records tell."""
+    """The log of every kernel and architecture, from what the records of its experiments tell."""
     entries: dict[tuple[str, str], list[tuple[str, Entry]]] = defaultdict(list)
     for name, experiment in project.experiments.items():
         key = (experiment.kernel, experiment.arch)
