@@ -38,13 +38,42 @@ def floating(
     value = _source(a, src, ftz)
     if rounding in _INTEGRAL:
         with np.errstate(all="ignore"):
-            value = _INTEGRAL[rounding](value)
+            value = np.asarray(_INTEGRAL[rounding](value))
         rounding = "rn"
     if sat:
         value = np.where(value > 0, np.minimum(value, 1.0), 0.0)
     if relu:
         value = np.where(np.signbit(value) & ~np.isnan(value), 0.0, value)
-    return _result(value, dst, rounding, ftz, satfinite)
+    result = _result(value, dst, rounding, ftz, satfinite)
+    return result if sat else _kept_nans(a, src, dst, rounding, result)
+
+
+def _kept_nans(a: Bits, src: str, dst: str, rounding: str, result: Bits) -> Bits:
+    """Puts in the NaNs whose payload an H200 was seen to keep; the others are canonical.
+
+    To and from f64: the payload's upper bits and the sign, made quiet. bf16 to f32 and to tf32 with
+    "rna": the bits as they are.
+    """
+    if (src, dst) == ("bf16", "f32"):
+        return np.where(bf16.isnan(a), a.astype(np.uint32) << np.uint32(16), result)
+    if dst == "tf32" and rounding == "rna":
+        return np.where(f32.isnan(a), a & np.uint32(0xFFFFE000), result)
+    if "f64" in (src, dst) and src in FLOATS and dst in FLOATS:
+        return np.where(FLOATS[src].isnan(a), _payload(a, src, dst), result)
+    return result
+
+
+def _payload(a: Bits, src: str, dst: str) -> Bits:
+    """A NaN of one format as one of another: sign, quiet bit, upper payload bits."""
+    wide = a.astype(np.uint64)
+    source, target = FLOATS[src].format, FLOATS[dst].format
+    sign = (wide >> np.uint64(source.bits - 1)) << np.uint64(target.bits - 1)
+    payload = wide & np.uint64((1 << (source.precision - 1)) - 1)
+    shift = target.precision - source.precision
+    moved = payload << np.uint64(shift) if shift >= 0 else payload >> np.uint64(-shift)
+    assert target.infinity is not None
+    quiet = np.uint64(target.infinity | 1 << (target.precision - 2))
+    return (sign | moved | quiet).astype(target.dtype)
 
 
 def _source(a: Bits, src: str, ftz: bool) -> Double:
@@ -63,11 +92,9 @@ def _result(value: Double, dst: str, rounding: str, ftz: bool, satfinite: bool) 
         return encode(value, fp8.FORMATS[dst], rounding, satfinite=satfinite)
     if dst == "tf32":
         return encode(value, TF32, rounding, satfinite=satfinite) << np.uint32(13)
-    if dst == "f64":
-        bits = value.view(np.uint64)
-        return np.where(f64.isnan(bits), np.uint64(f64.format.nan), bits)
-    bits = encode(value, FLOATS[dst].format, rounding, satfinite=satfinite)
-    return f32.flush(bits) if dst == "f32" and ftz else bits
+    if dst == "f32" and ftz:
+        value = np.where(np.abs(value) < 2.0**-126, np.copysign(0.0, value), value)
+    return encode(value, FLOATS[dst].format, rounding, satfinite=satfinite)
 
 
 def pack_x2(
@@ -132,7 +159,8 @@ def _pattern(kind: str) -> type[np.unsignedinteger]:  # type: ignore[type-arg]
 def float_to_int(a: Bits, src: str, dst: str, *, rounding: str = "rzi", ftz: bool = False) -> Bits:
     """cvt.rzi.s32.f32 and its kind: rounds, saturates; uint32 (two's complement) or uint64.
 
-    NaN gives 0, or the pattern 0x80...0 of the width where source or target has 64 bits.
+    NaN gives 0, or the pattern 0x80...0 of the width (of s8 and s16 the smallest value, extended)
+    where source or target has 64 bits.
     """
     value = np.asarray(_INTEGRAL[rounding](_source(a, src, ftz)))
     low, high = limits(dst)
@@ -147,7 +175,7 @@ def float_to_int(a: Bits, src: str, dst: str, *, rounding: str = "rzi", ftz: boo
         result = inside.astype(np.int64).view(np.uint64)
     result = np.where(above, np.uint64(high), np.where(below, np.uint64(low % 2**64), result))
     wide = src == "f64" or _width(dst) == 64
-    of_nan = 1 << (_width(dst) - 1) if wide else 0
+    of_nan = (low if dst[0] == "s" else 1 << (_width(dst) - 1)) % 2**64 if wide else 0
     return np.where(nan, np.uint64(of_nan), result).astype(_pattern(dst))
 
 

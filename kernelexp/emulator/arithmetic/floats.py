@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -39,6 +40,7 @@ class Float:
         self._infinity = fmt.dtype(infinity)
         self._one = fmt.dtype(-fmt.min_exponent + 1 << (fmt.precision - 1))
         self._smallest_normal = fmt.dtype(1 << (fmt.precision - 1))
+        self._least = 2.0**fmt.min_exponent
 
     # Bits
 
@@ -51,10 +53,16 @@ class Float:
         return (a & self._magnitude) > self._infinity
 
     def neg(self, a: Bits, *, ftz: bool = False) -> Bits:
-        return (self.flush(a) if ftz else a) ^ self._sign
+        """-a; the hardware adds it to a zero, so that a NaN becomes the canonical one."""
+        return self._nans((self.flush(a) if ftz else a) ^ self._sign, a)
 
     def absolute(self, a: Bits, *, ftz: bool = False) -> Bits:
-        return (self.flush(a) if ftz else a) & self._magnitude
+        """|a|, NaN as in neg."""
+        return self._nans((self.flush(a) if ftz else a) & self._magnitude, a)
+
+    def _nans(self, result: Bits, *operands: Bits) -> Bits:
+        """`result` with the hardware's NaN in place of any (f64: of the operands, in order)."""
+        return np.where(self.isnan(result), self._nan, result)
 
     def copysign(self, sign_of: Bits, magnitude_of: Bits) -> Bits:
         return (magnitude_of & self._magnitude) | (sign_of & self._sign)
@@ -64,13 +72,13 @@ class Float:
         nan = magnitude > self._infinity
         infinite = magnitude == self._infinity
         subnormal = (magnitude < self._smallest_normal) & (magnitude > 0)
+        # A zero counts as normal.
         return {
             "finite": ~nan & ~infinite,
             "infinite": infinite,
             "number": ~nan,
             "notanumber": nan,
-            # PTX counts zero neither as normal nor as subnormal.
-            "normal": ~nan & ~infinite & ~subnormal & (magnitude > 0),
+            "normal": ~nan & ~infinite & ~subnormal,
             "subnormal": subnormal,
         }[property_]
 
@@ -144,8 +152,10 @@ class Float:
     def _result(self, value: Double, rounding: str, ftz: bool, sat: bool) -> Bits:
         if sat:
             value = np.where(value > 0, np.minimum(value, 1.0), 0.0)
-        result = encode(value, self.format, rounding)
-        return self.flush(result) if ftz else result
+        if ftz:
+            # Flushed before rounding: what would round up to the smallest normal is zero, too.
+            value = np.where(np.abs(value) < self._least, np.copysign(0.0, value), value)
+        return encode(value, self.format, rounding)
 
     # Order
 
@@ -185,7 +195,7 @@ class Float:
         if xorsign_abs:
             result = result | sign
         neither = (a_nan | b_nan) if nan else (a_nan & b_nan)
-        return np.where(neither, self._nan, result)
+        return self._nans(np.where(neither, self._nan, result), b, a)
 
     def _order(self, a: Bits) -> Bits:
         """Unsigned keys in the order of the values, -0 before +0."""
@@ -218,9 +228,8 @@ def _signed_zero(total: Double, a: Double, b: Double, rounding: str) -> Double:
     """An exact zero sum of opposite signs is -0 when rounding down, else +0 (IEEE 754, 6.3)."""
     if rounding != "rm":
         return total
-    return np.where(
-        (total == 0) & ~((a == 0) & (b == 0) & ~np.signbit(a) & ~np.signbit(b)), -0.0, total
-    )
+    both_positive = (a == 0) & (b == 0) & ~np.signbit(a) & ~np.signbit(b)
+    return np.where((total == 0) & ~both_positive, -0.0, total)
 
 
 def _finite_or_zero(error: Double) -> Double:
@@ -248,7 +257,10 @@ class Single(Float):
             return super().mul(a, b, rounding=rounding, ftz=ftz, sat=sat)
         if ftz:
             a, b = self.flush(a), self.flush(b)
-        return self._canonical(a.view(np.float32) * b.view(np.float32), ftz)
+        product = a.view(np.float32) * b.view(np.float32)
+        if ftz and bool((np.abs(product) == np.float32(self._least)).any()):
+            return super().mul(a, b, ftz=True)
+        return self._canonical(product, ftz)
 
     @_quiet
     def fma(
@@ -280,7 +292,7 @@ class Single(Float):
         """
         low = total.view(np.uint64) & np.uint64(0x1FFFFFFF)
         magnitude = np.abs(total)
-        tiny = (magnitude < 2.0**-126) & (magnitude > 0)
+        tiny = (magnitude <= 2.0**-126) & (magnitude > 0)
         return bool(((low == 0x10000000) | tiny).any())
 
     def _canonical(self, result: np.ndarray, ftz: bool) -> Bits:  # type: ignore[type-arg]
@@ -295,22 +307,34 @@ class Single(Float):
 
 
 class DoubleFloat(Float):
-    """f64: nearest in NumPy's own arithmetic, the rest on integers."""
+    """f64: nearest in NumPy's own arithmetic, the rest on integers; NaN operands keep payloads.
+
+    Of several NaN operands the hardware takes b's, then c's, then a's, with the quiet bit set.
+    Its division is a program, which takes the dividend's.
+    """
 
     @_quiet
     def add(
         self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
     ) -> Bits:
-        x, y = decode(a, F64), decode(b, F64)
+        x, y = a.view(np.float64), b.view(np.float64)
         nearest = _signed_zero(np.asarray(x + y), x, y, rounding)
-        return self._round(lambda p, q: p + q, nearest, rounding, x, y)
+        return self._nans(self._round(lambda p, q: p + q, nearest, rounding, x, y), b, a)
+
+    def sub(
+        self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
+    ) -> Bits:
+        # A NaN's sign is not changed: the negation is part of the addition.
+        negated = np.where(self.isnan(b), b, b ^ self._sign)
+        return self.add(a, negated, rounding=rounding)
 
     @_quiet
     def mul(
         self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
     ) -> Bits:
-        x, y = decode(a, F64), decode(b, F64)
-        return self._round(lambda p, q: p * q, np.asarray(x * y), rounding, x, y)
+        x, y = a.view(np.float64), b.view(np.float64)
+        nearest = np.asarray(x * y)
+        return self._nans(self._round(lambda p, q: p * q, nearest, rounding, x, y), b, a)
 
     @_quiet
     def fma(
@@ -324,28 +348,30 @@ class DoubleFloat(Float):
         sat: bool = False,
         relu: bool = False,
     ) -> Bits:
-        x, y, z = decode(a, F64), decode(b, F64), decode(c, F64)
+        x, y, z = a.view(np.float64), b.view(np.float64), c.view(np.float64)
         product = np.asarray(x * y)
         # Where the product overflows and z is an infinity, only z decides.
-        product = np.where(
-            np.isinf(product) & np.isfinite(x) & np.isfinite(y) & np.isinf(z), 0.0, product
-        )
+        overflowed = np.isinf(product) & np.isfinite(x) & np.isfinite(y)
+        product = np.where(overflowed & np.isinf(z), 0.0, product)
         nearest = _signed_zero(product + z, product, z, rounding)
-        bits = exact.elementwise(lambda p, q, r: p * q + r, nearest, rounding, x, y, z)
-        return self._nans(bits)
+        result = exact.elementwise(lambda p, q, r: p * q + r, nearest, rounding, x, y, z)
+        return self._nans(result, b, c, a)
 
     @_quiet
     def div(self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False) -> Bits:
-        x, y = decode(a, F64), decode(b, F64)
-        divisor = np.where(y == 0, np.nan, y)
+        x, y = a.view(np.float64), b.view(np.float64)
         nearest = np.asarray(x / y)
-        if rounding == "rn":
-            return self._nans(nearest.view(np.uint64))
-        return self._round(lambda p, q: p / q, nearest, rounding, x, divisor)
+        # A zero divisor leaves nothing to round.
+        divisor = np.where(y == 0, np.nan, y)
+        result = self._round(lambda p, q: p / q, nearest, rounding, x, divisor)
+        return self._nans(result, a, b)
+
+    def rcp(self, a: Bits, *, rounding: str = "rn", ftz: bool = False) -> Bits:
+        return self.div(np.full_like(a, self._one), a, rounding=rounding)
 
     @_quiet
     def sqrt(self, a: Bits, *, rounding: str = "rn", ftz: bool = False) -> Bits:
-        x = decode(a, F64)
+        x = a.view(np.float64)
         root = np.asarray(np.sqrt(x)).copy()
         if rounding != "rn":
             flat = root.reshape(-1)
@@ -353,15 +379,23 @@ class DoubleFloat(Float):
                 if value > 0 and np.isfinite(value):
                     pattern = exact.square_root(Fraction(float(value)), F64, rounding)
                     flat[i] = np.uint64(pattern).view(np.float64)
-        return self._nans(root.view(np.uint64))
+        return self._nans(root.view(np.uint64), a)
 
-    def _round(self, compute, nearest: Double, rounding: str, *operands: Double) -> Bits:  # type: ignore[no-untyped-def]
+    @staticmethod
+    def _round(
+        compute: Callable[..., Fraction], nearest: Double, rounding: str, *operands: Double
+    ) -> Bits:
         if rounding == "rn":
-            return self._nans(nearest.view(np.uint64))
-        return self._nans(exact.elementwise(compute, nearest, rounding, *operands))
+            return nearest.view(np.uint64)
+        return exact.elementwise(compute, nearest, rounding, *operands)
 
-    def _nans(self, bits: Bits) -> Bits:
-        return np.where(self.isnan(bits), self._nan, bits)
+    def _nans(self, result: Bits, *operands: Bits) -> Bits:
+        """Where the result is NaN: the first operand that is one, made quiet, else the canonical."""
+        chosen: Bits = np.full_like(result, self._nan)
+        for operand in reversed(operands):
+            quiet = operand | np.uint64(1 << (F64.precision - 2))
+            chosen = np.where(self.isnan(operand), quiet, chosen)
+        return np.where(self.isnan(result), chosen, result)
 
 
 f16 = Float(F16)

@@ -70,8 +70,9 @@ def _ieee(name: str, bits: int, precision: int, nan: int) -> Format:
     )
 
 
-# The NaN patterns are those that an H200 wrote (docs/emulator-conformance.md).
-F64 = _ieee("f64", 64, 53, 0x7FF8000000000000)
+# The NaN patterns are those that an H200 wrote (docs/emulator-conformance.md). f64 writes this one
+# for invalid operations only; NaN operands keep their payload there (floats.py).
+F64 = _ieee("f64", 64, 53, 0xFFF8000000000000)
 F32 = _ieee("f32", 32, 24, 0x7FFFFFFF)
 TF32 = _ieee("tf32", 19, 11, 0x3FFFF)
 F16 = _ieee("f16", 16, 11, 0x7FFF)
@@ -113,6 +114,7 @@ def _table(fmt: Format) -> Double:
 _TABLES = {"e4m3": _table(E4M3), "e5m2": _table(E5M2)}
 
 
+@np.errstate(invalid="ignore")  # casting a signalling NaN
 def decode(bits: Bits, fmt: Format) -> Double:
     """The values of patterns, exactly; any NaN becomes a NaN."""
     if fmt.bits == 8:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from kernelexp.emulator.arithmetic import floats, fp8
 from kernelexp.emulator.arithmetic.formats import (
     F16,
     F32,
@@ -85,7 +86,24 @@ def mma_f16(
     left, right = operand(a, a_type), operand(b, b_type or a_type)
     addend = np.zeros((len(a), len(b)), np.uint16) if c is None else c
     total = _aligned_sum(left, right, addend, F16, precision.fraction_bits)
-    return _with_special(encode(total, F16), left, right, addend, F16)
+    rounded = _positive_zero(encode(total, F16), F16)
+    return _with_special(rounded, left, right, addend, F16)
+
+
+def mma_sync_fp8(a: Bits, b: Bits, c: Bits, *, a_type: str, b_type: str, f16: bool = False) -> Bits:
+    """mma.sync m16n8k32 on E4M3 and E5M2 as ptxas 13.0 makes it for sm_90: no such instruction.
+
+    The codes are widened to f16; two m16n8k16 follow, one over bytes 0 and 1 of each word of a row,
+    one over bytes 2 and 3, without C; an ordinary addition brings C in.
+    """
+    total: Bits | None = None
+    for first in (0, 2):
+        columns = [k for k in range(a.shape[1]) if k % 4 in (first, first + 1)]
+        left, right = fp8.as_f16(a[:, columns], a_type), fp8.as_f16(b[:, columns], b_type)
+        multiply = mma_f16 if f16 else mma
+        total = multiply(left, right, total, a_type="f16", precision=MMA_SYNC)
+    assert total is not None
+    return (floats.f16 if f16 else floats.f32).add(total, c)
 
 
 def mma_int8(
@@ -177,12 +195,20 @@ def _sum_of_some(left: Operand, right: Operand, unit: Double, where: Mask) -> Do
 
 
 def _truncated_f32(total: Double, significand_bits: int) -> Bits:
+    """Toward zero, but past the largest finite value to infinity; a zero is always +0."""
     magnitude = np.abs(total)
     if magnitude.max(initial=0.0) < 2.0**128 and not ((magnitude < 2.0**-126) & (total != 0)).any():
         lost = np.uint64((1 << (53 - significand_bits)) - 1)
-        return (total.view(np.uint64) & ~lost).view(np.float64).astype(np.float32).view(np.uint32)
-    bits = encode(total, F32, "rz")
-    return bits & ~np.uint32((1 << (24 - significand_bits)) - 1)
+        kept = (total.view(np.uint64) & ~lost).view(np.float64) + 0.0
+        return kept.astype(np.float32).view(np.uint32)
+    bits = encode(total, F32, "rz") & ~np.uint32((1 << (24 - significand_bits)) - 1)
+    infinite = np.where(total < 0, np.uint32(0xFF800000), np.uint32(0x7F800000))
+    bits = np.where(magnitude >= 2.0**128, infinite, bits)
+    return _positive_zero(bits, F32)
+
+
+def _positive_zero(bits: Bits, fmt: Format) -> Bits:
+    return np.where(bits == fmt.sign, fmt.dtype(0), bits)
 
 
 def _with_special(result: Bits, left: Operand, right: Operand, c: Bits, fmt: Format) -> Bits:
