@@ -23,6 +23,8 @@ class Pending:
     order: Hashable = None
     touches: tuple[tuple[int, int], ...] = ()
     """(first, end) of the shared-memory arena bytes that it reads or writes."""
+    registers: tuple[int, ...] = ()
+    """Slots that it writes when it is waited for."""
     done: bool = False
 
 

@@ -147,3 +147,30 @@ class Races:
             else "and the issuing thread has not waited for that"
         )
         self.machine.found(name, f"{address} is {now}; {who} {before} it, {tail}.", ins, issuer >> 5)
+
+    # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
+
+    def matrix_read(self, warps: WarpSet, offsets: Array, ins: Instruction) -> None:
+        clocks = self.clocks
+        units = clocks.units_of(offsets, 16)
+        warp = np.broadcast_to(warps.warps[:, None, None], units.shape)
+        writer = clocks.write_thread[units]
+        bad = clocks.unordered(warp, np.full(1, -1), clocks.write_time[units], writer)
+        if bad.any():
+            self._report("read", "wrote", units, bad, warp, writer, ins)
+        clocks.read_time[units] = clocks.now
+        clocks.read_thread[units] = warp * 32
+
+    def matrix_write(self, warps: WarpSet, offsets: Array, ins: Instruction) -> None:
+        clocks = self.clocks
+        units = clocks.units_of(offsets, 16)
+        warp = np.broadcast_to(warps.warps[:, None, None], units.shape)
+        for before, time, thread in (
+            ("wrote", clocks.write_time, clocks.write_thread),
+            ("read", clocks.read_time, clocks.read_thread),
+        ):
+            bad = clocks.unordered(warp, np.full(1, -1), time[units], thread[units])
+            if bad.any():
+                self._report("written", before, units, bad, warp, thread[units], ins)
+        clocks.write_time[units] = clocks.now
+        clocks.write_thread[units] = warp * 32
