@@ -155,10 +155,8 @@ def named(counts: Iterable[InstructionCount]) -> dict[str, int]:
     values["memory_l2_theoretical_sectors_global"] = sum(t.sectors for t in world)
     values["memory_l2_theoretical_sectors_global_ideal"] = sum(t.ideal_sectors for t in world)
     values["memory_l1_tag_requests_global"] = sum(t.tags for t in world)
-    for kind, name in (("tma load", "ld"), ("tma store", "st")):
-        sectors = sum(c.tally.tma_sectors for c in counts if c.kind == kind)
+    for tma, name in (("tma load", "ld"), ("tma store", "st")):
+        sectors = sum(c.tally.tma_sectors for c in counts if c.kind == tma)
         values[f"l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_{name}"] = sectors
-    values["l1tex__data_pipe_tc_wavefronts_mem_shared"] = sum(
-        t.operand_wavefronts for t in tallies
-    )
+    values["l1tex__data_pipe_tc_wavefronts_mem_shared"] = sum(t.operand_wavefronts for t in tallies)
     return values

@@ -180,7 +180,7 @@ def compare(
     unwritten: Collection[str] = (),
     limit: int = 200_000_000,
 ) -> Comparison:
-    """Runs a launch under each schedule from the same arrays; they end as the first run left them."""
+    """Runs a launch under each schedule; the arrays end as the first run left them."""
     outputs: list[dict[str, Array]] = []
     results = []
     for schedule in schedules:

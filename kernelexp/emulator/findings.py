@@ -38,7 +38,7 @@ NAMES: dict[str, str] = {
     "race": "two accesses to a shared-memory word, one of them a write, with no barrier between",
     "missing-proxy-fence": "shared memory written by stores and read by the copy engine or the "
     "tensor core without fence.proxy.async between",
-    "overwritten-in-use": "shared memory overwritten while a pending copy or MMA reads or writes it",
+    "overwritten-in-use": "shared memory overwritten while a pending copy or MMA uses it",
     "over-arrival": "more arrivals at an mbarrier than its count",
     "transaction-bytes": "a transaction count that can't return to zero, or out of range",
     "mbarrier-misuse": "an mbarrier used before its init, or initialised while in use",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from kernelexp.emulator.decode import Block, Branch, Exit, Program
+from kernelexp.emulator.decode import Block, Branch, Program
 from kernelexp.emulator.findings import Fatal
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.emulator.machine.warps import ALL, Batch, Fragment, Meeting, expand, pack
+from kernelexp.emulator.machine.warps import ALL, Batch, Fragment, Meeting, pack
 from kernelexp.emulator.slots import Array
 
 # Blocks that a batch may run before others get their turn: a loop that polls memory must end some
@@ -160,7 +159,8 @@ class Scheduler:
     def _branch(self, batch: Batch, block: Block, end: Branch) -> int | None:
         """Where the whole batch goes, or None if it parted."""
         if end.index is not None:
-            return self._table(batch, block, end)
+            self._table(batch, block, end)
+            return None
         (target,) = end.targets
         if target == -1:
             target = self.end
@@ -405,6 +405,3 @@ def _common(fragments: list[Fragment]) -> tuple[Meeting, ...]:
             length += 1
         common = common[:length]
     return common
-
-
-__all__ = ["Exit", "Scheduler", "Waiter", "expand"]

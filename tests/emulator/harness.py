@@ -68,9 +68,7 @@ def run(
         dynamic_smem_bytes=dynamic,
         arguments=tuple(arguments or [Pointer(array=name) for name in arrays]),
     )
-    return emulator.run(
-        emulator.load(text), launch, arrays, schedule=schedule, unwritten=unwritten
-    )
+    return emulator.run(emulator.load(text), launch, arrays, schedule=schedule, unwritten=unwritten)
 
 
 def found(result: emulator.Result) -> set[str]:

@@ -47,7 +47,9 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def check(opcode: str, bits: int, expected: Callable[..., int], *lanes: list[int], out: int) -> None:
+def check(
+    opcode: str, bits: int, expected: Callable[..., int], *lanes: list[int], out: int
+) -> None:
     arrays = [np.array(values, f"u{bits // 8}") for values in lanes]
     got = apply(opcode, *arrays, result=out)
     mask = (1 << out) - 1
@@ -162,7 +164,9 @@ def test_fields_are_extracted_and_inserted(data):
         if length == 0:
             return 0
         sign = x >> min(at + length - 1, 31) & 1
-        return sum((x >> at + i & 1 if at + i < 32 and i < length else sign) << i for i in range(32))
+        return sum(
+            (x >> at + i & 1 if at + i < 32 and i < length else sign) << i for i in range(32)
+        )
 
     def insert(x: int, y: int, at: int, length: int) -> int:
         mask = (1 << length) - 1 << at & 0xFFFF_FFFF
@@ -222,7 +226,7 @@ def test_dp4a_sums_four_products_of_bytes(data):
 def test_comparisons_know_signs(op, kind):
     bits = int(kind[1:])
     mask = (1 << bits) - 1
-    values = [(x & mask, y & mask) for x in EDGES[-6:] + [0, 1] for y in EDGES[-6:] + [0, 1]]
+    values = [(x & mask, y & mask) for x in [*EDGES[-6:], 0, 1] for y in [*EDGES[-6:], 0, 1]]
     a, b = (np.array(column, f"u{bits // 8}") for column in zip(*values, strict=True))
     got = apply(f"setp.{op}.{kind}", a, b, result=1)
     compare = getattr(int, f"__{op}__")

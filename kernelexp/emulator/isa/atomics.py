@@ -102,9 +102,7 @@ def atom(ins: Instruction, d: Decoder) -> Op:
     return op
 
 
-_NAMES = frozenset(
-    {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"}
-)
+_NAMES = frozenset({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"})
 
 
 def _sequence(

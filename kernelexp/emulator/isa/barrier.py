@@ -230,5 +230,3 @@ def cluster_arrive(ins: Instruction, d: Decoder) -> ClusterArrive:
 def cluster_wait(ins: Instruction, d: Decoder) -> ClusterWait:
     """Waits for every thread of the cluster."""
     return ClusterWait(ins)
-
-

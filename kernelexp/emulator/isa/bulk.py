@@ -1,5 +1,8 @@
 """Bulk copies: tensor (TMA) and linear, loads to mbarriers, stores and reductions in groups."""
 
+# NumPy's operators on arrays of any type are typed Any.
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,7 +21,7 @@ from kernelexp.emulator.machine.access import SECTOR_BYTES
 from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.asynchronous import Pending
 from kernelexp.emulator.machine.spaces import GLOBAL_BASE
-from kernelexp.emulator.ptx.syntax import Address, Instruction, Operand, Vector
+from kernelexp.emulator.ptx.syntax import Address, Instruction, Operand, Register, Vector
 from kernelexp.emulator.slots import Array
 
 if TYPE_CHECKING:
@@ -41,7 +44,8 @@ class At:
     def __init__(self, operand: Operand, d: Decoder, ins: Instruction) -> None:
         if not isinstance(operand, Address):
             raise refuse(ins, "has no address where one is expected")
-        bits = d.slots.width(operand.base) if hasattr(operand.base, "name") and operand.base.name in d.function.registers else 64  # type: ignore[union-attr, arg-type]
+        base = operand.base
+        bits = d.slots.width(base) if isinstance(base, Register) else 64
         self.slot = d.source(operand.base, f"u{bits}", ins)
         self.offset = operand.offset
         vector = operand.extra[0] if operand.extra else Vector(())
@@ -76,20 +80,30 @@ class Issuer:
 
 
 def land_in_shared(
-    machine: Machine, issuer: Issuer, cta: int, low: int, data: Array, swizzle: str, ins: Instruction
+    machine: Machine,
+    issuer: Issuer,
+    cta: int,
+    low: int,
+    data: Array,
+    swizzle: str,
+    ins: Instruction,
 ) -> None:
     """Writes a dense image of bytes to shared memory of a resident CTA."""
     base = machine.arena_offset(cta, low)
     size = len(data)
     if machine.ctas[cta].exited:
         machine.found(
-            "remote-cta-exited", f"a copy arrives in CTA {machine.ctas[cta].number}, which has ended.",
-            ins, issuer.place,
+            "remote-cta-exited",
+            f"a copy arrives in CTA {machine.ctas[cta].number}, which has ended.",
+            ins,
+            issuer.place,
         )
     in_use(machine, base, size, ins, issuer, writes=True)
     unit = machine.clocks.unit
     machine.clocks.tick()
-    machine.races.engine_write(slice(base // unit, (base + size) // unit), issuer.thread, issuer.seen, ins)
+    machine.races.engine_write(
+        slice(base // unit, (base + size) // unit), issuer.thread, issuer.seen, ins
+    )
     if swizzle == "none":
         machine.shared.data[base : base + size] = data
     else:
@@ -136,8 +150,10 @@ def shared_range(
         raise Fatal
     if low + size > machine.layout.end:
         machine.found(
-            "out-of-bounds", f"a copy of {size} bytes at shared {low:#x} leaves the CTA's memory.",
-            ins, place,
+            "out-of-bounds",
+            f"a copy of {size} bytes at shared {low:#x} leaves the CTA's memory.",
+            ins,
+            place,
         )
         raise Fatal
     return cta, low
@@ -151,7 +167,9 @@ def find_map(machine: Machine, address: int, ins: Instruction, place: int) -> Te
     return found
 
 
-@builder(f"cp.async.bulk.tensor.{_DIM}{_GROUP}.{_DST}.global{{t:|.tile}}{_TX}{{m:|.multicast::cluster}}{{g2:|.cta_group::1|.cta_group::2}}{_HINT}")
+@builder(
+    f"cp.async.bulk.tensor.{_DIM}{_GROUP}.{_DST}.global{{t:|.tile}}{_TX}{{m:|.multicast::cluster}}{{g2:|.cta_group::1|.cta_group::2}}{_HINT}"
+)
 def tensor_load(ins: Instruction, d: Decoder) -> Op:
     """Boxes of 1 to 5 dimensions, swizzles, out-of-bounds fill with zeros, multicast, a barrier in
     the pair's other CTA; complete_tx counts the whole box. im2col is refused."""
@@ -169,16 +187,17 @@ def tensor_load(ins: Instruction, d: Decoder) -> Op:
         for row, place, lane in each_lane(warps, m):
             tensor = find_map(machine, source.value(R, row, lane), ins, place)
             size = tma.box_bytes(tensor)
-            cta, low = shared_range(
-                machine, place, to.value(R, row, lane), size, TENSOR_ALIGN, ins
+            cta, low = shared_range(machine, place, to.value(R, row, lane), size, TENSOR_ALIGN, ins)
+            _, bar_cta, bar_low = machine.shared_offset(
+                place, bar.value(R, row, lane) & WINDOW, ins
             )
-            _, bar_cta, bar_low = machine.shared_offset(place, bar.value(R, row, lane) & WINDOW, ins)
             own = machine.cta_of(place).place
             if not pair and not multicast and bar_cta != cta:
                 machine.found(
                     "mbarrier-misuse",
                     "the barrier of a copy without cta_group::2 lies in another CTA than its data.",
-                    ins, place,
+                    ins,
+                    place,
                 )
             ctas = [cta]
             if mask_slot is not None:
@@ -186,8 +205,17 @@ def tensor_load(ins: Instruction, d: Decoder) -> Op:
                 ctas = [first + rank for rank in range(machine.cluster_size) if mask >> rank & 1]
             start = source.start(R, row, lane)
             machine.tally(number).tma_sectors += size // SECTOR_BYTES
-            _issue_load(machine, Issuer(machine, place, lane), ins, tensor, start, ctas, low,
-                        (bar_cta, bar_low), pair)
+            _issue_load(
+                machine,
+                Issuer(machine, place, lane),
+                ins,
+                tensor,
+                start,
+                ctas,
+                low,
+                (bar_cta, bar_low),
+                pair,
+            )
 
     return op
 
@@ -223,7 +251,12 @@ def _issue_load(
 
 
 def _signalled(
-    machine: Machine, cta: int, barrier: tuple[int, int], ctas: list[int], pair: bool, ins: Instruction
+    machine: Machine,
+    cta: int,
+    barrier: tuple[int, int],
+    ctas: list[int],
+    pair: bool,
+    ins: Instruction,
 ) -> Mbarrier | None:
     """The barrier that the part of a copy which lands in `cta` completes on."""
     bar_cta, low = barrier
@@ -261,7 +294,10 @@ def read_box(
         unwritten = ((world.arena.state[index] == UNWRITTEN) & inside[:, None]).any()
     if unwritten:
         machine.found(
-            "uninitialised-read", f"a copy reads parts of {tensor.array} that nobody wrote.", ins, place
+            "uninitialised-read",
+            f"a copy reads parts of {tensor.array} that nobody wrote.",
+            ins,
+            place,
         )
     return data
 
@@ -275,14 +311,24 @@ def tensor_store(ins: Instruction, d: Decoder) -> Op:
     return _tensor_out(ins, d, None)
 
 
-@builder(f"cp.reduce.async.bulk.tensor.{_DIM}.global.shared::cta.{{o:add|min|max|and|or|xor|inc|dec}}{{t:|.tile}}.bulk_group{_HINT}")
+@builder(
+    f"cp.reduce.async.bulk.tensor.{_DIM}.global.shared::cta.{{o:add|min|max|and|or|xor|inc|dec}}{{t:|.tile}}.bulk_group{_HINT}"
+)
 def tensor_reduce(ins: Instruction, d: Decoder) -> Op:
     """Reductions of integers, f16, bf16, f32 and f64, element after element."""
     return _tensor_out(ins, d, modifiers(ins)[7])
 
 
-_KINDS = {"u8": "b8", "u16": "b16", "u32": "u32", "s32": "s32", "f16": "f16", "bf16": "bf16",
-          "f32": "f32", "f64": "f64"}
+_KINDS = {
+    "u8": "b8",
+    "u16": "b16",
+    "u32": "u32",
+    "s32": "s32",
+    "f16": "f16",
+    "bf16": "bf16",
+    "f32": "f32",
+    "f64": "f64",
+}
 
 
 def _tensor_out(ins: Instruction, d: Decoder, operation: str | None) -> Op:
@@ -301,8 +347,12 @@ def _tensor_out(ins: Instruction, d: Decoder, operation: str | None) -> Op:
             issuer = Issuer(machine, place, lane)
 
             def land(
-                tensor: TensorMap = tensor, start: tuple[int, ...] = start, cta: int = cta,
-                low: int = low, issuer: Issuer = issuer, size: int = size,
+                tensor: TensorMap = tensor,
+                start: tuple[int, ...] = start,
+                cta: int = cta,
+                low: int = low,
+                issuer: Issuer = issuer,
+                size: int = size,
             ) -> None:
                 data = fetch_shared(machine, issuer, cta, low, size, tensor.swizzle, ins)
                 _write_box(machine, tensor, start, data, operation)
@@ -321,13 +371,19 @@ def fetch_shared(
     unit = machine.clocks.unit
     machine.clocks.tick()
     machine.races.engine_read(
-        slice(base // unit, (base + size) // unit), issuer.thread, issuer.seen, issuer.fence,
-        machine.clocks.copy, ins,
+        slice(base // unit, (base + size) // unit),
+        issuer.thread,
+        issuer.seen,
+        issuer.fence,
+        machine.clocks.copy,
+        ins,
     )
     if (machine.shared.state[base : base + size] == UNWRITTEN).any():
         machine.found(
-            "uninitialised-read", f"a copy reads {machine.shared_name(base)}, which nobody wrote.",
-            ins, issuer.place,
+            "uninitialised-read",
+            f"a copy reads {machine.shared_name(base)}, which nobody wrote.",
+            ins,
+            issuer.place,
         )
     if swizzle == "none":
         return machine.shared.data[base : base + size].copy()
@@ -351,8 +407,13 @@ def _write_box(
 
 
 def add_to_group(
-    machine: Machine, issuer: Issuer, ins: Instruction, land: Callable[[], None], base: int,
-    size: int, what: str,
+    machine: Machine,
+    issuer: Issuer,
+    ins: Instruction,
+    land: Callable[[], None],
+    base: int,
+    size: int,
+    what: str,
 ) -> None:
     """Issues an operation of the open bulk group of its thread."""
     operation = Pending(
@@ -422,7 +483,11 @@ def wait_group(ins: Instruction, d: Decoder) -> BulkWait:
 def bulk_load(ins: Instruction, d: Decoder) -> Op:
     """From global memory, or from the own CTA's shared memory, to shared memory."""
     parts = modifiers(ins)
-    to, source, bar = At(ins.operands[0], d, ins), At(ins.operands[1], d, ins), At(ins.operands[3], d, ins)
+    to, source, bar = (
+        At(ins.operands[0], d, ins),
+        At(ins.operands[1], d, ins),
+        At(ins.operands[3], d, ins),
+    )
     size_slot = d.source(ins.operands[2], "u32", ins)
     multicast = "multicast::cluster" in parts
     mask_slot = d.source(ins.operands[4], "u16", ins) if multicast else None
@@ -435,7 +500,9 @@ def bulk_load(ins: Instruction, d: Decoder) -> Op:
             size = int(R[size_slot][row, lane])
             _bulk_size(machine, size, ins, place)
             cta, low = shared_range(machine, place, to.value(R, row, lane), size, BULK_ALIGN, ins)
-            _, bar_cta, bar_low = machine.shared_offset(place, bar.value(R, row, lane) & WINDOW, ins)
+            _, bar_cta, bar_low = machine.shared_offset(
+                place, bar.value(R, row, lane) & WINDOW, ins
+            )
             ctas, own = [cta], machine.cta_of(place).place
             if mask_slot is not None:
                 mask, first = int(R[mask_slot][row, lane]), own - machine.ctas[own].rank
@@ -444,8 +511,12 @@ def bulk_load(ins: Instruction, d: Decoder) -> Op:
             machine.tally(number).tma_sectors += 0 if from_shared else -(-size // SECTOR_BYTES)
 
             def land(
-                size: int = size, low: int = low, ctas: list[int] = ctas, issuer: Issuer = issuer,
-                address: int = address, barrier: tuple[int, int] = (bar_cta, bar_low),
+                size: int = size,
+                low: int = low,
+                ctas: list[int] = ctas,
+                issuer: Issuer = issuer,
+                address: int = address,
+                barrier: tuple[int, int] = (bar_cta, bar_low),
             ) -> None:
                 data = (
                     _linear_shared(machine, issuer, address, size, ins)
@@ -459,8 +530,12 @@ def bulk_load(ins: Instruction, d: Decoder) -> Op:
 
             base = [machine.arena_offset(target, low) for target in ctas]
             machine.engines.issue(
-                Pending(f"a bulk load of {size} bytes ({ins.where()})", land, ins,
-                        touches=tuple((b, b + size) for b in base))
+                Pending(
+                    f"a bulk load of {size} bytes ({ins.where()})",
+                    land,
+                    ins,
+                    touches=tuple((b, b + size) for b in base),
+                )
             )
 
     return op
@@ -468,7 +543,9 @@ def bulk_load(ins: Instruction, d: Decoder) -> Op:
 
 def _bulk_size(machine: Machine, size: int, ins: Instruction, place: int) -> None:
     if size % BULK_ALIGN:
-        machine.found("misaligned", f"a bulk copy of {size} bytes: multiples of 16 only.", ins, place)
+        machine.found(
+            "misaligned", f"a bulk copy of {size} bytes: multiples of 16 only.", ins, place
+        )
         raise Fatal
 
 
@@ -478,7 +555,9 @@ def _linear_global(
     first = global_range(machine, issuer, address, size, ins)
     arena = machine.global_layout.arena
     if (arena.state[first : first + size] == UNWRITTEN).any():
-        machine.found("uninitialised-read", "a copy reads memory that nobody wrote.", ins, issuer.place)
+        machine.found(
+            "uninitialised-read", "a copy reads memory that nobody wrote.", ins, issuer.place
+        )
     return arena.data[first : first + size].copy()
 
 
@@ -493,8 +572,10 @@ def global_range(
         raise Fatal
     if not 0 <= first <= len(arena.state) - size or not arena.state[first : first + size].all():
         machine.found(
-            "out-of-bounds", f"a copy of {size} bytes at global {address:#x} leaves its array.",
-            ins, issuer.place,
+            "out-of-bounds",
+            f"a copy of {size} bytes at global {address:#x} leaves its array.",
+            ins,
+            issuer.place,
         )
         raise Fatal
     return first
@@ -508,7 +589,9 @@ def _linear_shared(
 
 
 @builder(f"cp.async.bulk.global.shared::cta.bulk_group{_HINT}")
-@builder(f"cp.reduce.async.bulk.global.shared::cta.bulk_group{_HINT}.{{o:add|min|max|and|or|xor}}{{n:|.noftz}}.{{t:u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64}}")
+@builder(
+    f"cp.reduce.async.bulk.global.shared::cta.bulk_group{_HINT}.{{o:add|min|max|and|or|xor}}{{n:|.noftz}}.{{t:u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64}}"
+)
 def bulk_store(ins: Instruction, d: Decoder) -> Op:
     """From shared to global memory, with a reduction or without."""
     parts = modifiers(ins)
@@ -526,12 +609,17 @@ def bulk_store(ins: Instruction, d: Decoder) -> Op:
         for row, place, lane in each_lane(warps, m):
             size, issuer = int(R[size_slot][row, lane]), Issuer(machine, place, lane)
             _bulk_size(machine, size, ins, place)
-            cta, low = shared_range(machine, place, source.value(R, row, lane), size, BULK_ALIGN, ins)
+            cta, low = shared_range(
+                machine, place, source.value(R, row, lane), size, BULK_ALIGN, ins
+            )
             first = global_range(machine, issuer, to.value(R, row, lane), size, ins)
             machine.tally(number).tma_sectors += -(-size // SECTOR_BYTES)
 
             def land(
-                size: int = size, cta: int = cta, low: int = low, first: int = first,
+                size: int = size,
+                cta: int = cta,
+                low: int = low,
+                first: int = first,
                 issuer: Issuer = issuer,
             ) -> None:
                 data = fetch_shared(machine, issuer, cta, low, size, "none", ins)
@@ -547,4 +635,3 @@ def bulk_store(ins: Instruction, d: Decoder) -> Op:
             add_to_group(machine, issuer, ins, land, base, size, f"a bulk store of {size} bytes")
 
     return op
-

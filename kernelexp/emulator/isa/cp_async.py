@@ -136,17 +136,23 @@ def mbarrier_arrive(ins: Instruction, d: Decoder) -> Op:
                 continue
             if adds:
                 barrier.pending += len(lanes)
-            groups = [*machine.groups.get(("cp", place), []), machine.groups.get(("cp open", place), [])]
+            groups = [
+                *machine.groups.get(("cp", place), []),
+                machine.groups.get(("cp open", place), []),
+            ]
             before = [operation for group in groups for operation in group]
             issuer = Issuer(machine, place, lanes[0])
 
-            def land(barrier: Any = barrier, lanes: Any = lanes, before: Any = before,
-                     place: int = place, issuer: Issuer = issuer) -> None:
+            def land(
+                barrier: Any = barrier,
+                lanes: Any = lanes,
+                before: Any = before,
+                place: int = place,
+                issuer: Issuer = issuer,
+            ) -> None:
                 machine.engines.land_until(before)
                 machine.mbarriers.arrive(barrier, len(lanes), machine.clocks.release(place), ins)
 
             machine.engines.issue(Pending(f"an arrival ({ins.where()})", land, ins))
 
     return op
-
-

@@ -64,7 +64,9 @@ def ldmatrix(ins: Instruction, d: Decoder) -> Op:
             tiles = tiles.transpose(0, 1, 3, 2)
         for index, slot in enumerate(targets):
             pair = tiles[:, index, row, column].astype(np.uint32)
-            R[slot][...] = pair | tiles[:, index, row, column + 1].astype(np.uint32) << np.uint32(16)
+            R[slot][...] = pair | tiles[:, index, row, column + 1].astype(np.uint32) << np.uint32(
+                16
+            )
 
     return op
 
@@ -166,7 +168,9 @@ def _store_c(R: list[Array], targets: list[int], result: Array) -> None:
     places = _c_places()
     if result.dtype == np.uint16:
         for index, slot in enumerate(targets):
-            low, high = (result[:, row, column] for row, column in places[2 * index : 2 * index + 2])
+            low, high = (
+                result[:, row, column] for row, column in places[2 * index : 2 * index + 2]
+            )
             R[slot][...] = low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
         return
     for slot, (row, column) in zip(targets, places, strict=True):
@@ -176,8 +180,14 @@ def _store_c(R: list[Array], targets: list[int], result: Array) -> None:
 @builder("mma.sync.aligned.{s:m16n8k8|m16n8k16}.row.col.{d:f32|f16}.f16.f16.{c:f32|f16}", sync=True)
 @builder("mma.sync.aligned.{s:m16n8k8|m16n8k16}.row.col.f32.bf16.bf16.f32", sync=True)
 @builder("mma.sync.aligned.{s:m16n8k4|m16n8k8}.row.col.f32.tf32.tf32.f32", sync=True)
-@builder("mma.sync.aligned.{s:m16n8k16|m16n8k32}.row.col{k:|.kind::f8f6f4}.{d:f32|f16}.{a:e4m3|e5m2}.{b:e4m3|e5m2}.{c:f32|f16}", sync=True)
-@builder("mma.sync.aligned.{s:m16n8k16|m16n8k32}.row.col{x:|.satfinite}.s32.{a:s8|u8}.{b:s8|u8}.s32", sync=True)
+@builder(
+    "mma.sync.aligned.{s:m16n8k16|m16n8k32}.row.col{k:|.kind::f8f6f4}.{d:f32|f16}.{a:e4m3|e5m2}.{b:e4m3|e5m2}.{c:f32|f16}",
+    sync=True,
+)
+@builder(
+    "mma.sync.aligned.{s:m16n8k16|m16n8k32}.row.col{x:|.satfinite}.s32.{a:s8|u8}.{b:s8|u8}.s32",
+    sync=True,
+)
 def mma(ins: Instruction, d: Decoder) -> Op:
     """With the precision of Hopper and Blackwell, whatever the target: C and products aligned to
     the largest and cut 25 bits below it."""

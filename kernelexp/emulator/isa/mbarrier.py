@@ -12,7 +12,7 @@ from kernelexp.emulator.isa.gate import Gate, lanes_of
 from kernelexp.emulator.isa.memory import address
 from kernelexp.emulator.isa.registry import Op, builder, modifiers
 from kernelexp.emulator.machine.arena import WRITTEN
-from kernelexp.emulator.ptx.syntax import Address, Immediate, Instruction
+from kernelexp.emulator.ptx.syntax import Address, Immediate, Instruction, Register
 from kernelexp.emulator.slots import Array
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def inval(ins: Instruction, d: Decoder) -> Op:
 def arrive(ins: Instruction, d: Decoder) -> Op:
     """Each lane arrives, with its transaction bytes first; the state is the phase's number."""
     parts = modifiers(ins)
-    # `mbarrier.arrive.b64 state, [bar]` or, remote and in inline asm too, `... _, [bar]` or `[bar]`.
+    # `mbarrier.arrive.b64 state, [bar]`; remote and in inline asm `_, [bar]` or just `[bar]`.
     operands = list(ins.operands)
     state = None if isinstance(operands[0], Address) else operands.pop(0)
     state_slot = d.destination(state, ins) if state is not None else None
@@ -145,7 +145,8 @@ class Wait(Gate):
         operand = ins.operands[1]
         assert isinstance(operand, Address)
         self.offset = operand.offset
-        bits = d.slots.width(operand.base) if hasattr(operand.base, "name") else 64  # type: ignore[arg-type]
+        base = operand.base
+        bits = d.slots.width(base) if isinstance(base, Register) else 64
         self.base = d.source(operand.base, f"u{bits}", ins)
         self.wanted = d.source(ins.operands[2], "u32" if self.parity else "u64", ins)
         self.number = d.number
@@ -219,5 +220,3 @@ _WAIT_SEM = "{m:|.acquire|.relaxed}{c:|.cta|.cluster}"
 def wait(ins: Instruction, d: Decoder) -> Wait:
     """try_wait gives up once with false before it sleeps until the phase completes."""
     return Wait(ins, d)
-
-

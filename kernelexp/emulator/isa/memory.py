@@ -11,7 +11,7 @@ import numpy as np
 from kernelexp.emulator.decode import Decoder, copyto
 from kernelexp.emulator.isa.registry import Op, builder, modifiers, refuse
 from kernelexp.emulator.machine.spaces import Site
-from kernelexp.emulator.ptx.syntax import Address, Instruction, Symbol
+from kernelexp.emulator.ptx.syntax import Address, Instruction, Register, Symbol
 from kernelexp.emulator.slots import DTYPES, Array, width_of
 
 SPACES = {
@@ -27,7 +27,10 @@ SPACES = {
 _TYPE = "{t:b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64}"
 _SPACE = "{s:|.global|.shared|.shared::cta|.shared::cluster|.local|.param|.const}"
 _VECTOR = "{v:|.v2|.v4|.v8}"
-_HINT = "{c:|.ca|.cg|.cs|.lu|.cv|.wb|.wt}{e:|.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate}"
+_HINT = (
+    "{c:|.ca|.cg|.cs|.lu|.cv|.wb|.wt}"
+    "{e:|.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate}"
+)
 _L2 = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
 _ORDER = "{o:.weak|.volatile|.relaxed.cta|.relaxed.cluster|.relaxed.gpu|.relaxed.sys}"
 _ACQUIRE = "{o:.acquire.cta|.acquire.cluster|.acquire.gpu|.acquire.sys}"
@@ -65,7 +68,7 @@ def address(ins: Instruction, operand: Any, d: Decoder) -> Callable[[list[Array]
     if isinstance(base, Symbol):
         slot = d.source(Symbol(base.name, base.offset + offset), "u64", ins)
         return lambda R: R[slot]
-    bits = d.slots.width(base) if hasattr(base, "name") else 64  # type: ignore[arg-type]
+    bits = d.slots.width(base) if isinstance(base, Register) else 64
     slot = d.source(base, f"u{bits}", ins)
     if offset == 0:
         return lambda R: R[slot]
@@ -145,9 +148,7 @@ def st(ins: Instruction, d: Decoder) -> Op:
     """Every space and vector width; the cache hints change nothing."""
     form = Form(ins)
     space = "local" if form.space == "param" else form.space
-    site = Site(
-        ins, d.number, space, form.element, form.elements, store=True, relaxed=form.relaxed
-    )
+    site = Site(ins, d.number, space, form.element, form.elements, store=True, relaxed=form.relaxed)
     note_unit(d, space, form.element)
     where = address(ins, ins.operands[0], d)
     sources = d.sources(ins.operands[1], form.kind, ins, form.elements)
@@ -179,7 +180,9 @@ def hint(ins: Instruction, d: Decoder) -> Op:
     return nothing
 
 
-@builder("createpolicy.fractional.{p:L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}{q:|.L2::evict_unchanged|.L2::evict_first}.b64")
+@builder(
+    "createpolicy.fractional.{p:L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}{q:|.L2::evict_unchanged|.L2::evict_first}.b64"
+)
 def createpolicy(ins: Instruction, d: Decoder) -> Op:
     """A policy of zero bits: cache hints change nothing."""
     target = d.destination(ins.operands[0], ins)

@@ -51,7 +51,7 @@ def _comparison(op: str, t: str, ftz: bool) -> Callable[[Array, Array], Array]:
         result: Array = function(typed(a, t), typed(b, t))
         return result
 
-    return function if t[0] != "s" else integer  # type: ignore[no-any-return]
+    return function if t[0] != "s" else integer
 
 
 @builder(f"setp.{{o:{_INT_OPS}}}{_BOOL}.{{t:{_INT_TYPES}}}")

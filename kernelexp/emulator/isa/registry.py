@@ -2,7 +2,8 @@
 
 `alu` is for instructions that are a pure function of their operands. A pattern spells the opcodes:
 `{t:u32|s32}` is one of several, `{ftz:|.ftz}` may be empty; what was chosen goes to the function as
-a keyword of that name, if it has one. The first pattern that fits an opcode counts. `builder` is for all others: the function receives the
+a keyword of that name, if it has one. The first pattern that fits an opcode
+counts. `builder` is for all others: the function receives the
 instruction and the decoder and returns what is to be executed.
 """
 
@@ -86,7 +87,7 @@ def _area(function: Callable[..., Any]) -> str:
 def alu(pattern: str, kinds: str, *, ufunc: Any = None) -> Callable[..., Any]:
     """Registers a pure function; `kinds` are types or names of groups, destination first.
 
-    `ufunc`: a NumPy ufunc that does the same on unsigned operands, written straight to the register.
+    `ufunc`: a NumPy ufunc that does the same on unsigned operands, straight to the register.
     """
 
     def register(function: Callable[..., Array]) -> Callable[..., Array]:

@@ -63,6 +63,7 @@ class Alloc(Gate):
         first = machine.tmem.allocate(cta.place, scalar(machine, self.count, fragment))
         row = scalar(machine, self.to.slot, fragment) + self.to.offset
         offset, _, _ = machine.shared_offset(place, row & WINDOW, self.instruction)
+        assert first is not None
         machine.shared.data[offset : offset + 4].view(np.uint32)[0] = first
         machine.shared.state[offset : offset + 4] = WRITTEN
         unit = offset // machine.clocks.unit
@@ -157,7 +158,9 @@ class Shape:
         return found
 
 
-@builder(f"tcgen05.mma.{_GROUP}.kind::{{k:f8f6f4|f16|tf32|i8}}{{c:|.collector::a::discard|.collector::a::fill|.collector::a::use|.collector::a::lastuse}}")
+@builder(
+    f"tcgen05.mma.{_GROUP}.kind::{{k:f8f6f4|f16|tf32|i8}}{{c:|.collector::a::discard|.collector::a::fill|.collector::a::use|.collector::a::lastuse}}"
+)
 def mma(ins: Instruction, d: Decoder) -> Op:
     """Dense, one and two CTAs, A from shared or tensor memory, all swizzles, transposed operands;
     the tensor core's own precision. Sparse, block-scaled and .ws forms are refused."""
@@ -181,9 +184,16 @@ def mma(ins: Instruction, d: Decoder) -> Op:
             shape = Shape(int(R[shape_slot][row, lane]), kind, group)
             _check(machine, shape, ins, place)
             issue_mma(
-                machine, Issuer(machine, place, lane), ins, shape, to.value(R, row, lane),
-                int(R[a][row, lane]), a_tmem is not None, int(R[b][row, lane]),
-                bool(R[enable][row, lane]) != flip, number,
+                machine,
+                Issuer(machine, place, lane),
+                ins,
+                shape,
+                to.value(R, row, lane),
+                int(R[a][row, lane]),
+                a_tmem is not None,
+                int(R[b][row, lane]),
+                bool(R[enable][row, lane]) != flip,
+                number,
             )
 
     return op
@@ -201,8 +211,16 @@ def _check(machine: Machine, shape: Shape, ins: Instruction, place: int) -> None
 
 
 def issue_mma(
-    machine: Machine, issuer: Issuer, ins: Instruction, shape: Shape, d: int, a: int,
-    a_in_tmem: bool, b: int, accumulate: bool, number: int,
+    machine: Machine,
+    issuer: Issuer,
+    ins: Instruction,
+    shape: Shape,
+    d: int,
+    a: int,
+    a_in_tmem: bool,
+    b: int,
+    accumulate: bool,
+    number: int,
 ) -> None:
     own = machine.cta_of(issuer.place)
     ctas = [own.place] if shape.group == 1 else [own.place & ~1, own.place | 1]
@@ -215,7 +233,9 @@ def issue_mma(
         n = shape.n // len(ctas)
         k = K_BYTES // shape.element
         parts = [
-            operands.fetch(machine, issuer, cta, b, n, k, shape.element, shape.transpose_b, True, ins)
+            operands.fetch(
+                machine, issuer, cta, b, n, k, shape.element, shape.transpose_b, True, ins
+            )
             for cta in ctas
         ]
         whole = np.concatenate(parts) if len(parts) > 1 else parts[0]
@@ -235,8 +255,13 @@ def issue_mma(
             if not a_in_tmem:
                 touches += [_span(machine, cta, a, rows, shape.transpose_a)]
     machine.engines.issue(
-        Pending(f"an MMA ({ins.where()})", land, ins, order=("tensor", own.place, issuer.thread),
-                touches=tuple(touches))
+        Pending(
+            f"an MMA ({ins.where()})",
+            land,
+            ins,
+            order=("tensor", own.place, issuer.thread),
+            touches=tuple(touches),
+        )
     )
 
 
@@ -250,7 +275,13 @@ def _span(machine: Machine, cta: int, value: int, rows: int, transposed: bool) -
 
 
 def _tmem_operand(
-    machine: Machine, cta: int, address: int, rows: int, k: int, shape: Shape, ins: Instruction,
+    machine: Machine,
+    cta: int,
+    address: int,
+    rows: int,
+    k: int,
+    shape: Shape,
+    ins: Instruction,
     issuer: Issuer,
 ) -> Array:
     """A from tensor memory: row r in lane r, K packed along the columns."""
@@ -262,8 +293,16 @@ def _tmem_operand(
 
 
 def _multiply(
-    machine: Machine, issuer: Issuer, cta: int, shape: Shape, d: int, a: Array, b: Array,
-    accumulate: bool, rows: int, ins: Instruction,
+    machine: Machine,
+    issuer: Issuer,
+    cta: int,
+    shape: Shape,
+    d: int,
+    a: Array,
+    b: Array,
+    accumulate: bool,
+    rows: int,
+    ins: Instruction,
 ) -> None:
     column = d & 0xFFFF
     lanes, split = _lanes(shape)
@@ -274,8 +313,12 @@ def _multiply(
     c = None
     if accumulate:
         if not written[lanes, window].all():
-            machine.found("tmem-uninitialised", "an MMA adds to tensor memory that nothing wrote.",
-                          ins, issuer.place)
+            machine.found(
+                "tmem-uninitialised",
+                "an MMA adds to tensor memory that nothing wrote.",
+                ins,
+                issuer.place,
+            )
         c = data[lanes, window]
         c = np.concatenate([c[:64], c[64:]], axis=1) if split else c
     result = product(a, b, c, shape)
@@ -313,7 +356,9 @@ def product(a: Array, b: Array, c: Array | None, shape: Shape) -> Array:
     return tensor.mma(a, b, c, a_type=shape.a_type, b_type=shape.b_type, precision=tensor.TCGEN05)
 
 
-@builder(f"tcgen05.commit.{_GROUP}.mbarrier::arrive::one{{s:|.shared::cluster}}{{m:|.multicast::cluster}}.b64")
+@builder(
+    f"tcgen05.commit.{_GROUP}.mbarrier::arrive::one{{s:|.shared::cluster}}{{m:|.multicast::cluster}}.b64"
+)
 def commit(ins: Instruction, d: Decoder) -> Op:
     """One arrival when the thread's MMAs so far have landed, in every CTA of the mask."""
     bar = At(ins.operands[0], d, ins)
@@ -335,8 +380,12 @@ def commit(ins: Instruction, d: Decoder) -> Op:
                     _arrive(machine, target, low, issuer, ins)
 
             machine.engines.issue(
-                Pending(f"a commit ({ins.where()})", land, ins,
-                        order=("tensor", own.place, issuer.thread))
+                Pending(
+                    f"a commit ({ins.where()})",
+                    land,
+                    ins,
+                    order=("tensor", own.place, issuer.thread),
+                )
             )
 
     return op
@@ -345,8 +394,10 @@ def commit(ins: Instruction, d: Decoder) -> Op:
 def _arrive(machine: Machine, cta: int, low: int, issuer: Issuer, ins: Instruction) -> None:
     if machine.ctas[cta].exited:
         machine.found(
-            "remote-cta-exited", f"a commit arrives in CTA {machine.ctas[cta].number}, which has ended.",
-            ins, issuer.place,
+            "remote-cta-exited",
+            f"a commit arrives in CTA {machine.ctas[cta].number}, which has ended.",
+            ins,
+            issuer.place,
         )
     barrier = machine.mbarriers.find(
         machine.arena_offset(cta, low), machine.ctas[cta].number, low, ins
@@ -379,7 +430,8 @@ class Access:
             self.lane, self.column = np.broadcast_arrays(lane, register)
         elif self.shape == "16x256b":
             self.lane, self.column = np.broadcast_arrays(
-                lane // 4 + 8 * (register // 2 % 2), 8 * (register // 4) + 2 * (lane % 4) + register % 2
+                lane // 4 + 8 * (register // 2 % 2),
+                8 * (register // 4) + 2 * (lane % 4) + register % 2,
             )
         else:
             self.lane, self.column = np.broadcast_arrays(
@@ -432,8 +484,11 @@ def _read(machine: Machine, access: Access, where: tuple[int, int, int], place: 
     lanes, columns = lane + access.lane, column + access.column
     if not machine.tmem.written[cta, lanes, columns].all():
         machine.found(
-            "tmem-uninitialised", f"columns {column} to {column + access.columns - 1} of tensor "
-            "memory are read before anything wrote them.", access.ins, place,
+            "tmem-uninitialised",
+            f"columns {column} to {column + access.columns - 1} of tensor "
+            "memory are read before anything wrote them.",
+            access.ins,
+            place,
         )
     result: Array = machine.tmem.data[cta, lanes, columns]
     return result
@@ -490,5 +545,3 @@ def wait_st(ins: Instruction, d: Decoder) -> Op:
                 _write(warps.machine, access, where, values)
 
     return op
-
-

@@ -49,7 +49,11 @@ class Form:
         self.scale = predicate(d, ins, rest.pop(0)) if rest else None
         numbers = [operand.value for operand in rest if isinstance(operand, Immediate)]
         floating = self.d_type != "s32"
-        self.negate = tuple(n == -1 for n in numbers[:2]) if floating and len(numbers) >= 2 else (False, False)
+        self.negate = (
+            tuple(n == -1 for n in numbers[:2])
+            if floating and len(numbers) >= 2
+            else (False, False)
+        )
         majors = [bool(n) for n in numbers[2:]]
         self.transpose_b = majors[-1] if majors else False
         self.transpose_a = majors[0] if len(majors) == 2 else False
@@ -60,7 +64,11 @@ class Form:
         wide = len(self.d) == self.n // 2
         found = []
         for index in range(len(self.d)):
-            group, value = (index // 4, [index % 4]) if wide else (index // 2, [2 * (index % 2), 2 * (index % 2) + 1])
+            group, value = (
+                (index // 4, [index % 4])
+                if wide
+                else (index // 2, [2 * (index % 2), 2 * (index % 2) + 1])
+            )
             found.append(
                 [(LANE // 4 + 8 * (v // 2), 8 * group + 2 * (LANE % 4) + v % 2) for v in value]
             )
@@ -121,7 +129,9 @@ def _issue(machine: Machine, form: Form, places: list[int], cta: int) -> None:
         slot, flip = form.scale
         accumulate = bool(arrays[slot][first, 0]) != flip
     early = None if machine.late else _registers(arrays, form, places)
-    machine.tally(form.number).operand_wavefronts += (form.n + (0 if form.from_registers else 64)) * 32 // 128
+    machine.tally(form.number).operand_wavefronts += (
+        (form.n + (0 if form.from_registers else 64)) * 32 // 128
+    )
 
     def land() -> None:
         machine.clocks.tick()
@@ -143,8 +153,12 @@ def _issue(machine: Machine, form: Form, places: list[int], cta: int) -> None:
         if a is not None:
             touches.append(_span(machine, cta, a, 64, form.transpose_a))
     operation = Pending(
-        f"a wgmma ({form.ins.where()})", land, form.ins, order=("wgmma", cta, first),
-        touches=tuple(touches), registers=tuple(form.d),
+        f"a wgmma ({form.ins.where()})",
+        land,
+        form.ins,
+        order=("wgmma", cta, first),
+        touches=tuple(touches),
+        registers=tuple(form.d),
     )
     machine.engines.issue(operation)
     for place in places:
@@ -182,14 +196,20 @@ def _multiply(
         for slot, values in zip(form.d, layout, strict=True):
             word = np.zeros(32, np.uint32)
             for position, (row, column) in enumerate(values):
-                word |= result[16 * index + row, column].astype(np.uint32) << np.uint32(16 * position)
+                word |= result[16 * index + row, column].astype(np.uint32) << np.uint32(
+                    16 * position
+                )
             held[slot] = word
 
 
 def _product(form: Form, a: Array, b: Array, c: Array | None) -> Array:
     if form.d_type == "s32":
         return tensor.mma_int8(
-            a, b, c, a_signed=form.a_type == "s8", b_signed=form.b_type == "s8",
+            a,
+            b,
+            c,
+            a_signed=form.a_type == "s8",
+            b_signed=form.b_type == "s8",
             satfinite=form.saturate,
         )
     for flag, codes in zip(form.negate, (a, b), strict=True):

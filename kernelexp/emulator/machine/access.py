@@ -62,7 +62,9 @@ def _cached(
     key = (width, relative.tobytes(), b"" if mask is None else mask.tobytes())
     cost = memo.get(key)
     if cost is None:
-        lanes = [ALL_LANES if mask is None else np.flatnonzero(row) for row in _rows(mask, relative)]
+        lanes = [
+            ALL_LANES if mask is None else np.flatnonzero(row) for row in _rows(mask, relative)
+        ]
         rows = [row_cost(relative[i][lanes[i]], lanes[i], width) for i in range(len(relative))]
         cost = Cost(*(sum(column) for column in zip(*rows, strict=True)))
         if len(memo) > 100_000:

@@ -51,7 +51,7 @@ class Arena:
 
     def readable(self, offsets: Array, size: int) -> bool:
         """Whether every byte of every access has been written."""
-        want = _pattern(WRITTEN, size)
+        want = self.states(size).dtype.type(_pattern(WRITTEN, size))
         return bool(((self.states(size)[offsets // size] & want) == want).all())
 
     def gather(self, offsets: Array, element: int, count: int) -> Array:
@@ -65,6 +65,5 @@ class Arena:
         self.states(size)[index] = _pattern(WRITTEN, size)
 
 
-def _pattern(state: int, size: int) -> np.unsignedinteger:  # type: ignore[type-arg]
-    bits = min(size, 8)
-    return _UINT[bits](int.from_bytes(bytes([state]) * bits, "little"))
+def _pattern(state: int, size: int) -> np.uint64:
+    return np.uint64(int.from_bytes(bytes([state]) * min(size, 8), "little"))

@@ -1,10 +1,10 @@
 """Who has seen whose accesses to shared memory: happens-before, word by word.
 
-Each warp, the copy engine and the tensor core are agents. `seen[w, a]` is the time up to which agent
-a's accesses are ordered before what warp w does now; barriers, mbarriers and atomics carry such rows
-from one warp to the next. A word remembers its last writer and its last reader: an access that is
-not ordered after them is a race. On the diagonal stands a warp's own last meeting point, so that
-lanes of one warp that exchange data without __syncwarp() are found too.
+Each warp, the copy engine and the tensor core are agents. `seen[w, a]` is the time up to which
+agent a's accesses are ordered before what warp w does now; barriers, mbarriers and atomics carry
+such rows from one warp to the next. A word remembers its last writer and its last reader: an access
+that is not ordered after them is a race. On the diagonal stands a warp's own last meeting point, so
+that lanes of one warp that exchange data without __syncwarp() are found too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """The state of one launch: resident CTAs, registers, memories, barriers, what is in flight."""
 
+# NumPy's operators on arrays of any type are typed Any.
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 import random
@@ -86,7 +89,9 @@ class Machine:
         self.global_layout = GlobalLayout(program.module, arrays, unwritten)
         self.parameters = Parameters(program.function, launch, self.global_layout)
         self.resident = self._resident()
-        self.registers = RegisterFile(program.slots, self.resident * self.warps_per_cta, self._constant)
+        self.registers = RegisterFile(
+            program.slots, self.resident * self.warps_per_cta, self._constant
+        )
         self.instructions = program.function.instructions
         self.steps = 0
         self.ctas: list[Cta] = []
@@ -250,7 +255,7 @@ class Machine:
         if rank >= self.cluster_size or low >= self.shared_stride:
             self.found(
                 "out-of-bounds",
-                f"shared address {address:#x} lies in no CTA of the cluster of {self.cluster_size}.",
+                f"shared address {address:#x} is in no CTA of the cluster of {self.cluster_size}.",
                 ins,
                 place,
             )
@@ -259,7 +264,7 @@ class Machine:
         if self.ctas[cta].exited:
             self.found(
                 "remote-cta-exited",
-                f"shared address {address:#x} belongs to CTA {self.ctas[cta].number}, which has ended.",
+                f"shared address {address:#x} is in CTA {self.ctas[cta].number}, which has ended.",
                 ins,
                 place,
             )

@@ -53,7 +53,9 @@ class Mbarriers:
     def init(self, offset: int, cta: int, address: int, count: int, ins: Instruction) -> None:
         if not 1 <= count <= MAX_COUNT:
             self.findings.add(
-                "mbarrier-misuse", f"mbarrier.init with count {count}: it must be 1 to {MAX_COUNT}.", ins
+                "mbarrier-misuse",
+                f"mbarrier.init with count {count}: it must be 1 to {MAX_COUNT}.",
+                ins,
             )
         old = self.at.get(offset)
         if old is not None and (old.pending != old.expected or old.transactions):

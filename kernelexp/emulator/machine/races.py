@@ -82,7 +82,10 @@ class Races:
         if int(other[index]) >> 5 == place:
             who += f", lane {int(other[index]) & 31}"
         self.machine.found(
-            "race", f"{address} is {now} here and {who} {before} it, with nothing between.", ins, place
+            "race",
+            f"{address} is {now} here and {who} {before} it, with nothing between.",
+            ins,
+            place,
         )
 
     # Asynchronous engines
@@ -95,33 +98,54 @@ class Races:
         fence: Array,
         agent: int,
         ins: Instruction,
-   
     ) -> None:
         """A copy or an MMA reads: its issuer must have seen the writes, through a proxy fence."""
         clocks = self.clocks
         writer, time = clocks.write_thread[units], clocks.write_time[units]
         bad = clocks.unseen(row, issuer, time, writer)
         if bad.any():
-            self._report_engine("race", "read by the " + self.machine.agent_name(agent), "wrote", units,
-                                bad, writer, ins, issuer)
+            self._report_engine(
+                "race",
+                "read by the " + self.machine.agent_name(agent),
+                "wrote",
+                units,
+                bad,
+                writer,
+                ins,
+                issuer,
+            )
         else:
             bad = clocks.unfenced(fence, time, writer)
             if bad.any():
-                self._report_engine("missing-proxy-fence", "read by the async proxy", "wrote", units,
-                                    bad, writer, ins, issuer)
+                self._report_engine(
+                    "missing-proxy-fence",
+                    "read by the async proxy",
+                    "wrote",
+                    units,
+                    bad,
+                    writer,
+                    ins,
+                    issuer,
+                )
         clocks.read_time[units] = clocks.now
         clocks.read_thread[units] = agent << 5
 
-    def engine_write(
-        self, units: Array | slice, issuer: int, row: Array, ins: Instruction
-    ) -> None:
+    def engine_write(self, units: Array | slice, issuer: int, row: Array, ins: Instruction) -> None:
         """A copy writes: its issuer must have seen the last reads of what it overwrites."""
         clocks = self.clocks
         reader = clocks.read_thread[units]
         bad = clocks.unseen(row, issuer, clocks.read_time[units], reader)
         if bad.any():
-            self._report_engine("overwritten-in-use", "overwritten by a copy", "read", units, bad,
-                                reader, ins, issuer)
+            self._report_engine(
+                "overwritten-in-use",
+                "overwritten by a copy",
+                "read",
+                units,
+                bad,
+                reader,
+                ins,
+                issuer,
+            )
         clocks.write_time[units] = clocks.now
         clocks.write_thread[units] = clocks.copy << 5
 
@@ -146,7 +170,9 @@ class Races:
             if name == "missing-proxy-fence"
             else "and the issuing thread has not waited for that"
         )
-        self.machine.found(name, f"{address} is {now}; {who} {before} it, {tail}.", ins, issuer >> 5)
+        self.machine.found(
+            name, f"{address} is {now}; {who} {before} it, {tail}.", ins, issuer >> 5
+        )
 
     # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
 

@@ -34,7 +34,16 @@ OFFSET_MASK = (1 << RANK_SHIFT) - 1
 class Site:
     """A memory instruction: what its accesses are checked and counted under."""
 
-    __slots__ = ("element", "elements", "instruction", "number", "relaxed", "size", "space", "store")
+    __slots__ = (
+        "element",
+        "elements",
+        "instruction",
+        "number",
+        "relaxed",
+        "size",
+        "space",
+        "store",
+    )
 
     def __init__(
         self,
@@ -75,7 +84,7 @@ class Space:
         return None
 
     def load(self, warps: WarpSet, address: Array, site: Site, m: Any) -> Array:
-        """[n, 32] of `element`-byte unsigned values, with an axis of `elements` if there are more."""
+        """[n, 32] of `element`-byte values, with an axis of `elements` if there are more."""
         offsets = self.offsets(warps, address, site, m)
         if not self.arena.readable(offsets, site.size):
             self._unreadable(warps, offsets, site, m)
@@ -122,7 +131,9 @@ class Space:
             wrong = (address & (site.size - 1)) != 0
             if wrong.any() and (m is True or (wrong & m).any()):
                 where = wrong if m is True else wrong & m
-                self.fail("misaligned", f"is no multiple of {site.size}", warps, address, site, where)
+                self.fail(
+                    "misaligned", f"is no multiple of {site.size}", warps, address, site, where
+                )
 
     def fail(
         self, name: str, what: str, warps: WarpSet, address: Array, site: Site, wrong: Array
@@ -132,7 +143,10 @@ class Space:
         place = int(warps.warps[row])
         verb = "store to" if site.store else "load from"
         self.machine.found(
-            name, f"{verb} {self.name} address {value:#x} (lane {lane}) {what}.", site.instruction, place
+            name,
+            f"{verb} {self.name} address {value:#x} (lane {lane}) {what}.",
+            site.instruction,
+            place,
         )
         raise Fatal
 
@@ -296,5 +310,3 @@ class Generic:
     def store(self, warps: WarpSet, address: Array, values: Array, site: Site, m: Any) -> None:
         for space, within, lanes in self.parts(address, m):
             space.store(warps, within, values, site, lanes)
-
-

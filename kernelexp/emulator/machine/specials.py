@@ -51,9 +51,7 @@ def special(machine: Machine, name: str) -> Array:
     return np.broadcast_to(np.asarray(simple[stem], np.int64), shape)
 
 
-def _vector(
-    machine: Machine, stem: str, axis: int, warp: Array, cta: Array, lanes: Array
-) -> Array:
+def _vector(machine: Machine, stem: str, axis: int, warp: Array, cta: Array, lanes: Array) -> Array:
     launch = machine.launch
     block, grid, cluster = launch.block, launch.grid, launch.cluster
     if stem == "tid":

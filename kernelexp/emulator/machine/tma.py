@@ -38,7 +38,11 @@ def check(tensor_map: TensorMap, array: Array) -> None:
     rank = len(tensor_map.shape)
     inner = tensor_map.box[0] * element
     faults = []
-    if not 1 <= rank <= 5 or len(tensor_map.box) != rank or len(tensor_map.strides_bytes) != rank - 1:
+    if (
+        not 1 <= rank <= 5
+        or len(tensor_map.box) != rank
+        or len(tensor_map.strides_bytes) != rank - 1
+    ):
         faults.append("rank 1 to 5, with a box of that rank and a stride fewer")
     if inner % 16:
         faults.append(f"an innermost box that is a multiple of 16 bytes, not {inner}")
@@ -47,7 +51,9 @@ def check(tensor_map: TensorMap, array: Array) -> None:
     if any(stride % 16 for stride in tensor_map.strides_bytes):
         faults.append(f"strides in multiples of 16 bytes, not {tensor_map.strides_bytes}")
     if tensor_map.swizzle != "none" and inner > SWIZZLE_SPAN[tensor_map.swizzle]:
-        faults.append(f"an innermost box within the swizzle's {tensor_map.swizzle}, not {inner} bytes")
+        faults.append(
+            f"an innermost box within the swizzle's {tensor_map.swizzle}, not {inner} bytes"
+        )
     if faults:
         raise UsageError(f"tensor map of {tensor_map.array!r} needs " + "; ".join(faults) + ".")
     last = sum(
@@ -77,4 +83,6 @@ def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, A
         shape[-1 - dimension] = len(index)
         offset = offset + (index * strides[dimension]).reshape(shape)
         inside = inside & ((index >= 0) & (index < tensor_map.shape[dimension])).reshape(shape)
-    return np.broadcast_arrays(offset, inside)[0].ravel(), np.broadcast_to(inside, tensor_map.box[::-1]).ravel()
+    return np.broadcast_arrays(offset, inside)[0].ravel(), np.broadcast_to(
+        inside, tensor_map.box[::-1]
+    ).ravel()

@@ -65,7 +65,7 @@ class TensorMemory:
         if held.get(first) != columns:
             self.machine.found(
                 "tmem-allocation",
-                f"tcgen05.dealloc of {columns} columns from {first}: CTA holds {held or 'nothing'}.",
+                f"tcgen05.dealloc of {columns} columns from {first}: it holds {held or 'nothing'}.",
                 ins,
                 place,
             )

@@ -67,7 +67,11 @@ class _Scope:
             if name in scope.registers:
                 return scope.registers[name]
             stem = name.rstrip("0123456789")
-            if stem in scope.ranges and stem != name and int(name[len(stem) :]) < scope.ranges[stem]:
+            if (
+                stem in scope.ranges
+                and stem != name
+                and int(name[len(stem) :]) < scope.ranges[stem]
+            ):
                 return name + scope.mark
             scope = scope.parent
         return None
@@ -252,7 +256,9 @@ class _Parser:
             self.take()
             return int(text[2:], 16).to_bytes(element, "little")
         if not text[:1].isdigit() and text != "-":
-            raise self.fault(f"initial value {text!r}: addresses in initial values are not modelled")
+            raise self.fault(
+                f"initial value {text!r}: addresses in initial values are not modelled"
+            )
         return (self.integer() % (1 << (8 * element))).to_bytes(element, "little")
 
     # Functions
@@ -283,7 +289,7 @@ class _Parser:
         return tuple(found)
 
     def parameter(self) -> Variable:
-        """Like a variable, but `.ptr` may be followed by a state space and an alignment of its own."""
+        """Like a variable, but after `.ptr` come a state space and an alignment of its own."""
         space, align, kind, pointer = self.take().lstrip("."), 0, "", False
         while self.peek().startswith("."):
             word = self.take()
@@ -427,13 +433,15 @@ class _Body:
 
     def instruction(self, scope: _Scope) -> None:
         line, first = self.p.line(), self.p.at
-        guard, negated = None, False
+        guard: Register | None = None
+        negated = False
         if self.p.accept("@"):
             negated = self.p.accept("!")
             name = self.p.take()
-            guard = self.operand_name(name, scope)
-            if not isinstance(guard, Register):
+            found = self.operand_name(name, scope)
+            if not isinstance(found, Register):
                 raise self.p.fault(f"{name!r} guards an instruction but is no register")
+            guard = found
         opcode = self.p.take()
         operands = self.call_operands(scope) if opcode.startswith("call") else self.operands(scope)
         self.p.expect(";")
