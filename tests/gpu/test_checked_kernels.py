@@ -2,13 +2,15 @@
 
 import os
 import random
+import statistics
 
+import msgspec
 import pytest
 from gpu_kernels import CHEATING, HONEST, KERNELS, compile_kernels, needs_gpu
 
 from kernelexp.gpu import device, measure
-from kernelexp.gpu.job import Turn, WorkerJob
-from kernelexp.measurement import Options
+from kernelexp.gpu.job import ArmJob, Turn, WorkerJob
+from kernelexp.measurement import Options, TimedArm
 
 # This process has a context on the GPU too: to the measuring processes it is company.
 QUICK = Options(
@@ -22,7 +24,7 @@ def test_every_kernel_compiles(name, arch, tmp_path):
     assert compile_kernels(name, arch, tmp_path).stat().st_size > 0
 
 
-def run_here(job, problem, options=QUICK):
+def run_here(job, problem, options=QUICK, with_peers=False):
     """The measuring process's work, in this process: no start-up for each of many kernels."""
     from kernelexp.gpu.bench import Bench
 
@@ -33,7 +35,7 @@ def run_here(job, problem, options=QUICK):
         process=0,
         seed=random.randrange(1 << 31),
         load_order=tuple(range(len(job.arms))),
-        with_peers=False,
+        with_peers=with_peers,
         parent=os.getpid(),
     )
     return Bench(worker, Turn(), problem, lambda _: None, lambda: None).run()
@@ -109,6 +111,34 @@ def test_two_processes_time_three_arms_and_check_them(make_job):
     assert [worker.process for worker in found.workers] == [0, 1]
     assert found.looks == (2,)
     assert found.workers[1].load_order == found.workers[0].load_order[::-1]
+
+
+@needs_gpu
+def test_compute_sanitizer_names_the_bad_access(make_job):
+    options = msgspec.structs.replace(QUICK, sanitize=True)
+    found = measure.measure(make_job("reads_address_zero", "short"), options)
+    assert "Invalid __global__ read" in found.failures[0].words
+
+
+@needs_gpu
+@pytest.mark.parametrize("size", ["full", "short"])
+def test_a_peer_is_timed_in_rows_with_the_baseline(size, make_job, problem):
+    job = make_job("plain", size)
+    peer = ArmJob(arm=TimedArm(name="torch", role="peer"))
+    job = msgspec.structs.replace(job, arms=(*job.arms, peer))
+    found = run_here(job, problem, with_peers=True)
+    assert {index for row in found.peer_rows for index in row.order} == {1, 3}
+
+
+@needs_gpu
+def test_a_hot_l2_makes_a_short_kernel_faster_than_a_cold_one(make_job, problem):
+    def median_us(l2):
+        options = msgspec.structs.replace(QUICK, l2=l2)
+        found = run_here(make_job("vectorised", "short"), problem, options)
+        times = [row.times_us[row.order.index(0)] for b in found.blocks for row in b.rows]
+        return statistics.median(times)
+
+    assert median_us("hot") < median_us("cold")
 
 
 @needs_gpu

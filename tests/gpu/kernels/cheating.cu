@@ -33,19 +33,14 @@ extern "C" __global__ void every_other_launch(ROWS_SCALED) {
     count_launch();
 }
 
-// Keeps the results for the inputs at an address, and gives them back when it sees it again.
+// Keeps the sums of the first inputs, and gives them back when it sees that address again.
 __device__ const float* kept_for;
 __device__ float kept_sums[65536];
 extern "C" __global__ void keeps_sums(ROWS_SCALED) {
-    if (kept_for == x) {
-        do_row(x, scale, y, sums, blockIdx.x);
-        __syncthreads();
-        if (threadIdx.x == 0) sums[blockIdx.x] = kept_sums[blockIdx.x];
-        return;
-    }
     do_row(x, scale, y, sums, blockIdx.x);
     __syncthreads();
-    if (threadIdx.x == 0) {
+    if (kept_for == x && threadIdx.x == 0) sums[blockIdx.x] = kept_sums[blockIdx.x];
+    if (kept_for == nullptr && threadIdx.x == 0) {
         kept_sums[blockIdx.x] = sums[blockIdx.x];
         __threadfence();
         if (atomicAdd(&left, 1) == gridDim.x - 1) {
