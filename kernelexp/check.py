@@ -12,9 +12,9 @@ import msgspec
 
 from kernelexp import errors
 from kernelexp.errors import ConfigurationError, EnvironmentFault
+from kernelexp.examine import Judged
 from kernelexp.model import BuildEvidence, Status, Variant
 from kernelexp.project import Project
-from kernelexp.runner import Judged
 
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"

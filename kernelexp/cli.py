@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 from kernelexp import __version__, errors
+from kernelexp.console import output, print_json, print_rich, progress_bars
 from kernelexp.errors import KernelexpError, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
     from kernelexp.model import Point, Variant
     from kernelexp.project import Project
     from kernelexp.runner import Ran
@@ -150,6 +148,39 @@ def run(
             help="Change the candidate; may be given several times.",
         ),
     ] = None,
+    gpu: Annotated[
+        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
+    ] = True,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU.")
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option("--budget", metavar="TIME", help="Most time to measure: 30s, 2m."),
+    ] = "60s",
+    processes: Annotated[
+        int, typer.Option("--processes", min=2, help="Processes before the first look.")
+    ] = 4,
+    margin: Annotated[
+        float, typer.Option("--margin", min=0.01, metavar="PERCENT", help="What is no difference.")
+    ] = 1.0,
+    size: Annotated[
+        str, typer.Option("--size", help="Which of the problem's sizes to time.")
+    ] = "full",
+    hot: Annotated[
+        bool,
+        typer.Option("--hot", help="Do not flush L2 between launches."),
+    ] = False,
+    peers: Annotated[
+        bool,
+        typer.Option("--peers/--no-peers", help="Time others' kernels too."),
+    ] = True,
+    shared_gpu: Annotated[
+        bool, typer.Option("--shared-gpu", help="Go on where another process uses the GPU.")
+    ] = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Let compute-sanitizer look at what fails.")
+    ] = False,
     json: JsonOption = False,
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Write a record, and render the log.")
@@ -157,19 +188,37 @@ def run(
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Run experiments: build both variants, compare them, say the verdict, write the record.
+    """Run experiments: build, compare, time where there is a GPU, say the verdict, record it.
 
     For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
     """
     from kernelexp import runner
+    from kernelexp.evidence.measured import Measuring
+    from kernelexp.measurement import Options
 
     loaded = _load(project)
     names = _chosen(loaded, experiments or [], every)
     overrides = {name: _parse_sets(loaded, name, set_) for name in names} if set_ else {}
     tools = _tools(loaded, nvcc)
-    with _progress("building") as on_progress:
+    options = Options(
+        processes=processes,
+        budget_s=_parse_seconds(budget),
+        l2="hot" if hot else "cold",
+        peers=peers,
+        shared_gpu=shared_gpu,
+        sanitize=sanitize,
+    )
+    measuring = Measuring(options=options, device=device, margin=margin / 100, size=size)
+    with progress_bars() as (on_build, on_measure):
         ran = runner.run(
-            loaded, names, tools, overrides=overrides, keep=record, on_progress=on_progress
+            loaded,
+            names,
+            tools,
+            overrides=overrides,
+            measuring=measuring if gpu else None,
+            keep=record,
+            on_build=on_build,
+            on_measure=on_measure,
         )
     if record:
         _write_log(loaded)
@@ -195,16 +244,16 @@ def build(
 
     For example: kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
     """
-    from kernelexp import runner
+    from kernelexp import examine, runner
     from kernelexp.report import builds
 
     loaded = _load(project)
     wanted = [variant for text in variants for variant in _parse_variant(loaded, text)]
     tools = _tools(loaded, nvcc)
-    with _progress("building") as on_progress:
-        judged = runner.judge(loaded, wanted, tools, on_progress)
+    with progress_bars() as (on_build, _):
+        judged = examine.judge(loaded, wanted, tools, on_build)
     rows = {loaded.label(each.variant): each for each in judged.values()}
-    _output(rows, builds.render({label: (x.arm, x.refused) for label, x in rows.items()}), json)
+    output(rows, builds.render({label: (x.arm, x.refused) for label, x in rows.items()}), json)
     raise typer.Exit(runner.judged_exit_code(judged.values()))
 
 
@@ -214,7 +263,7 @@ def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
     from kernelexp.report import listing
 
     loaded = _load(project)
-    _output(listing.to_values(loaded), listing.render(loaded), json)
+    output(listing.to_values(loaded), listing.render(loaded), json)
 
 
 @app.command()
@@ -232,7 +281,7 @@ def show(
     found, unreadable = records.read(loaded.root, experiment)
     _warn(loaded, unreadable)
     values = {"id": experiment, "experiment": written, "records": found}
-    _output(values, listing.render_experiment(experiment, written, found), json)
+    output(values, listing.render_experiment(experiment, written, found), json)
 
 
 @app.command()
@@ -256,13 +305,13 @@ def log(
     from kernelexp.report import export, markdown
 
     if json:
-        _print_json(export.to_values(logs))
+        print_json(export.to_values(logs))
     elif csv:
         typer.echo(export.to_csv(logs), nl=False)
     elif sys.stdout.isatty():
         from kernelexp.report import tables
 
-        _print(tables.render(logs))
+        print_rich(tables.render(logs))
     else:
         typer.echo(markdown.render_tables(logs), nl=False)
 
@@ -285,15 +334,15 @@ def check(
     history names. Better fails too, so that a gain is locked in where a reviewer sees it.
     """
     from kernelexp import check as gates
-    from kernelexp import runner
+    from kernelexp import examine
 
     loaded = _load(project)
     tools = _tools(loaded, nvcc)
     named = gates.named_variants(loaded)
     baseline = None if update else gates.read_baseline(loaded.root)
-    with _progress("building") as on_progress:
-        judged = runner.judge(loaded, list(named.values()), tools, on_progress)
-    labelled = {label: judged[runner.key(variant)] for label, variant in named.items()}
+    with progress_bars() as (on_build, _):
+        judged = examine.judge(loaded, list(named.values()), tools, on_build)
+    labelled = {label: judged[examine.key(variant)] for label, variant in named.items()}
     if update:
         path = gates.write_baseline(loaded.root, tools.version, labelled)
         typer.echo(f"wrote {path.relative_to(loaded.root)}: {len(named)} variants")
@@ -304,7 +353,7 @@ def check(
     for annotation in gates.to_annotations(findings):
         if gates.in_github_actions():
             typer.echo(annotation)
-    _output(findings, gates.render(findings), json)
+    output(findings, gates.render(findings), json)
     raise typer.Exit(gates.exit_code(findings))
 
 
@@ -316,7 +365,7 @@ def doctor(
     from kernelexp import doctor as checks
 
     facts = checks.examine(nvcc, project)
-    _output(facts, checks.render(facts), json)
+    output(facts, checks.render(facts), json)
     raise typer.Exit(checks.exit_code(facts))
 
 
@@ -328,7 +377,7 @@ def schema() -> None:
     """
     from kernelexp import project
 
-    _print_json(project.schema())
+    print_json(project.schema())
 
 
 # ---- what the commands share ---------------------------------------------------------------------
@@ -350,6 +399,18 @@ def _chosen(project: Project, names: list[str], every: bool) -> list[str]:
     if every == bool(names):
         raise UsageError("name the experiments to run, or say --all (kernelexp list shows them).")
     return list(project.experiments) if every else names
+
+
+def _parse_seconds(text: str) -> float:
+    """30s, 2m or a number of seconds."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in ("s", "m") else (text, "s")
+    try:
+        seconds = float(number) * {"s": 1.0, "m": 60.0}[unit]
+    except ValueError:
+        raise UsageError(f"--budget {text!r} should be a time, as in 30s or 2m.") from None
+    if seconds <= 0:
+        raise UsageError(f"--budget {text!r} leaves no time to measure in.")
+    return seconds
 
 
 def _parse_sets(project: Project, name: str, sets: list[str]) -> Point:
@@ -409,60 +470,10 @@ def _print_ran(project: Project, ran: list[Ran], json: bool) -> None:
     values = [
         {"path": str(each.path) if each.path else None, "record": each.record} for each in ran
     ]
-    _output(values, pages, json)
+    output(values, pages, json)
 
 
 def _warn(project: Project, unreadable: Iterable[Any]) -> None:
     for each in unreadable:
         name = each.path.relative_to(project.root)
         typer.echo(f"warning: skipped {name}: it {each.why}.", err=True)
-
-
-def _output(values: Any, renderables: Iterable[RenderableType], json: bool) -> None:
-    if json:
-        _print_json(values)
-    else:
-        _print(renderables)
-
-
-def _print_json(values: Any) -> None:
-    import msgspec
-
-    text = msgspec.json.format(msgspec.json.encode(values, enc_hook=str), indent=2)
-    typer.echo(text.decode())
-
-
-def _print(renderables: Iterable[RenderableType]) -> None:
-    console = _console()
-    for renderable in renderables:
-        console.print(renderable)
-
-
-def _console(stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    # 80 columns in a pipe, whatever a wide terminal was like; NO_COLOR is rich's to heed.
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 80, highlight=False)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on the terminal's standard error; nothing in a pipe."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    console = _console(stderr=True)
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        task = progress.add_task(what, total=None, visible=False)
-
-        def on_progress(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total, visible=True)
-
-        yield on_progress

@@ -166,3 +166,60 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
             if arm.role == role:
                 return index
         return None
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """Time of an arm over time of the baseline, with its interval; below 1 is faster."""
+
+    arm: str
+    ratio: float
+    low: float
+    high: float
+    level: float
+    """Confidence of this interval, after what looks and further candidates cost."""
+    spread: float
+    """Standard deviation of the processes' estimates, as a fraction (0.001 is 0.1%)."""
+    within: float
+    """Median standard error of one process's estimate from its own pairs, as a fraction."""
+    detectable: float
+    """The smallest true effect that 80% of such measurements tell from none, as a fraction."""
+    pairs: int
+    dropped: int
+    """Pairs left out because the device changed while they were taken."""
+    processes: int
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm's times alone: to read, never to decide by."""
+
+    arm: str
+    median_us: float
+    low_us: float
+    """5th percentile of all samples."""
+    high_us: float
+    samples: int
+
+
+class Conditions(msgspec.Struct, frozen=True, kw_only=True):
+    """The device while it was timed: medians over blocks, and what held its clock down."""
+
+    sm_clock_mhz: float
+    sm_clock_low_mhz: int
+    sm_clock_high_mhz: int
+    memory_clock_mhz: float
+    power_w: float
+    temperature_c: float
+    throttle: dict[str, float] = {}
+    """Share of the blocks in which NVML gave this reason."""
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the samples of a measurement say."""
+
+    effects: tuple[Effect, ...]
+    """One for each candidate that was timed."""
+    placebo: Effect | None
+    peers: tuple[Effect, ...]
+    """From one process: an interval over its rows, which knows nothing of placement."""
+    times: tuple[Times, ...]
+    conditions: Conditions | None

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.measurement import Estimate, Measurement
+
 AxisValue: TypeAlias = bool | int | str
 Point: TypeAlias = dict[str, AxisValue]
 """A value for each axis (or for some of them, where the rest keeps its default)."""
@@ -98,6 +100,13 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 def spell(value: AxisValue) -> str:
     """An axis value as the command line, the log and the compiler's define spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def arm_names(candidates: int) -> tuple[str, ...]:
+    """The names of a baseline and so many candidates, in their order."""
+    if candidates == 1:
+        return "baseline", "candidate"
+    return "baseline", *(f"candidate {number}" for number in range(1, candidates + 1))
 
 
 def spell_point(point: Mapping[str, AxisValue]) -> str:
@@ -255,3 +264,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a published result was published, and how it was measured."""
     overrides: dict[str, Any] = {}
     """--set values that changed the candidate from what experiments.yaml says."""
+    size: str = ""
+    """The problem's named size that was timed."""
+    flops: int = 0
+    """Useful FLOPs of one launch at that size, where the problem tells them."""
+    margin: float = 0.01
+    """The margin of the verdicts: a ratio within 1 +- margin is no difference."""
+    measurement: Measurement | None = None
+    """Every sample, so that the verdict can be reached again."""
+    estimate: Estimate | None = None
+    """What the samples say, so that the log need not work it out again."""

@@ -25,8 +25,9 @@ load it.
         the kernel exports.
     def work(size) -> Work
         Useful FLOPs and the bytes that must move. Optional.
+    PEERS: Sequence[str]
     def peers(inputs, size) -> Mapping[str, Callable[[], object]]
-        Others' kernels to time in the same run, ready to call on the GPU. Optional.
+        Others' kernels to time in the same run, ready to call on the GPU; their names. Optional.
 """
 
 from __future__ import annotations

@@ -42,7 +42,9 @@ def new_run_name(now: datetime | None = None) -> str:
 
 def file_name(record: Record) -> str:
     """The run and its dearest kind of evidence, so that git can be told which records to keep."""
-    return f"{PUBLISHED}.json" if record.provenance == "published" else f"{record.run}.build.json"
+    if record.provenance == "published":
+        return f"{PUBLISHED}.json"
+    return f"{record.run}.{'measured' if record.measurement else 'build'}.json"
 
 
 def write(root: Path, record: Record) -> Path:

@@ -8,35 +8,26 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import __version__, arch, build, errors, problem, records, surroundings, verdict
-from kernelexp.build import Built, Progress
-from kernelexp.errors import ConfigurationError
-from kernelexp.evidence import from_build, reproduction
+from kernelexp import __version__, arch, errors, examine, problem, records, surroundings, verdict
+from kernelexp.build import Progress
+from kernelexp.errors import EnvironmentFault
+from kernelexp.evidence import measured, reproduction
+from kernelexp.evidence.measured import Measuring, Side
+from kernelexp.examine import Judged
+from kernelexp.gpu import device as devices
+from kernelexp.gpu.measure import OnProgress
+from kernelexp.measurement import Device, Estimate, Measurement
 from kernelexp.model import (
-    Arm,
-    BuildEvidence,
     Candidate,
-    Experiment,
     Point,
     Record,
     Status,
     Variant,
-    Verdict,
-    spell_point,
+    arm_names,
 )
 from kernelexp.project import Project
+from kernelexp.stats import estimate
 from kernelexp.toolchain import Toolchain
-
-
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant after its kernel's rules and the compiler have seen it."""
-
-    variant: Variant
-    arm: Arm
-    refused: Verdict | None = None
-    """Why there is nothing to run or to time."""
-    compiled: bool = False
-    """It was compiled now; otherwise it was found built, or never got that far."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,12 +45,16 @@ def run(
     tools: Toolchain,
     *,
     overrides: Mapping[str, Point] | None = None,
+    measuring: Measuring | None = None,
     keep: bool = True,
-    on_progress: Progress | None = None,
+    on_build: Progress | None = None,
+    on_measure: OnProgress | None = None,
 ) -> list[Ran]:
     """Runs the experiments `names`; their variants are built together, each once.
 
-    `overrides` changes the candidates of an experiment, by its id; `keep` writes the records.
+    `overrides` changes the candidates of an experiment, by its id. What can be timed on this
+    machine's GPU is; without `measuring` nothing is. `keep` writes the records, each as soon as its
+    experiment is done.
     """
     overrides = overrides or {}
     arms: dict[str, tuple[Variant, tuple[Variant, ...]]] = {}
@@ -71,13 +66,15 @@ def run(
             tuple(project.variant(each.kernel, each.arch, each.axes, point) for each in candidates),
         )
     variants = [each for baseline, candidates in arms.values() for each in (baseline, *candidates)]
-    judged = judge(project, variants, tools, on_progress)
+    judged = examine.judge(project, variants, tools, on_build)
+    gpu = _find_gpu(measuring)
     git, machine = surroundings.read_git(project.root), surroundings.read_machine()
     ran = []
     for name, (baseline, candidates) in arms.items():
         experiment = project.experiments[name]
         earlier, unreadable = records.read(project.root, name)
-        base = judged[key(baseline)]
+        sides = [judged[examine.key(each)] for each in (baseline, *candidates)]
+        timed = _time(project, sides, gpu, measuring, on_measure)
         record = Record(
             version=records.VERSION,
             run=records.new_run_name(),
@@ -88,15 +85,21 @@ def run(
             arch=experiment.arch,
             title=experiment.title,
             hypothesis=experiment.hypothesis,
-            baseline=base.arm,
+            baseline=sides[0].arm,
             candidates=tuple(
-                _decide(experiment, base, judged[key(each)], earlier) for each in candidates
+                _decide(sides, index, timed, earlier) for index in range(1, len(sides))
             ),
             tool=__version__,
             compiler=tools.version,
             git=git,
             machine=machine,
             overrides=overrides.get(name, {}),
+            device=timed.measurement.device.name if timed.measurement else "",
+            size=timed.size if timed.measurement else "",
+            flops=timed.flops,
+            margin=timed.margin,
+            measurement=timed.measurement,
+            estimate=timed.estimate,
         )
         path = records.write(project.root, record) if keep else None
         ran.append(
@@ -105,88 +108,98 @@ def run(
     return ran
 
 
-def judge(
+class _Timed(msgspec.Struct, frozen=True, kw_only=True):
+    """A measurement of an experiment's arms, or why there is none."""
+
+    measurement: Measurement | None = None
+    estimate: Estimate | None = None
+    why_not: str = ""
+    size: str = ""
+    flops: int = 0
+    margin: float = 0.01
+
+
+def _find_gpu(measuring: Measuring | None) -> Device | str:
+    """The GPU to time on, or why there is none. A GPU that was asked for must be there."""
+    if measuring is None:
+        return "timing was switched off."
+    try:
+        return devices.find(measuring.device)
+    except EnvironmentFault as fault:
+        if measuring.device is not None:
+            raise
+        return str(fault)
+
+
+def _time(
     project: Project,
-    variants: Sequence[Variant],
-    tools: Toolchain,
-    on_progress: Progress | None = None,
-) -> dict[str, Judged]:
-    """Rules, build and build evidence of each variant, by its key; nothing refused is built."""
-    judged: dict[str, Judged] = {}
-    problems = {name: problem.load(project.root, name) for name in {v.kernel for v in variants}}
-    budgets: dict[str, problem.Budget] = {}
-    possible: dict[str, Variant] = {}
-    for variant in variants:
-        reasons, budget = problem.reasons_against(
-            project.root, problems[variant.kernel], variant.kernel, variant.axes, variant.arch
+    sides: Sequence[Judged],
+    gpu: Device | str,
+    measuring: Measuring | None,
+    on_measure: OnProgress | None,
+) -> _Timed:
+    variant = sides[0].variant
+    if isinstance(gpu, str):
+        return _Timed(why_not=gpu)
+    if gpu.arch != variant.arch:
+        return _Timed(why_not=f"this machine's is {gpu.name} ({gpu.arch}).")
+    usable = [side for side in sides if side.refused is None and side.arm.build and side.cubin]
+    if measuring is None or sides[0].refused or len(usable) < 2:
+        return _Timed(why_not="there is nothing to time.")
+    names = arm_names(len(sides) - 1)
+    arms = [
+        Side(
+            name=name,
+            variant=side.variant,
+            identity=side.arm.identity,
+            cubin=side.cubin,
+            exports=side.arm.build.exports,
         )
-        refused = verdict.impossible(arch.find(variant.arch), reasons, budget)
-        if refused:
-            arm = Arm(axes=variant.axes, source=variant.source, defines=variant.defines)
-            judged[key(variant)] = Judged(variant=variant, arm=arm, refused=refused)
-        else:
-            possible[key(variant)] = variant
-            budgets[key(variant)] = budget
-    for built in build.build(project.root, list(possible.values()), tools, on_progress):
-        name = key(built.variant)
-        judged[name] = _examine(built)
-        evidence = judged[name].arm.build
-        if evidence:
-            _hold_against(built.variant, budgets[name], evidence)
-    return judged
-
-
-def key(variant: Variant) -> str:
-    """The name of a variant in what judge() returns."""
-    return f"{variant.kernel}@{variant.arch}: {spell_point(variant.axes)}"
-
-
-def _examine(built: Built) -> Judged:
-    variant = built.variant
-    evidence = from_build.collect(built) if built.ok else None
-    arm = Arm(
-        axes=variant.axes,
-        identity=built.identity,
-        source=variant.source,
-        defines=variant.defines,
-        flags=built.flags,
-        files=built.files,
-        build=evidence,
-        build_log=built.failure,
+        for name, side in zip(names, sides, strict=True)
+        if side.refused is None and side.arm.build and side.cubin
+    ]
+    module = problem.load(project.root, variant.kernel)
+    measurement = measured.take(
+        project.root,
+        module,
+        arms[0],
+        arms[1:],
+        measuring,
+        enough=lambda so_far: verdict.enough(so_far, measuring.margin),
+        on_progress=on_measure,
     )
-    refused = (
-        verdict.does_not_fit(arch.find(variant.arch), evidence)
-        if evidence
-        else verdict.build_failed()
+    work = getattr(module, "work", None)
+    return _Timed(
+        measurement=measurement,
+        estimate=estimate(measurement),
+        size=measuring.size,
+        flops=work(module.SIZES[measuring.size]).flops if work else 0,
+        margin=measuring.margin,
     )
-    return Judged(variant=variant, arm=arm, refused=refused, compiled=not built.cached)
-
-
-def _hold_against(variant: Variant, budget: problem.Budget, evidence: BuildEvidence) -> None:
-    """What problem.py foretold, by which limits are judged, must be what the source computed."""
-    for name in ("threads", "dynamic_smem_bytes", "cluster", "tmem_columns"):
-        foretold = getattr(budget, name)
-        computed = evidence.exports.get(name, foretold)
-        if foretold != computed:
-            raise ConfigurationError(
-                f"variants/{variant.kernel}/problem.py: budget() says {foretold:,} {name} for "
-                f"{spell_point(variant.axes)}, {variant.source} exports {computed:,}."
-            )
 
 
 def _decide(
-    experiment: Experiment, baseline: Judged, candidate: Judged, earlier: Sequence[Record]
+    sides: Sequence[Judged], index: int, timed: _Timed, earlier: Sequence[Record]
 ) -> Candidate:
+    """The verdict on the arm at `index`: what refuses it or its baseline, else the measurement."""
+    baseline, candidate = sides[0], sides[index]
+    name = arm_names(len(sides) - 1)[index]
+    effects = timed.estimate.effects if timed.estimate else ()
     decided = candidate.refused
     if decided is None and baseline.refused is not None:
         sentence = f"The baseline can't be run: {baseline.refused.sentence}"
         decided = msgspec.structs.replace(baseline.refused, sentence=sentence)
+    if decided is None and timed.measurement:
+        decided = verdict.measured(timed.measurement, name, timed.margin)
     if decided is None:
-        decided = verdict.unmeasured(arch.find(experiment.arch))
+        decided = verdict.unmeasured(arch.find(candidate.variant.arch), timed.why_not)
+    effect = next((each for each in effects if each.arm == name), None)
     return Candidate(
         arm=candidate.arm,
         verdict=decided,
-        reproduction=reproduction.compare(candidate.arm.axes, decided, earlier),
+        reproduction=reproduction.compare(
+            candidate.arm.axes, decided, effect, timed.margin, earlier
+        ),
     )
 
 

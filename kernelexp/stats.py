@@ -11,9 +11,16 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
-
-from kernelexp.measurement import Block, Measurement, Row, Worker
+from kernelexp.measurement import (
+    Block,
+    Conditions,
+    Effect,
+    Estimate,
+    Measurement,
+    Row,
+    Times,
+    Worker,
+)
 
 LEVEL = 0.99
 # A block is left out when the SM clock after it is this far from the clock before it, or when the
@@ -27,69 +34,12 @@ DISTRUSTED = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdo
 POWER = 0.8
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of an arm over time of the baseline, with its interval; below 1 is faster."""
-
-    arm: str
-    ratio: float
-    low: float
-    high: float
-    level: float
-    """Confidence of this interval, after what looks and further candidates cost."""
-    spread: float
-    """Standard deviation of the processes' estimates, as a fraction (0.001 is 0.1%)."""
-    within: float
-    """Median standard error of one process's estimate from its own pairs, as a fraction."""
-    detectable: float
-    """The smallest true effect that 80% of such measurements tell from none, as a fraction."""
-    pairs: int
-    dropped: int
-    """Pairs left out because the device changed while they were taken."""
-    processes: int
-
-
-class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm's times alone: to read, never to decide by."""
-
-    arm: str
-    median_us: float
-    low_us: float
-    """5th percentile of all samples."""
-    high_us: float
-    samples: int
-
-
-class Conditions(msgspec.Struct, frozen=True, kw_only=True):
-    """The device while it was timed: medians over blocks, and what held its clock down."""
-
-    sm_clock_mhz: float
-    sm_clock_low_mhz: int
-    sm_clock_high_mhz: int
-    memory_clock_mhz: float
-    power_w: float
-    temperature_c: float
-    throttle: dict[str, float] = {}
-    """Share of the blocks in which NVML gave this reason."""
-
-
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the samples of a measurement say."""
-
-    effects: tuple[Effect, ...]
-    """One for each candidate that was timed."""
-    placebo: Effect | None
-    peers: tuple[Effect, ...]
-    """From one process: an interval over its rows, which knows nothing of placement."""
-    times: tuple[Times, ...]
-    conditions: Conditions | None
-
-
 def estimate(measurement: Measurement, level: float = LEVEL) -> Estimate:
     """Every effect of a measurement at a family-wise `level`, for its candidates and its looks."""
     names = [arm.name for arm in measurement.arms]
     base = measurement.position("baseline")
     if base is None or not measurement.workers:
-        return Estimate(effects=(), placebo=None, peers=(), times=(), conditions=None)
+        return Estimate(effects=(), placebo=None, peers=())
     candidates = [i for i, arm in enumerate(measurement.arms) if arm.role == "candidate"]
     risk = (1.0 - level) * share_of_look(len(measurement.looks))
     effects = tuple(
@@ -109,8 +59,6 @@ def estimate(measurement: Measurement, level: float = LEVEL) -> Estimate:
         effects=effects,
         placebo=placebo,
         peers=tuple(_peers(measurement, base, level)),
-        times=tuple(_times(measurement)),
-        conditions=conditions(measurement.workers),
     )
 
 
@@ -201,13 +149,18 @@ def usable(block: Block) -> bool:
 
 def log_ratio(row: Row, arm: int, base: int) -> float | None:
     """log(time of arm / time of base) in one row; None if the row lacks one of them."""
-    logs: dict[int, list[float]] = {arm: [], base: []}
-    for index, time_us in zip(row.order, row.times_us, strict=True):
-        if index in logs:
-            logs[index].append(math.log(time_us))
-    if not logs[arm] or not logs[base]:
+    if arm not in row.order or base not in row.order:
         return None
-    return statistics.fmean(logs[arm]) - statistics.fmean(logs[base])
+    return _mean_log(row, arm) - _mean_log(row, base)
+
+
+def _mean_log(row: Row, arm: int) -> float:
+    """Mean log time of an arm's launches in a row."""
+    logs, place = [], -1
+    for _ in range(row.order.count(arm)):
+        place = row.order.index(arm, place + 1)
+        logs.append(math.log(row.times_us[place]))
+    return sum(logs) / len(logs)
 
 
 def median_error(values: Sequence[float]) -> float:
@@ -229,21 +182,22 @@ def _peers(measurement: Measurement, base: int, level: float) -> Iterator[Effect
                 yield _effect(arm.name, ratios, [error], 1.0 - level, len(ratios), 0)
 
 
-def _times(measurement: Measurement) -> Iterator[Times]:
+def times(measurement: Measurement) -> Iterator[Times]:
+    """Each arm's times alone, over every sample, dropped ones too."""
     rows = [row for w in measurement.workers for block in w.blocks for row in block.rows]
     rows += [row for worker in measurement.workers for row in worker.peer_rows]
     by_arm: dict[int, list[float]] = {}
     for row in rows:
         for index, time_us in zip(row.order, row.times_us, strict=True):
             by_arm.setdefault(index, []).append(time_us)
-    for index, times in sorted(by_arm.items()):
-        cuts = statistics.quantiles(times, n=20) if len(times) > 1 else [times[0]]
+    for index, samples in sorted(by_arm.items()):
+        cuts = statistics.quantiles(samples, n=20) if len(samples) > 1 else samples
         yield Times(
             arm=measurement.arms[index].name,
-            median_us=statistics.median(times),
+            median_us=statistics.median(samples),
             low_us=cuts[0],
             high_us=cuts[-1],
-            samples=len(times),
+            samples=len(samples),
         )
 
 

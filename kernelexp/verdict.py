@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelexp.arch import Arch
-from kernelexp.measurement import Measurement
+from kernelexp.measurement import Effect, Measurement
 from kernelexp.model import BuildEvidence, Status, Verdict
 from kernelexp.problem import Budget
-from kernelexp.stats import LEVEL, Effect, estimate
+from kernelexp.stats import LEVEL, estimate
 
 
 def impossible(arch: Arch, reasons: Sequence[str], budget: Budget) -> Verdict | None:
@@ -88,13 +88,13 @@ def build_failed() -> Verdict:
     )
 
 
-def unmeasured(arch: Arch) -> Verdict:
-    return Verdict(
-        status=Status.UNMEASURED,
-        reason="no_gpu",
-        sentence=f"Built, not timed: a time for {arch.name} needs a GPU of that architecture "
-        f"({arch.card}).",
+def unmeasured(arch: Arch, why: str) -> Verdict:
+    """UNMEASURED; `why` says what this machine has instead of the GPU that is needed."""
+    sentence = (
+        f"Built, not timed: a time for {arch.name} needs a GPU of that architecture "
+        f"({arch.card}); {why}"
     )
+    return Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence=_end(sentence))
 
 
 # How much the device may change under a measurement before it says nothing.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support import ROOT
 
-from kernelexp import check, project, runner
+from kernelexp import check, examine, project
 from kernelexp.arch import ARCHITECTURES
+from kernelexp.examine import Judged
 from kernelexp.model import Status
-from kernelexp.runner import Judged
 from kernelexp.toolchain import Toolchain
 
 PROJECT = project.load(ROOT)
@@ -17,8 +17,8 @@ VARIANTS = check.named_variants(PROJECT)
 
 @pytest.fixture(scope="session")
 def judged(tools: Toolchain) -> dict[str, Judged]:
-    found = runner.judge(PROJECT, list(VARIANTS.values()), tools)
-    return {label: found[runner.key(variant)] for label, variant in VARIANTS.items()}
+    found = examine.judge(PROJECT, list(VARIANTS.values()), tools)
+    return {label: found[examine.key(variant)] for label, variant in VARIANTS.items()}
 
 
 @pytest.mark.parametrize("label", VARIANTS)

@@ -12,6 +12,11 @@ def time_ms(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 
+def tflops(flops: int, time_us: float) -> str:
+    """The rate of useful work; nothing where the problem does not tell its work."""
+    return f"{flops / time_us / 1e6:.0f}" if flops and time_us else NONE
+
+
 def count(value: int) -> str:
     return f"{value:,}"
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelexp.evidence.instructions import PIPES
-from kernelexp.model import Arm, BuildEvidence, Record, spell, spell_point
-from kernelexp.report import figures
+from kernelexp.model import Arm, BuildEvidence, Record, arm_names, spell, spell_point
+from kernelexp.report import figures, measured
 from kernelexp.report.tables import STYLES
 
 _OPCODES_SHOWN = 5
@@ -36,23 +36,18 @@ def render(
         if arm.build_log:
             yield Text("The compiler's words:", style="bold red")
             yield Text(shorten(arm.build_log))
+    yield from measured.render(record)
     yield from _published(earlier)
     yield from _verdicts(record)
     if path:
         yield Text(f"Record: {path}", style="dim")
 
 
-def _names(arms: Sequence[Arm]) -> list[str]:
-    if len(arms) == 2:
-        return ["baseline", "candidate"]
-    return ["baseline", *(f"candidate {number}" for number in range(1, len(arms)))]
-
-
 def _variants(arms: Sequence[Arm]) -> Table:
     """The axes in which an arm differs from another one; the rest is in the record."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     differing = [axis for axis in arms[0].axes if len({spell(arm.axes[axis]) for arm in arms}) > 1]
-    for name, arm in zip(_names(arms), arms, strict=True):
+    for name, arm in zip(arm_names(len(arms) - 1), arms, strict=True):
         own = spell_point({axis: arm.axes[axis] for axis in differing})
         table.add_row(Text(name, style="bold"), Text(own))
     shared = spell_point({k: v for k, v in arms[0].axes.items() if k not in differing})
@@ -62,7 +57,9 @@ def _variants(arms: Sequence[Arm]) -> Table:
 
 def _evidence(arms: Sequence[Arm], compiler: str) -> Table:
     title = f"built, nvcc {compiler}"
-    table = Table(title, *_names(arms), box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(
+        title, *arm_names(len(arms) - 1), box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     base = arms[0].build
@@ -125,7 +122,7 @@ def _with_change(baseline: int, value: int) -> Text:
 def _opcodes(arms: Sequence[Arm]) -> Iterator[RenderableType]:
     """The opcodes whose static count differs most from the baseline's."""
     base = arms[0].build
-    for name, arm in list(zip(_names(arms), arms, strict=True))[1:]:
+    for name, arm in list(zip(arm_names(len(arms) - 1), arms, strict=True))[1:]:
         if base is None or arm.build is None:
             continue
         if arm.identity == arms[0].identity or arm.build.opcodes == base.opcodes:

@@ -8,7 +8,7 @@ import pytest
 
 from kernelexp import build, project
 from kernelexp.errors import ConfigurationError
-from kernelexp.evidence import from_build
+from kernelexp.evidence import built as evidence_built
 from kernelexp.model import BuildEvidence
 from kernelexp.toolchain import Toolchain
 
@@ -19,7 +19,7 @@ def collect(root: Path, tools: Toolchain, edit: tuple[str, str]) -> BuildEvidenc
     source.write_text(source.read_text().replace(*edit))
     (built,) = build.build(root, [project.load(root).variant("scale", "sm_90a")], tools)
     assert built.ok, built.failure
-    return from_build.collect(built)
+    return evidence_built.collect(built)
 
 
 def test_static_shared_memory_is_what_the_source_declares(scale: Path, tools: Toolchain) -> None:

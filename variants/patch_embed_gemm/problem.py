@@ -183,6 +183,9 @@ def work(size: Size) -> Work:
     return Work(flops=2 * m * n * k, bytes=m * k + n * k + 2 * size["period"] * n + 2 * m * n)
 
 
+PEERS = ("torch._scaled_mm, product only", "torch.compile")
+
+
 def peers(
     inputs: Mapping[str, torch.Tensor], size: Size
 ) -> Mapping[str, Callable[[], torch.Tensor]]:
@@ -209,4 +212,4 @@ def peers(
         def whole() -> torch.Tensor:
             return product() + table[rows]
 
-    return {"torch._scaled_mm, product only": product, "torch.compile": torch.compile(whole)}
+    return dict(zip(PEERS, (product, torch.compile(whole)), strict=True))
