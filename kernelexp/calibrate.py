@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from kernelexp import stats
 from kernelexp.gpu.job import ArmJob, Job
 from kernelexp.measurement import Measurement, TimedArm
 from kernelexp.model import Status
 from kernelexp.problem import Problem
-from kernelexp.stats import LEVEL, estimate
-from kernelexp.verdict import measured
+from kernelexp.stats import LEVEL
+from kernelexp.verdict import decided
 
 VERDICTS = (Status.IMPROVED, Status.REJECTED)
 
@@ -103,7 +104,7 @@ DOUBLE = 1000
 
 def true_effects(measurement: Measurement) -> dict[str, float]:
     """Each candidate's true effect (0.005 is 0.5% slower), from arms that do all work twice."""
-    found = {effect.arm: effect.ratio - 1.0 for effect in estimate(measurement).effects}
+    found = {effect.arm: effect.ratio - 1.0 for effect in stats.ratios(measurement)[0]}
     extra = {name: int(name.split("-")[1]) for name in found}
     doubled = statistics.fmean(found[name] for name in found if extra[name] == DOUBLE)
     return {name: doubled * extra[name] / DOUBLE for name in found if extra[name] != DOUBLE}
@@ -142,8 +143,8 @@ def rates(
     ratios, halves, detectables = [], [], []
     detected = covered = 0
     for each in drawn:
-        effect = estimate(each, level).effects[0]
-        statuses[measured(each, effect.arm, margin, level).status] += 1
+        (effect,), placebo = stats.ratios(each, level)
+        statuses[decided(effect, placebo, margin).status] += 1
         ratios.append(effect.ratio)
         halves.append((effect.high - effect.low) / 2.0)
         detectables.append(effect.detectable)

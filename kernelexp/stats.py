@@ -35,31 +35,37 @@ POWER = 0.8
 
 
 def estimate(measurement: Measurement, level: float = LEVEL) -> Estimate:
-    """Every effect of a measurement at a family-wise `level`, for its candidates and its looks."""
-    names = [arm.name for arm in measurement.arms]
-    base = measurement.position("baseline")
-    if base is None or not measurement.workers:
-        return Estimate(effects=(), placebo=None, peers=())
-    candidates = [i for i, arm in enumerate(measurement.arms) if arm.role == "candidate"]
-    risk = (1.0 - level) * share_of_look(len(measurement.looks))
-    effects = tuple(
-        effect
-        for index in candidates
-        if (
-            effect := clustered(
-                measurement.workers, index, base, names[index], risk / len(candidates)
-            )
-        )
-    )
-    placebo_at = measurement.position("placebo")
-    placebo = None
-    if placebo_at is not None:
-        placebo = clustered(measurement.workers, placebo_at, base, names[placebo_at], risk)
+    """Everything that a measurement's samples say."""
+    effects, placebo = ratios(measurement, level)
     return Estimate(
         effects=effects,
         placebo=placebo,
-        peers=tuple(_peers(measurement, base, level)),
+        peers=tuple(_peers(measurement, level)),
+        times=tuple(times(measurement)),
+        conditions=conditions(measurement.workers),
     )
+
+
+def ratios(
+    measurement: Measurement, level: float = LEVEL
+) -> tuple[tuple[Effect, ...], Effect | None]:
+    """The candidates' ratios and the placebo's, at a `level` for all of them and all looks.
+
+    A candidate that no process timed has none.
+    """
+    base = measurement.position("baseline")
+    if base is None:
+        return (), None
+    risk = (1.0 - level) * share_of_look(len(measurement.looks))
+    candidates = [i for i, arm in enumerate(measurement.arms) if arm.role == "candidate"]
+    found = [_ratio(measurement, i, base, risk / len(candidates)) for i in candidates]
+    placebo = measurement.position("placebo")
+    beside = None if placebo is None else _ratio(measurement, placebo, base, risk)
+    return tuple(effect for effect in found if effect is not None), beside
+
+
+def _ratio(measurement: Measurement, arm: int, base: int, risk: float) -> Effect | None:
+    return clustered(measurement.workers, arm, base, measurement.arms[arm].name, risk)
 
 
 def share_of_look(look: int) -> float:
@@ -171,7 +177,10 @@ def median_error(values: Sequence[float]) -> float:
     return 1.2533 * (high - low) / 1.349 / math.sqrt(len(values))
 
 
-def _peers(measurement: Measurement, base: int, level: float) -> Iterator[Effect]:
+def _peers(measurement: Measurement, level: float) -> Iterator[Effect]:
+    base = measurement.position("baseline")
+    if base is None:
+        return
     for worker in measurement.workers:
         for index, arm in enumerate(measurement.arms):
             ratios = [

@@ -8,7 +8,7 @@ from kernelexp.arch import Arch
 from kernelexp.measurement import Effect, Measurement
 from kernelexp.model import BuildEvidence, Status, Verdict
 from kernelexp.problem import Budget
-from kernelexp.stats import LEVEL, estimate
+from kernelexp.stats import LEVEL, ratios
 
 
 def impossible(arch: Arch, reasons: Sequence[str], budget: Budget) -> Verdict | None:
@@ -114,19 +114,23 @@ def measured(
     refused = _failed(measurement, candidate)
     if refused is not None:
         return refused
-    found = estimate(measurement, level)
-    effect = next((each for each in found.effects if each.arm == candidate), None)
+    effects, placebo = ratios(measurement, level)
+    effect = next((each for each in effects if each.arm == candidate), None)
     if effect is None:
         return _verdict(Status.INCONCLUSIVE, "no_samples", "The budget ended before a sample.")
-    doubt = _doubt(effect, found.placebo, margin)
-    return doubt or _against_margin(effect, margin)
+    return decided(effect, placebo, margin)
+
+
+def decided(effect: Effect, placebo: Effect | None, margin: float = 0.01) -> Verdict:
+    """What the ratio of a candidate that ran and was right says, if the placebo's lets it."""
+    return _doubt(effect, placebo, margin) or _against_margin(effect, margin)
 
 
 def enough(measurement: Measurement, margin: float = 0.01, level: float = LEVEL) -> bool:
     """Whether more processes would change no verdict: each candidate decided, or on an edge."""
-    found = estimate(measurement, level)
-    for effect in found.effects:
-        undecided = measured(measurement, effect.arm, margin, level).status is Status.INCONCLUSIVE
+    effects, placebo = ratios(measurement, level)
+    for effect in effects:
+        undecided = decided(effect, placebo, margin).status is Status.INCONCLUSIVE
         if undecided and (effect.high - effect.low) / 2.0 > NARROW * margin:
             return False
     return True

@@ -244,7 +244,7 @@ class Bench:
         """Blocks until their rows have filled the time asked for, check rounds among them."""
         blocks: list[Block] = []
         spent, checked = 0.0, 0
-        while spent < self._options.timing_s:
+        while spent < self._options.timing_s or checked < self._options.checks_during:
             due = self._options.timing_s * (checked + 1) / (self._options.checks_during + 1)
             if spent >= due and checked < self._options.checks_during:
                 checked += 1

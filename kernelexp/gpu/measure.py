@@ -262,7 +262,7 @@ class _Taking:
         once = msgspec.structs.replace(job, once=True, parent=os.getpid())
         (folder / JOB).write_bytes(msgspec.json.encode(once))
         (folder / TURN).write_bytes((worker.folder / TURN).read_bytes())
-        argv = [program, "--tool", "memcheck", "--print-limit", "5"]
+        argv = [program, "--tool", "memcheck", "--print-limit", "5", "--report-api-errors", "no"]
         argv += [sys.executable, "-m", "kernelexp.gpu.worker", str(folder)]
         said = _run_worker(argv, self._so_far.device.uuid)
         lines = [line for line in said.stdout.splitlines() if line.startswith("=========")]
