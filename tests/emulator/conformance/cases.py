@@ -235,7 +235,14 @@ def copy_cases() -> Iterator[Case]:
 
 _ELEMENT_BYTES: dict[Element, int] = {"u8": 1, "u16": 2, "bf16": 2, "f16": 2, "u32": 4, "f32": 4}
 
-_EDGES = [(0, 0), (5, 3), (-3, -2), (-7, 17), (30, 19), (33, 21), (64, 24), (-200, 4), (16, -40)]
+_CORNERS = [(0, 0), (1, 3), (-1, -2), (-2, 17), (2, 19), (3, 21), (4, 24), (-20, 4), (1, -40)]
+"""Where boxes begin: (units of 16 bytes, rows). A box that begins elsewhere along the contiguous
+dimension ends in CUDA_ERROR_ILLEGAL_INSTRUCTION."""
+
+
+def _coordinates(corners: list[tuple[int, int]], element: Element) -> Array:
+    step = 16 // _ELEMENT_BYTES[element]
+    return np.array([(x * step, y) for x, y in corners], np.int32).reshape(-1).view(np.uint32)
 
 
 def _map(
@@ -257,7 +264,6 @@ def _pitch(shape: tuple[int, int], element: Element) -> int:
 
 def tma_cases() -> Iterator[Case]:
     yield from _tma_loads()
-    yield from _tma_stores()
     for size in (2, 4):
         arrays: dict[str, Array] = {"data": words("multicast", 64 * 8 * size // 4).view(np.uint8)}
         arrays["masks"] = np.array([3, 2, 13, 9][:size], np.uint32) & np.uint32((1 << size) - 1)
@@ -277,7 +283,6 @@ def _tma_loads() -> Iterator[Case]:
         ("u8", (70, 24), (64, 16), "64B", 0),
         ("u8", (140, 24), (128, 16), "128B", 0),
         ("u8", (140, 24), (128, 8), "128B", 384),
-        ("u8", (48, 24), (32, 8), "128B", 0),
         ("u16", (36, 24), (64, 10), "128B", 0),
         ("bf16", (36, 24), (16, 12), "32B", 128),
         ("f32", (36, 24), (16, 6), "64B", 256),
@@ -289,46 +294,43 @@ def _tma_loads() -> Iterator[Case]:
         data = words(f"tma/{element}/{shape}", pitch * shape[1] // 4).view(np.uint8)
         if element in ("bf16", "f32"):
             data &= 0xBF  # no NaN or infinity
-        span = (offset + box_bytes) // 4 * len(_EDGES)
+        span = (offset + box_bytes) // 4 * len(_CORNERS)
         arrays: dict[str, Array] = {
             "data": data,
-            "coordinates": np.array(_EDGES, np.int32).reshape(-1).view(np.uint32),
+            "coordinates": _coordinates(_CORNERS, element),
             "out": output(span),
         }
         yield case(
             f"load {element} {box[0]}x{box[1]} {swizzle}" + (f" +{offset}" if offset else ""),
-            "tma_load", len(_EDGES), 64, arrays, "out", u32(box_bytes), u32(offset),
+            "tma_load", len(_CORNERS), 64, arrays, "out", u32(box_bytes), u32(offset),
             smem=offset + box_bytes, first=(_map("data", element, shape, box, swizzle),),
             hidden=("data",),
         )  # fmt: skip
-    for name, x, y, inside in (
-        ("inside", 0, 0, 16 * 8),
-        ("right", 40, 0, 8 * 8),
-        ("below", 0, 20, 16 * 4),
-    ):
+    for name, x, y in (("inside", 0, 0), ("right", 32, 0), ("below", 0, 20), ("outside", 64, 30)):
         arrays = {"data": words("transactions", 48 * 24 // 4).view(np.uint8), "out": output(2)}
         yield case(
-            f"transactions {name}", "tma_transactions", 1, 32, arrays, "out", smem=16 * 8 * 2,
-            first=(_map("data", "u8", (48, 24), (16, 8), "none"), Scalar(type="s32", value=x),
-                   Scalar(type="s32", value=y), u32(16 * 8), u32(inside)),
-            hidden=("data",),
+            f"transactions {name}", "tma_transactions", 1, 32, arrays, "out",
+            Scalar(type="s32", value=x), Scalar(type="s32", value=y), u32(16 * 8), smem=16 * 8,
+            first=(_map("data", "u8", (44, 24), (16, 8), "none"),), hidden=("data",),
         )  # fmt: skip
 
 
-def _tma_stores() -> Iterator[Case]:
+def tma_store_cases() -> Iterator[Case]:
+    """Not recorded yet: with a box that began before the tensor an H200 refused them all."""
     forms: list[tuple[Element, tuple[int, int], tuple[int, int], Swizzle]] = [
         ("u8", (80, 40), (16, 8), "none"),
         ("u8", (80, 40), (32, 8), "32B"),
         ("u16", (80, 40), (32, 8), "64B"),
         ("u32", (80, 40), (32, 8), "128B"),
     ]
-    corners = np.array([(0, 0), (70, 10), (40, 36), (-6, 20), (36, -5)], np.int32)
+    # No two boxes share a row, so that the order in which CTAs store does not matter.
+    corners = [(0, 3), (4, 12), (2, 36), (11, 22)]
     for element, shape, box, swizzle in forms:
         size = _pitch(shape, element) * shape[1]
         box_bytes = box[0] * box[1] * _ELEMENT_BYTES[element]
         arrays: dict[str, Array] = {
             "data": np.full(size, POISON, np.uint8),
-            "coordinates": corners.reshape(-1).view(np.uint32),
+            "coordinates": _coordinates(corners, element),
             "unused": output(4),
         }
         yield case(
@@ -341,7 +343,7 @@ def _tma_stores() -> Iterator[Case]:
         box = (64 // _ELEMENT_BYTES[element], 8)
         a, target = operands((kind, kind), f"tma_reduce/{element}", 5 * 64 * 8 // 4)
         full = np.resize(target, 192 * 40 // 4)
-        arrays = {"data": full, "a": a, "coordinates": corners.reshape(-1).view(np.uint32)}
+        arrays = {"data": full, "a": a, "coordinates": _coordinates(corners, element)}
         shape = (192 // _ELEMENT_BYTES[element], 40)
         yield case(
             f"reduce add {element}", "tma_reduce_add", len(corners), 64, arrays, "data",
@@ -441,8 +443,8 @@ def _written(name: str) -> Area:
     )
 
 
-def _compiled(name: str, cases: Callable[[], Iterator[Case]]) -> Area:
-    return Area(name=name, cases=cases, source=KERNELS / f"{name}.cu")
+def _compiled(name: str, cases: Callable[[], Iterator[Case]], source: str | None = None) -> Area:
+    return Area(name=name, cases=cases, source=KERNELS / f"{source or name}.cu")
 
 
 AREAS: dict[str, Area] = {
@@ -456,6 +458,7 @@ AREAS: dict[str, Area] = {
         _compiled("sync", sync_cases),
         _compiled("copy", copy_cases),
         _compiled("tma", tma_cases),
+        _compiled("tma_store", tma_store_cases, "tma"),
         _compiled("matrix", matrix_cases),
         _compiled("mma", mma_cases),
         _compiled("wgmma", wgmma_cases),

@@ -47,7 +47,18 @@ def float_edges(fmt: Format) -> list[int]:
         one - 1, one, one + 1, one + (1 << (fmt.precision - 2)),
         fmt.max_finite - 1, fmt.max_finite, infinity, infinity + 1, fmt.sign - 1,
     ]  # fmt: skip
-    return [pattern | sign for pattern in positive for sign in (0, fmt.sign)]
+    turning = [int(pattern) for pattern in encode(np.array(_TURNING), fmt)]
+    return [pattern | sign for pattern in (*positive, *turning) for sign in (0, fmt.sign)]
+
+
+_TURNING = [
+    0.5, 1.5, 2.5, 127.5, 255.5, 32767.5, 65535.5, 2.0**31, 2.0**31 - 0.5, 2.0**32, 2.0**63,
+    2.0**64, 448.0, 463.0, 464.0, 465.0, 57344.0, 61440.0, 65504.0, 65519.0, 65520.0, 2.0**-10,
+    2.0**-9 * 1.5, 2.0**-24, 2.0**-25, 2.0**-126 * (1 - 2.0**-25), 2.0**-126 * (1 - 2.0**-24),
+    2.0**-149, 2.0**-150, 2.0**-150 * 1.5, 2.0**128 * (1 - 2.0**-24), 2.0**128 * (1 - 2.0**-25),
+    2.0**128,
+]  # fmt: skip
+"""Where conversions among the formats and the integers turn: ties, limits, half subnormals."""
 
 
 def integer_edges(width: int) -> list[int]:

@@ -50,27 +50,26 @@ extern "C" __global__ void tma_load(const __grid_constant__ CUtensorMap map, con
         out[blockIdx.x * words + i] = smem[i];
 }
 
-// Does a barrier that expects the full box complete, and one that expects only the bytes inside?
-// Both are tested for as long as a copy could ever take; a box at a ragged edge tells them apart.
-extern "C" __global__ void tma_transactions(const __grid_constant__ CUtensorMap map, int x, int y,
-                                            uint32_t full, uint32_t inside, uint32_t* out) {
+// Are a box's bytes all counted, those outside the tensor too? A barrier that expects the whole box
+// ends its phase, and an arrival alone ends the next one: no byte was missing or left over.
+extern "C" __global__ void tma_transactions(const __grid_constant__ CUtensorMap map, uint32_t* out,
+                                            int x, int y, uint32_t box_bytes) {
     extern __shared__ __align__(1024) uint32_t smem[];
-    __shared__ uint64_t storage[2];
+    __shared__ uint64_t storage;
     if (threadIdx.x != 0) return;
-    for (int k = 0; k < 2; ++k) {
-        const uint32_t barrier = shared_address(&storage[k]);
-        mbarrier_init(barrier, 1);
-        expect(barrier, k == 0 ? full : inside);
-        load(shared_address(smem) + k * full, &map, x, y, barrier);
-    }
-    for (int k = 0; k < 2; ++k) {
+    const uint32_t barrier = shared_address(&storage);
+    mbarrier_init(barrier, 1);
+    expect(barrier, box_bytes);
+    load(shared_address(smem), &map, x, y, barrier);
+    for (uint32_t phase = 0; phase < 2; ++phase) {
         uint32_t done = 0;
         for (int tries = 0; tries < 10000 && !done; ++tries) {
-            asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0;"
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;"
                          " selp.u32 %0, 1, 0, p; }"
-                         : "=r"(done) : "r"(shared_address(&storage[k])) : "memory");
+                         : "=r"(done) : "r"(barrier), "r"(phase) : "memory");
         }
-        out[k] = done;
+        out[phase] = done;
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
     }
 }
 
