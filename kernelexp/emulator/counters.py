@@ -53,7 +53,7 @@ class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LineCounters(msgspec.Struct, frozen=True, kw_only=True):
-    """Counters of one source line."""
+    """Counters of one source line of the kernel's own folder, with what it calls elsewhere."""
 
     source: Source | None
     counters: dict[str, int]
@@ -96,12 +96,15 @@ def collect(machine: Machine, executed: dict[int, int], lanes: dict[int, int]) -
             )
     lines: dict[tuple[str, int], list[InstructionCount]] = {}
     for count in counts:
-        source = count.instruction.source
+        source = count.instruction.source.own() if count.instruction.source else None
         lines.setdefault((source.file, source.line) if source else ("", 0), []).append(count)
     return Counters(
         kernel=named(counts),
         lines=tuple(
-            LineCounters(source=group[0].instruction.source, counters=named(group))
+            LineCounters(
+                source=group[0].instruction.source.own() if group[0].instruction.source else None,
+                counters=named(group),
+            )
             for _, group in sorted(lines.items())
         ),
         instructions=tuple(counts),

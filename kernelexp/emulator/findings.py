@@ -23,7 +23,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     def where(self) -> str:
         """Source line, PTX line, CTA and warp, as far as they are known."""
-        parts = [str(self.source)] if self.source else []
+        parts = [str(self.source.own())] if self.source else []
         parts += [f"PTX line {self.line}"] if self.line else []
         parts += [f"CTA {self.cta}"] if self.cta >= 0 else []
         parts += [f"warp {self.warp}"] if self.warp >= 0 else []

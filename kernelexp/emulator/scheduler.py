@@ -67,6 +67,8 @@ class Scheduler:
                 self._hang("no warp can go on")
                 return
             else:
+                # A warp that got lost would pass for one that ended.
+                assert all(self.exited[place] == ALL for place in self.exited)
                 return
 
     def _start(self) -> None:
@@ -87,7 +89,8 @@ class Scheduler:
     def _pick(self) -> list[Batch]:
         """Batches at one instruction: mostly the first in program order, so that warps gather."""
         pcs = list(self.ready)
-        pc = self.chance.choice(pcs) if self.chance.random() < 0.25 else min(pcs)
+        strays = 0.5 if self.shuffle else 0.1
+        pc = self.chance.choice(pcs) if self.chance.random() < strays else min(pcs)
         fragments = self.ready.pop(pc)
         if self.shuffle and len(fragments) > 1 and self.chance.random() < 0.3:
             self.chance.shuffle(fragments)
@@ -164,7 +167,7 @@ class Scheduler:
         (target,) = end.targets
         if target == -1:
             target = self.end
-        if end.guard is None:
+        if end.guard is None or target == end.following:
             return target
         taken = batch.set.R[end.guard]
         if batch.mask is not True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TypeAlias
 
 import msgspec
@@ -15,7 +16,17 @@ class Source(msgspec.Struct, frozen=True):
     caller: Source | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    def frames(self) -> list[Source]:
+        """This line, the line that its function was inlined at, and so on outwards."""
+        return [self] if self.caller is None else [self, *self.caller.frames()]
+
+    def own(self) -> Source:
+        """The innermost line in the folder of the kernel itself: where a wrapper was used."""
+        frames = self.frames()
+        folder = os.path.dirname(frames[-1].file)
+        return next(f for f in frames if os.path.dirname(f.file) == folder)
 
 
 class Register(msgspec.Struct, frozen=True):
@@ -90,7 +101,11 @@ class Instruction(msgspec.Struct, frozen=True, kw_only=True):
 
     def where(self) -> str:
         """`file.cu:12 (PTX line 345)`, or just the PTX line without -lineinfo."""
-        return f"{self.source} (PTX line {self.line})" if self.source else f"PTX line {self.line}"
+        if self.source is None:
+            return f"PTX line {self.line}"
+        own = self.source.own()
+        inner = "" if own is self.source else f"{self.source}, "
+        return f"{own} ({inner}PTX line {self.line})"
 
 
 class Variable(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,32 +15,26 @@ class Token(NamedTuple):
 
 _TOKEN = re.compile(
     r"""
-    (?P<skip>[ \t\r\f]+|//[^\n]*|/\*.*?\*/)
-  | (?P<newline>\n)
-  | (?P<string>"[^"\n]*")
-  | (?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|[0-9]+\.[0-9]+|[0-9]+U?)
-  | (?P<name>(?:[A-Za-z_$%.]|::)(?:[\w$%.]|::)*)
-  | (?P<mark>[-+{}()\[\];,:@!|<>=*~&/])
+    "[^"]*"
+  | 0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | 0[xX][0-9a-fA-F]+U? | [0-9]+\.[0-9]+ | [0-9]+U?
+  | (?:[A-Za-z_$%.]|::)(?:[\w$%.]|::)*
+  | [-+{}()\[\];,:@!|<>=*~&/]
+  | [^\s]
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE,
 )
+_BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_STRAY = re.compile(r"[^\w\"$%.\-+{}()\[\];,:@!|<>=*~&/]")
 
 
 def tokens(text: str) -> list[Token]:
     """All tokens of `text` with their lines, comments dropped; PtxSyntaxError for a stray one."""
+    text = _BLOCK_COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
     found: list[Token] = []
-    line = 1
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise PtxSyntaxError(f"PTX line {line}: unexpected character {text[position]!r}.")
-        position = match.end()
-        kind = match.lastgroup
-        if kind == "newline":
-            line += 1
-        elif kind == "skip":
-            line += match.group().count("\n")
-        else:
-            found.append(Token(match.group(), line))
+    for number, line in enumerate(text.split("\n"), 1):
+        code = line.partition("//")[0] if "//" in line and '"' not in line else line
+        for word in _TOKEN.findall(code):
+            if len(word) == 1 and _STRAY.match(word):
+                raise PtxSyntaxError(f"PTX line {number}: unexpected character {word!r}.")
+            found.append(Token(word, number))
     return found

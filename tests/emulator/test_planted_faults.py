@@ -1,0 +1,423 @@
+"""Mistakes planted in kernels that are right: each is found by name, or gives a wrong result.
+
+The mutations are made in the PTX that nvcc emitted, so that the fault is just the one named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import patch_embed
+import pytest
+from harness import EARLY, LATE, found, ptx, run
+
+from kernelexp.emulator import Schedule
+from kernelexp.launch import Pointer, TensorMap
+
+SCHEDULES = (LATE, Schedule(seed=1, asynchrony="late"), EARLY)
+WRONG = "INCORRECT"
+COPY = r"cp\.async\.bulk\.tensor\.2d\.shared"
+ACQUIRE = r"mbarrier\.try_wait\.parity\.acquire\.cta\.shared::cta\.b64 done, \[%r\d+\], %r\d+;"
+RELAXED = (
+    r"mbarrier\.try_wait\.parity\.relaxed\.cluster\.shared::cta\.b64 done, \[(%r\d+)\], (%r\d+);"
+)
+
+
+def edit(text: str, pattern: str, instead: str, *, which: slice = slice(None)) -> str:
+    """Replaces the chosen matches of a pattern; there must be some."""
+    matches = list(re.finditer(pattern, text))[which]
+    assert matches, pattern
+    for match in reversed(matches):
+        text = text[: match.start()] + match.expand(instead) + text[match.end() :]
+    return text
+
+
+def after(text: str, marker: str, pattern: str, instead: str) -> str:
+    """Replaces the first match of a pattern after the first match of a marker."""
+    at = re.search(marker, text)
+    assert at, marker
+    return text[: at.end()] + edit(text[at.end() :], pattern, instead, which=slice(1))
+
+
+PATCH_EMBED: dict[str, tuple[str, Callable[[str], str]]] = {
+    "no wait for the copies": (
+        "staged",
+        lambda text: edit(text, ACQUIRE, "setp.eq.u32 done, 0, 0;"),
+    ),
+    "wrong parity in the wait for the copies": (
+        "staged",
+        lambda text: edit(
+            text,
+            r"(mbarrier\.try_wait\.parity\.acquire\.cta\.shared::cta\.b64 done, \[%r\d+\], )(%r\d+);",
+            r"{ .reg .b32 x; xor.b32 x, \2, 1; \1x; }",
+        ),
+    ),
+    "no wait for the stage to be free": (
+        "staged",
+        lambda text: edit(text, RELAXED, "setp.eq.u32 done, 0, 0;", which=slice(0, 6)),
+    ),
+    "wrong parity in the wait for a free stage": (
+        "staged",
+        lambda text: edit(
+            text,
+            RELAXED,
+            r"{ .reg .b32 x; xor.b32 x, \2, 1; "
+            r"mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [\1], x; }",
+            which=slice(0, 6),
+        ),
+    ),
+    "no wait for the accumulator": (
+        "staged",
+        lambda text: edit(text, RELAXED, "setp.eq.u32 done, 0, 0;", which=slice(-3, None)),
+    ),
+    "epilogue's arrivals one short": (
+        "staged",
+        lambda text: edit(
+            text, r"mov\.b32 \t(%r\d+), 320;", "mov.b32 \\\\1, 321;".replace("\\\\", "\\")
+        ),
+    ),
+    "epilogue's arrivals too many": (
+        "staged",
+        lambda text: edit(text, r"mov\.b32 \t(%r\d+), 320;", r"mov.b32 \1, 192;"),
+    ),
+    "transaction bytes too few": (
+        "direct_v8",
+        lambda text: edit(text, r"mov\.b32 \t(%r\d+), 32768;", r"mov.b32 \1, 24576;"),
+    ),
+    "transaction bytes too many": (
+        "direct_v8",
+        lambda text: edit(text, r"mov\.b32 \t(%r\d+), 32768;", r"mov.b32 \1, 65536;"),
+    ),
+    "instruction descriptor of N = 128": (
+        "direct_v8",
+        lambda text: edit(text, r"\b272629776\b", "270532624"),
+    ),
+    "instruction descriptor of E5M2": (
+        "direct_v8",
+        lambda text: edit(text, r"\b272629776\b", str(272629776 | 1 << 7)),
+    ),
+    "instruction descriptor of M = 128": (
+        "direct_v8",
+        lambda text: edit(text, r"\b272629776\b", str(272629776 - (8 << 24))),
+    ),
+    "no tcgen05.wait::ld": (
+        "direct_v8",
+        lambda text: edit(text, r"tcgen05\.wait::ld\.sync\.aligned;", ""),
+    ),
+    "one tcgen05.wait::ld missing": (
+        "direct_v8",
+        lambda text: edit(text, r"tcgen05\.wait::ld\.sync\.aligned;", "", which=slice(2, 3)),
+    ),
+    "no commit of a stage": (
+        "direct_v8",
+        lambda text: edit(text, r"tcgen05\.commit\.[^;]*;", "", which=slice(0, 1)),
+    ),
+    "no commit of the tile": (
+        "direct_v8",
+        lambda text: edit(text, r"tcgen05\.commit\.[^;]*;", "", which=slice(-1, None)),
+    ),
+    "commit to one CTA only": (
+        "direct_v8",
+        lambda text: edit(text, r"mov\.b16 \t(%rs\d+), 3;", r"mov.b16 \1, 1;"),
+    ),
+    "overlapping accumulators": (
+        "direct_v8",
+        lambda text: edit(text, r"shl\.b32 \t(%r\d+), (%r\d+), 8;", r"shl.b32 \1, \2, 7;"),
+    ),
+    "fewer columns allocated than used": (
+        "direct_v8",
+        lambda text: edit(text, r"(tcgen05\.(?:de)?alloc\.[^;]*), 512;", r"\1, 256;"),
+    ),
+    "tensor memory not freed": (
+        "direct_v8",
+        lambda text: edit(text, r"tcgen05\.dealloc\.[^;]*;", ""),
+    ),
+    "no __syncwarp between the staging phases": (
+        "staged",
+        lambda text: edit(text, r"bar\.warp\.sync[ \t]+-1;", "", which=slice(2, None)),
+    ),
+    "no cluster barrier after the mbarriers' init": (
+        "direct_v8",
+        lambda text: edit(
+            text,
+            r"barrier\.cluster\.(arrive\.release|wait\.acquire)\.aligned;",
+            "",
+            which=slice(0, 2),
+        ),
+    ),
+    "no cluster barrier at the end": (
+        "direct_v8",
+        lambda text: edit(
+            text,
+            r"barrier\.cluster\.(arrive\.release|wait\.acquire)\.aligned;",
+            "",
+            which=slice(2, 4),
+        ),
+    ),
+    "double arrival": (
+        "direct_v8",
+        lambda text: edit(
+            text,
+            r"(mbarrier\.arrive\.relaxed\.cluster\.shared::cluster\.b64 _, \[%r\d+\];)",
+            r"\1 \1",
+        ),
+    ),
+    "accumulation never starts afresh": (
+        "direct_v8",
+        lambda text: edit(
+            text, r"setp\.ne\.b32 accumulate, %r\d+, 0;", "setp.eq.b32 accumulate, 0, 0;"
+        ),
+    ),
+    "matrix descriptor without its constant": (
+        "direct_v8",
+        lambda text: re.sub(
+            r"\b46117566620495380\d\d\b", lambda match: str(int(match[0]) - (1 << 46)), text
+        ),
+    ),
+    "B taken from A's place": (
+        "direct_v8",
+        lambda text: edit(text, r"add\.s32 \t(%r\d+), (%r\d+), 16384;", r"add.s32 \1, \2, 0;"),
+    ),
+}
+
+
+def caught_in_patch_embed(text: str, m: int) -> set[str]:
+    """What the schedules find, up to the first that finds something."""
+    for schedule in SCHEDULES:
+        outcome = patch_embed.run(text, m=m, schedule=schedule)
+        names = outcome.found | (set() if outcome.right else {WRONG})
+        if names:
+            return names
+    return set()
+
+
+@pytest.mark.parametrize("name", PATCH_EMBED)
+def test_a_fault_in_patch_embed_is_caught(name, record_property):
+    store, mutate = PATCH_EMBED[name]
+    right = patch_embed.ptx(store)
+    wrong = mutate(right)
+    assert wrong != right
+    # An accumulator has to be used for the third time before too many arrivals matter.
+    names = caught_in_patch_embed(wrong, 512 if name == "epilogue's arrivals too many" else 256)
+    record_property("caught", sorted(names))
+    print(f"{name}: {', '.join(sorted(names)) or 'NOT CAUGHT'}")
+    assert names
+
+
+# Small kernels
+
+
+def test_swizzle_of_a_but_not_of_b_is_wrong():
+    text = patch_embed.ptx("direct_v8")
+    real = patch_embed.problem().launch
+
+    def launch(axes, size, exports):
+        right = real(axes, size, exports)
+        b = right.arguments[1]
+        fields = {name: getattr(b, name) for name in b.__struct_fields__} | {"swizzle": "none"}
+        arguments = (right.arguments[0], TensorMap(**fields), *right.arguments[2:])
+        return type(right)(
+            **{name: getattr(right, name) for name in right.__struct_fields__}
+            | {"arguments": arguments}
+        )
+
+    patch_embed.problem().launch = launch
+    try:
+        assert not patch_embed.run(text).right
+    finally:
+        patch_embed.problem().launch = real
+
+
+STAGE = """
+{ .reg .b32 %a;
+shl.b32 %r0, %t, 2; mov.u32 %r1, s; add.u32 %r2, %r1, %r0;
+st.shared.b32 [%r2], %t;
+SYNC
+xor.b32 %r3, %r0, 4; add.u32 %r4, %r1, %r3;
+ld.shared.b32 %r5, [%r4];
+mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r5;
+}
+"""
+SHARED = ".shared .align 128 .b8 s[1024];"
+
+
+def exchange(sync: str, threads: int = 32) -> set[str]:
+    text = ptx(STAGE.replace("SYNC", sync), ["out"], shared=SHARED)
+    return found(run(text, {"out": np.zeros(threads, np.uint32)}, threads=threads))
+
+
+def test_lanes_that_exchange_words_without_syncwarp_race():
+    assert exchange("") == {"race"}
+    assert exchange("bar.warp.sync -1;") == set()
+
+
+def test_warps_that_exchange_words_without_a_barrier_race():
+    swap = STAGE.replace("xor.b32 %r3, %r0, 4", "xor.b32 %r3, %r0, 128")
+    out = {"out": np.zeros(64, np.uint32)}
+    for sync, names in (("bar.warp.sync -1;", {"race"}), ("bar.sync 0;", set())):
+        text = ptx(swap.replace("SYNC", sync), ["out"], shared=SHARED)
+        result = found(run(text, out, threads=64))
+        # Whichever warp comes first reads what the other has not written yet.
+        assert result - {"uninitialised-read"} == names
+
+
+def test_an_access_past_the_last_row_is_out_of_bounds():
+    body = "mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1+4], %t;"
+    result = run(ptx(body, ["out"]), {"out": np.zeros(32, np.uint32)})
+    (finding,) = result.findings
+    assert finding.name == "out-of-bounds"
+    assert "lane 31" in finding.sentence
+
+
+def test_a_misaligned_vector_access_is_found():
+    body = "ld.global.v2.b32 {%r0, %r1}, [%out+4];"
+    assert found(run(ptx(body, ["out"]), {"out": np.zeros(32, np.uint32)})) == {"misaligned"}
+
+
+def test_a_read_of_an_output_that_nobody_wrote_is_found():
+    body = "ld.global.b32 %r0, [%out];"
+    arrays = {"out": np.zeros(32, np.uint32)}
+    assert found(run(ptx(body, ["out"]), arrays, unwritten=["out"])) == {"uninitialised-read"}
+
+
+def test_a_barrier_that_one_warp_never_reaches_hangs_with_a_table():
+    body = "setp.lt.u32 %p0, %t, 32; @%p0 bra OUT; bar.sync 0, 64; OUT:"
+    result = run(ptx(body), {}, threads=64)
+    assert found(result) == {"hang"}
+    (waiter,) = result.hang
+    assert (waiter.warp, waiter.waits_for) == (1, "barrier 0: 32 of 64 threads arrived (warps 1)")
+
+
+MBARRIER = """
+mov.u32 %r1, s;
+setp.ne.u32 %p0, %t, 0;
+@%p0 bra READY;
+mbarrier.init.shared::cta.b64 [%r1], COUNT;
+READY: bar.sync 0;
+BODY
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
+@!%p1 bra WAIT;
+"""
+
+
+def mbarrier(count: int, body: str) -> set[str]:
+    text = MBARRIER.replace("COUNT", str(count)).replace("BODY", body)
+    return found(run(ptx(text, shared=SHARED), {}))
+
+
+def test_missing_arrivals_hang_and_too_many_are_found():
+    arrive = "mbarrier.arrive.shared::cta.b64 _, [%r1];"
+    assert mbarrier(32, arrive) == set()
+    assert mbarrier(33, arrive) == {"hang"}
+    assert mbarrier(24, arrive) == {"over-arrival"}
+
+
+def test_a_wait_without_a_loop_goes_on_too_early():
+    body = """
+    mov.u32 %r1, s; setp.ne.u32 %p0, %t, 0;
+    @%p0 bra READY;
+    mbarrier.init.shared::cta.b64 [%r1], 1;
+    READY: bar.sync 0;
+    setp.lt.u32 %p2, %t, 32;
+    @%p2 bra WAITS;
+    st.shared.b32 [%r1+64], %t;
+    setp.ne.u32 %p3, %t, 32;
+    @!%p3 mbarrier.arrive.shared::cta.b64 _, [%r1];
+    bra OUT;
+    WAITS: LOOP: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
+    BACK
+    ld.shared.b32 %r2, [%r1+64];
+    OUT:
+    """
+    for back, caught in (("@!%p1 bra LOOP;", False), ("", True)):
+        text = ptx(body.replace("BACK", back), shared=SHARED)
+        seeds = [Schedule(seed=seed) for seed in range(6)]
+        names = [found(run(text, {}, threads=64, schedule=schedule)) for schedule in seeds]
+        assert any(names) == caught
+
+
+BOX = TensorMap(
+    array="in", element="u32", shape=(32, 8), strides_bytes=(128,), box=(32, 8), swizzle="none"
+)
+STORE = """
+shl.b32 %r0, %t, 2; mov.u32 %r1, s; add.u32 %r2, %r1, %r0;
+st.shared.b32 [%r2], %t; st.shared.b32 [%r2+128], %t; st.shared.b32 [%r2+256], %t;
+st.shared.b32 [%r2+384], %t; st.shared.b32 [%r2+512], %t; st.shared.b32 [%r2+640], %t;
+st.shared.b32 [%r2+768], %t; st.shared.b32 [%r2+896], %t;
+FENCE
+SYNC
+setp.ne.u32 %p0, %t, 0;
+@%p0 bra OUT;
+mov.b64 %d0, k_map;
+cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d0, {0, 0}], [%r1];
+cp.async.bulk.commit_group;
+WAIT
+REUSE
+OUT:
+"""
+
+
+def store(
+    fence: str, sync: str, wait: str = "cp.async.bulk.wait_group 0;", reuse: str = ""
+) -> set[str]:
+    body = STORE.replace("FENCE", fence).replace("SYNC", sync).replace("WAIT", wait)
+    text = ptx(body.replace("REUSE", reuse), shared=SHARED)
+    text = text.replace("k()", "k(.param .align 128 .b8 k_map[128])")
+    arrays = {"in": np.zeros((8, 32), np.uint32)}
+    result = run(text, arrays, arguments=[BOX])
+    want = np.tile(np.arange(32, dtype=np.uint32), (8, 1))
+    return found(result) | (set() if (arrays["in"] == want).all() else {WRONG})
+
+
+FENCE, SYNC = "fence.proxy.async.shared::cta;", "bar.warp.sync -1;"
+
+
+def test_a_store_without_proxy_fence_is_found():
+    assert store(FENCE, SYNC) == set()
+    assert store("", SYNC) == {"missing-proxy-fence"}
+
+
+def test_a_store_without_syncwarp_before_it_races():
+    assert store(FENCE, "") == {"race"}
+
+
+def test_a_store_that_nobody_waits_for_is_found():
+    assert "exit-with-pending-copy" in store(FENCE, SYNC, wait="")
+
+
+def test_staging_overwritten_before_its_store_has_read_it_is_caught():
+    assert store(FENCE, SYNC, wait="", reuse="st.shared.b32 [%r1], 77;") & {WRONG, "race"}
+
+
+def test_the_wrong_lane_group_of_tensor_memory_is_found():
+    body = """
+    mov.u32 %r1, s;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;
+    bar.warp.sync -1;
+    ld.shared.b32 %r2, [%r1];
+    add.u32 %r3, %r2, 2097152;
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [ADDRESS], {%t};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 32;
+    """
+    right = ptx(body.replace("ADDRESS", "%r2"), shared=SHARED)
+    wrong = ptx(body.replace("ADDRESS", "%r3"), shared=SHARED)
+    assert found(run(right, {})) == set()
+    assert found(run(wrong, {})) == {"tmem-lanes"}
+
+
+def test_bar_sync_in_a_divergent_branch_is_found():
+    body = "setp.lt.u32 %p0, %t, 16; @%p0 bra OUT; bar.sync 0; OUT:"
+    assert "divergent-aligned" in found(run(ptx(body), {}))
+
+
+def test_a_pointer_argument_is_not_taken_for_a_tensor_map():
+    body = """
+    mov.u32 %r1, s;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%in, {0, 0}], [%r1];
+    """
+    arrays = {"in": np.zeros((8, 32), np.uint32)}
+    text = ptx(body, ["in"], shared=SHARED)
+    assert found(run(text, arrays, arguments=[Pointer(array="in")])) == {"out-of-bounds"}
