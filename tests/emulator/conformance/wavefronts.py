@@ -122,6 +122,14 @@ def by_rule(pattern: Pattern) -> int:
     return total
 
 
+def ideal(pattern: Pattern) -> int:
+    """What ncu calls ideal: the bytes of the active lanes at 128 a wavefront, if not fewer do."""
+    if "matrix" in pattern.entry:
+        return int(pattern.entry.split("_x")[1][0])
+    width = int(pattern.entry.split("_")[1])
+    return min(by_rule(pattern), -(-pattern.active.bit_count() * width // 128))
+
+
 def _words(where: npt.NDArray[np.int64], width: int) -> set[int]:
     return {int(at) // 4 + k for at in where for k in range(width // 4)}
 
