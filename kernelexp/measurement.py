@@ -10,6 +10,9 @@ Role: TypeAlias = Literal["candidate", "baseline", "placebo", "peer"]
 Fault: TypeAlias = Literal["INCORRECT", "CRASHED", "TIMED_OUT"]
 L2: TypeAlias = Literal["cold", "hot"]
 
+# Looks at the interval while sampling goes on: after 4, 6, ... 16 processes.
+LOOKS_MAX = 7
+
 
 class TimedArm(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a measurement."""

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 
 from kernelexp.measurement import (
+    LOOKS_MAX,
     Block,
     Conditions,
     Effect,
@@ -69,12 +70,14 @@ def _ratio(measurement: Measurement, arm: int, base: int, risk: float) -> Effect
 
 
 def share_of_look(look: int) -> float:
-    """The part of the risk that the `look`-th look at the interval may use: 1/2, 1/4, 1/8, ...
+    """The part of the risk that the `look`-th look may use: half the first, the rest the others.
 
-    The parts sum to less than 1, so whenever sampling stops, and whatever made it stop, the
-    interval covers with at least the level asked for (Bonferroni over the looks).
+    The parts sum to 1, so whenever sampling stops, and whatever made it stop, the interval covers
+    with at least the level asked for (Bonferroni over the looks).
     """
-    return 0.5 ** max(1, look)
+    if look > LOOKS_MAX:
+        raise ValueError(f"{look} looks, and the risk is shared among {LOOKS_MAX}")
+    return 0.5 if look <= 1 else 0.5 / (LOOKS_MAX - 1)
 
 
 def clustered(
@@ -144,7 +147,7 @@ def log_ratios(blocks: Sequence[Block], arm: int, base: int) -> tuple[list[float
 def usable(block: Block) -> bool:
     """Whether the device stayed as it was while the block ran."""
     before, after = block.before, block.after
-    if DISTRUSTED.intersection(before.throttle, after.throttle):
+    if DISTRUSTED & {*before.throttle, *after.throttle}:
         return False
     if before.memory_clock_mhz != after.memory_clock_mhz:
         return False

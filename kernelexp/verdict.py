@@ -150,7 +150,7 @@ def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
             status = Status(failure.status)
             return _verdict(status, reason[failure.status], _end(failure.words))
     if measurement.invalid:
-        return _verdict(Status.INVALID, "gpu_shared", _end(measurement.invalid.capitalize()))
+        return _verdict(Status.INVALID, "gpu_shared", _end(measurement.invalid))
     return None
 
 

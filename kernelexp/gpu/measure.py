@@ -29,7 +29,7 @@ from kernelexp.gpu.job import (
     WorkerJob,
 )
 from kernelexp.gpu.worker import ANSWERS, DISMISSED, JOB, TURN
-from kernelexp.measurement import Device, Failure, Measurement, Options
+from kernelexp.measurement import LOOKS_MAX, Device, Failure, Measurement, Options
 
 # Processes that import torch and wait while one holds the GPU: beside an H200, imports took 3.5 s
 # and a turn 2 to 3 s.
@@ -147,7 +147,7 @@ class _Taking:
                 for folder in self._folder.iterdir():
                     (folder / DISMISSED).touch()
         done = len(self._so_far.workers)
-        if done > 1 and done not in self._so_far.looks:
+        if done > 1 and done not in self._so_far.looks:  # the budget ended between two looks
             self._look(done)
         return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
 
@@ -212,7 +212,7 @@ class _Taking:
             if isinstance(answer, Refused):
                 raise _as_error(answer)
             if isinstance(answer, Shared):
-                count = "another process" if answer.others == 1 else f"{answer.others} processes"
+                count = "Another process" if answer.others == 1 else f"{answer.others} processes"
                 self._add(invalid=f"{count} computed on the GPU during the measurement.")
                 return
         self._fail_unheard(completed)
@@ -278,7 +278,8 @@ class _Taking:
         if done < first or (done - first) % between or done in self._so_far.looks:
             return False
         self._look(done)
-        return self._enough is None or self._enough(self._so_far)
+        last = len(self._so_far.looks) == LOOKS_MAX
+        return last or self._enough is None or self._enough(self._so_far)
 
     def _look(self, done: int) -> None:
         self._add(looks=(*self._so_far.looks, done))

@@ -142,7 +142,7 @@ def test_another_process_on_the_gpu_makes_the_measurement_invalid(make_job):
     torch.zeros(1, device="cuda")
     found = measure.measure(make_job("plain"), Options(processes=1, timing_s=0.1))
     assert found.workers == ()
-    assert found.invalid == "another process computed on the GPU during the measurement."
+    assert found.invalid == "Another process computed on the GPU during the measurement."
 
 
 def test_the_kernels_of_this_folder_are_at_least_ten_of_each():

@@ -1,0 +1,159 @@
+"""A measurement survives its file, and a verdict can be reached again from it."""
+
+import msgspec
+import pytest
+from test_stats import ARMS, SAMPLES, measurement, recorded, worker
+
+from kernelexp import calibrate
+from kernelexp.measurement import Failure, Measurement
+from kernelexp.model import Status
+from kernelexp.stats import ratios
+from kernelexp.verdict import enough, measured
+
+FASTER, SLOWER, SAME = 0.97, 1.03, 1.0005
+
+
+def of(ratio, placebo=1.0, spread=0.0002, processes=4):
+    """Processes whose candidate stands at `ratio` to the baseline, give or take `spread`."""
+    return measurement(
+        worker(i, (ratio * (1.0 + spread * (i % 2 - 0.5)), 1.0, placebo * (1 + 1e-5 * (i % 2))))
+        for i in range(processes)
+    )
+
+
+def failing(arm, status="CRASHED", words="CUDA_ERROR_ILLEGAL_ADDRESS"):
+    failure = Failure(arm=arm, status=status, process=0, words=words)
+    return msgspec.structs.replace(of(SAME), failures=(failure,))
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json")), ids=lambda path: path.stem)
+def test_a_recorded_measurement_is_written_as_it_was_read(path):
+    found = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Measurement) == found
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "reason"),
+    [
+        (of(FASTER), Status.IMPROVED, "faster"),
+        (of(SLOWER), Status.REJECTED, "slower"),
+        (of(SAME), Status.NEUTRAL, "within_margin"),
+        (of(1.01, spread=0.01), Status.INCONCLUSIVE, "too_wide"),
+        (of(1.01, spread=0.0002), Status.INCONCLUSIVE, "on_the_edge"),
+        (of(FASTER, processes=1), Status.INCONCLUSIVE, "one_process"),
+        (of(FASTER, processes=0), Status.INCONCLUSIVE, "no_samples"),
+        (of(FASTER, placebo=1.004), Status.INCONCLUSIVE, "placebo_differs"),
+        (failing("new"), Status.CRASHED, "driver"),
+        (failing("new", "INCORRECT"), Status.INCORRECT, "reference"),
+        (failing("new", "TIMED_OUT"), Status.TIMED_OUT, "time_limit"),
+        (failing("old"), Status.INVALID, "baseline_failed"),
+    ],
+)
+def test_each_verdict_has_its_case_and_a_sentence(found, status, reason):
+    got = measured(found, "new")
+    assert (got.status, got.reason) == (status, reason)
+    assert got.sentence.endswith(".")
+
+
+def test_a_placebo_that_is_uncertain_beyond_the_margin_leaves_the_verdict_open():
+    found = of(FASTER)
+    wide = [worker(i, (FASTER, 1.0, 1.0 + 0.02 * (i % 2 - 0.5))) for i in range(4)]
+    got = measured(msgspec.structs.replace(found, workers=tuple(wide)), "new")
+    assert (got.status, got.reason) == (Status.INCONCLUSIVE, "placebo_wide")
+
+
+def test_company_on_the_gpu_makes_a_measurement_invalid_whatever_it_shows():
+    found = msgspec.structs.replace(of(FASTER), invalid="Another process computed on the GPU.")
+    got = measured(found, "new")
+    assert got.sentence == "Another process computed on the GPU."
+    assert got.status is Status.INVALID
+
+
+def test_a_device_that_changed_under_most_pairs_makes_a_measurement_invalid():
+    found = of(FASTER)
+    changed = msgspec.structs.replace(found.workers[0].blocks[0].after, sm_clock_mhz=1000)
+    workers = [
+        worker(i, (FASTER, 1.0, 1.0), after=changed if i < 3 else found.workers[0].blocks[0].after)
+        for i in range(5)
+    ]
+    got = measured(msgspec.structs.replace(found, workers=tuple(workers)), "new")
+    assert (got.status, got.reason) == (Status.INVALID, "device_changed")
+
+
+def test_a_wrong_result_outranks_any_time():
+    failure = Failure(arm="new", status="INCORRECT", process=3, words="7 elements differ")
+    found = msgspec.structs.replace(of(FASTER), failures=(failure,))
+    assert measured(found, "new").sentence == "7 elements differ."
+
+
+def test_another_margin_decides_the_same_samples_otherwise():
+    found = of(1.005)
+    assert measured(found, "new", margin=0.01).status is Status.NEUTRAL
+    assert measured(found, "new", margin=0.0025).status is Status.REJECTED
+
+
+def test_the_sentence_says_the_effect_its_interval_and_the_margin():
+    got = measured(of(FASTER, spread=0.0), "new")
+    assert got.sentence == (
+        "3.00% faster, 99.5% interval -3.00% to -3.00%: all of it beyond the margin of 1%."
+    )
+
+
+def test_sampling_may_stop_when_every_candidate_is_decided_or_on_the_edge():
+    assert enough(of(FASTER))
+    assert enough(of(1.01, spread=0.0002))
+    assert not enough(of(1.01, spread=0.01))
+    assert not enough(of(FASTER, placebo=1.004, spread=0.01))
+
+
+@pytest.mark.parametrize(
+    ("arm", "default", "fine"),
+    [
+        ("extra-5-0", Status.NEUTRAL, Status.REJECTED),
+        ("extra-10-0", Status.INCONCLUSIVE, Status.REJECTED),
+        ("extra-20-0", Status.REJECTED, Status.REJECTED),
+    ],
+)
+def test_known_slowdowns_on_an_h200_get_their_verdicts(arm, default, fine):
+    found = recorded("inject")
+    assert measured(found, arm).status is default
+    assert measured(found, arm, margin=0.0025).status is fine
+
+
+def test_on_an_h200_the_true_slowdown_lies_in_the_interval():
+    found = recorded("inject")
+    truths = calibrate.true_effects(found)
+    effects, _ = ratios(found)
+    judged = [effect for effect in effects if effect.arm in truths]
+    assert len(judged) == 4
+    assert all(e.low <= 1.0 + truths[e.arm] <= e.high for e in judged)
+
+
+@pytest.mark.parametrize("name", ["gemm", "knob", "short"])
+def test_comparisons_of_a_kernel_with_itself_give_no_false_verdict(name):
+    got = calibrate.of_same_arms(recorded(name), processes=4, count=40)
+    assert got.false_verdicts == 0
+    assert got.statuses.get("NEUTRAL", 0) >= 36
+    assert got.disjoint == 2 * (len(recorded(name).arms) // 2)
+
+
+def test_a_known_slowdown_is_detected_in_every_comparison():
+    got = calibrate.of_injected(recorded("inject"), processes=4, count=20)
+    assert {extra: rates.detected for extra, rates in got.items()} == {
+        "5": 20,
+        "10": 20,
+        "20": 20,
+        "50": 20,
+    }
+
+
+def test_rates_see_a_bias_that_is_there():
+    got = calibrate.rates([of(SLOWER)] * 3, truth=0.0, disjoint=1)
+    assert got.false_verdicts == 3
+    assert got.covered == 0
+    assert got.bias == pytest.approx(0.03, abs=1e-3)
+
+
+def test_positions_are_found_by_role():
+    found = measurement([], arms=ARMS)
+    assert (found.position("baseline"), found.position("peer")) == (1, None)
