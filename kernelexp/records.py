@@ -49,8 +49,18 @@ def file_name(record: Record) -> str:
 
 def write(root: Path, record: Record) -> Path:
     """Writes the record; a kill at any moment leaves either no record or a whole one."""
-    text = msgspec.json.format(_encoder.encode(record), indent=1).decode()
-    return write_text(root, f"{FOLDER}/{record.experiment}/{file_name(record)}", text + "\n")
+    name = f"{FOLDER}/{record.experiment}/{file_name(record)}"
+    return write_text(root, name, encode(record))
+
+
+def encode(record: Record) -> str:
+    """The record as JSON for people, but for the samples: thousands of numbers, on one line."""
+    bare = msgspec.structs.replace(record, measurement=None)
+    text = msgspec.json.format(_encoder.encode(bare), indent=1).decode()
+    if record.measurement is not None:
+        samples = _encoder.encode(record.measurement).decode()
+        text = f'{text[:-2]},\n "measurement": {samples}\n}}'
+    return text + "\n"
 
 
 def write_text(root: Path, name: str, text: str) -> Path:

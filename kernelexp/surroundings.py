@@ -25,6 +25,8 @@ def read_git(root: Path) -> Git | None:
         return None
     lines = status.stdout.splitlines()
     commit = next((x.split()[2] for x in lines if x.startswith("# branch.oid")), "")
+    if commit in ("", "(initial)"):
+        return None  # no commit yet
     return Git(commit=commit, dirty=any(not line.startswith("#") for line in lines))
 
 

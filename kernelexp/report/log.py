@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kernelexp.measurement import Effect
 from kernelexp.model import (
-    Arm,
     Experiment,
     Provenance,
     PublishedResult,
+    Record,
     Verdict,
+    arm_names,
     spell_point,
 )
 from kernelexp.project import Project
@@ -25,8 +27,19 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     variant: str
     """Where it departs from the defaults (baseline) or from the baseline (candidate)."""
     published: PublishedResult = PublishedResult()
+    time_us: float | None = None
+    """The median that was measured."""
+    tflops: float | None = None
+    """Of the measured median."""
+    effect: Effect | None = None
+    """Against the baseline, as measured."""
     registers_built: int | None = None
     """What this project's own build of the variant has; never mixed with published figures."""
+
+    @property
+    def time_ms(self) -> float | None:
+        """Measured, or else published."""
+        return self.published.time_ms if self.time_us is None else self.time_us / 1000
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +100,7 @@ def _log_kernel(
     project: Project, kernel: str, arch: str, named: Sequence[tuple[str, Entry]]
 ) -> KernelLog:
     history = tuple(_step(entry) for name, entry in named if name in project.history)
-    timed = [step for step in history if step.figures.published.time_ms is not None]
+    timed = [step for step in history if step.figures.time_ms is not None]
     written = project.kernels[kernel]
     return KernelLog(
         kernel=kernel,
@@ -95,7 +108,7 @@ def _log_kernel(
         title=written.title,
         problem=written.problem,
         device=written.targets[arch].device,
-        best=min(timed, key=lambda step: step.figures.published.time_ms or 0, default=None),
+        best=min(timed, key=lambda step: step.figures.time_ms or 0, default=None),
         history=history,
         experiments=tuple(entry for name, entry in named if name not in project.history),
     )
@@ -135,19 +148,29 @@ def _enter(name: str, experiment: Experiment, told: Told) -> Entry:
         provenance=record.provenance,
         device=record.device,
         source=record.source,
-        baseline=_figures(spell_point(experiment.baseline), record.baseline),
+        baseline=_figures(spell_point(experiment.baseline), record, 0),
         candidates=tuple(
-            _figures(points[index] if index < len(points) else spell_point(each.arm.axes), each.arm)
-            for index, each in enumerate(record.candidates)
+            _figures(point, record, index)
+            for index, point in enumerate(points[: len(record.candidates)], 1)
         ),
         verdicts=tuple(each.verdict for each in record.candidates),
         records=told.count,
     )
 
 
-def _figures(variant: str, arm: Arm) -> Figures:
+def _figures(variant: str, record: Record, index: int) -> Figures:
+    """Of the arm at `index`: 0 is the baseline."""
+    arm = record.candidates[index - 1].arm if index else record.baseline
+    name = arm_names(len(record.candidates))[index]
+    found = record.estimate
+    times = next((each for each in found.times if each.arm == name), None) if found else None
+    effect = next((each for each in found.effects if each.arm == name), None) if found else None
+    rate = record.flops / times.median_us / 1e6 if times and record.flops else None
     return Figures(
         variant=variant,
         published=arm.published or PublishedResult(),
+        time_us=times.median_us if times else None,
+        tflops=rate,
+        effect=effect,
         registers_built=arm.build.resources.registers if arm.build else None,
     )

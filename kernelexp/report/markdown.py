@@ -9,6 +9,7 @@ from tabulate import tabulate
 from kernelexp.model import Verdict, spell_point
 from kernelexp.report import figures
 from kernelexp.report.log import Entry, Figures, KernelLog, Step
+from kernelexp.report.measured import spell_effect
 
 HISTORY_HEADER = ("Commit", "Change", "Time (ms)", "TFLOPS", "Regs", "Notes")
 EXPERIMENT_HEADER = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")
@@ -67,18 +68,20 @@ def best_line(log: KernelLog) -> str:
     """The fastest step and where its time is from."""
     if log.best is None:
         return "No step of the history has a time."
-    best = log.best.figures.published
-    registers = f", {best.registers} registers" if best.registers is not None else ""
-    return (
-        f"**Current best: {figures.time_ms(best.time_ms)} ms / "
-        f"{figures.published_tflops(best)} TFLOPS**{registers} "
-        f"({log.best.commit}, {log.best.provenance})"
-    )
+    _, _, time, tflops, registers, _ = history_row(log.best)
+    whose = "measured" if log.best.figures.time_us is not None else log.best.provenance
+    rate = "" if tflops == figures.NONE else f" / {tflops} TFLOPS"
+    used = "" if registers == figures.NONE else f", {registers} registers"
+    return f"**Current best: {time} ms{rate}**{used} ({log.best.commit}, {whose})"
 
 
 def provenance_line(log: KernelLog) -> str:
     """Where the times of the history are from, in a sentence."""
     sources = {entry.source for entry in log.experiments if entry.source}
+    devices = {entry.device for entry in log.experiments if entry.provenance == "run"} - {""}
+    if devices:
+        named = ", ".join(sorted(devices))
+        return f"Measured figures: {named}; random inputs, interleaved; medians and changes."
     if not sources:
         return ""
     return f"Published figures: {'; '.join(sorted(sources))}."
@@ -132,6 +135,11 @@ def _section(entry: Entry) -> Iterator[str]:
 
 
 def _long(entry: Entry, arm: Figures) -> str:
+    if arm.time_us is not None:
+        rate = f", {arm.tflops:.0f} TFLOPS" if arm.tflops else ""
+        change = f", {spell_effect(arm.effect)}" if arm.effect else ""
+        time = figures.time_ms(arm.time_ms)
+        return f"{time} ms{rate}{change} (measured, {entry.device}); {arm.variant}"
     if entry.provenance == "published":
         return f"{figures.published_line(arm.published)} (published); {arm.variant}"
     if arm.registers_built is not None:
@@ -140,6 +148,9 @@ def _long(entry: Entry, arm: Figures) -> str:
 
 
 def _short(arm: Figures) -> str:
+    if arm.time_us is not None:
+        change = f", {100 * (arm.effect.ratio - 1):+.2f}%" if arm.effect else ""
+        return f"{figures.time_ms(arm.time_ms)} ms{change}"
     if arm.published.time_ms is not None:
         return f"{figures.published_time(arm.published)} ms"
     if arm.published.tflops is not None:
@@ -162,15 +173,14 @@ def _bold(verdict: Verdict) -> str:
 
 
 def history_row(step: Step) -> tuple[str, ...]:
-    published = step.figures.published
-    return (
-        step.commit,
-        step.change,
-        figures.published_time(published),
-        figures.published_tflops(published),
-        figures.published_registers(published),
-        step.notes,
-    )
+    found, published = step.figures, step.figures.published
+    if found.time_us is not None:
+        time, rate = figures.time_ms(found.time_ms), f"{found.tflops:.0f}" if found.tflops else ""
+        registers = str(found.registers_built)
+    else:
+        time, rate = figures.published_time(published), figures.published_tflops(published)
+        registers = figures.published_registers(published)
+    return (step.commit, step.change, time, rate or figures.NONE, registers, step.notes)
 
 
 def _table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:

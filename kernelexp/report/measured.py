@@ -45,10 +45,11 @@ def render(record: Record) -> Iterator[RenderableType]:
 
 def _table(record: Record, measurement: Measurement, found: Estimate) -> Table:
     title = f"measured, {measurement.device.name}"
-    header = (title, "median ms", "TFLOPS", "against the baseline", "detects")
+    header = (title, "ms", "TFLOPS", "against the baseline", "detects")
     table = Table(*header, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for column in table.columns[1:]:
         column.justify = "right"
+        column.no_wrap = True
     effects = [*found.effects, *found.peers, *([found.placebo] if found.placebo else [])]
     by_arm = {effect.arm: effect for effect in effects}
     for times in found.times:

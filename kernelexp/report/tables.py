@@ -21,6 +21,7 @@ STYLES: dict[str, str] = {
     Status.BUILD_FAILED: "bold red",
     Status.CRASHED: "bold red",
     Status.TIMED_OUT: "bold red",
+    Status.NEUTRAL: "",
     Status.IMPOSSIBLE: "magenta",
     Status.INCONCLUSIVE: "yellow",
     Status.INVALID: "yellow",
