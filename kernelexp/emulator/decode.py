@@ -244,7 +244,9 @@ def _widened(function: Callable[..., Array], kind: str, width: int) -> Callable[
 
     def extended(*args: Array) -> Array:
         value = function(*args)
-        return (value.view(narrow) if narrow else value).astype(wide)
+        if narrow is not None:
+            value = value.astype(f"u{narrow.itemsize}").view(narrow)
+        return value.astype(wide)
 
     return extended
 

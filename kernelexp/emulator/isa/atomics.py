@@ -35,6 +35,19 @@ def _max(a: Array, b: Array, t: str) -> Array:
     return np.where(typed(b, t) > typed(a, t), b, a)
 
 
+def _global_add(a: Array, b: Array) -> Array:
+    """f32 in global memory: subnormals count as zeros (PTX ISA, atom: shared keeps them)."""
+    return f32.add(a, b, ftz=True)
+
+
+def _global_add_64(a: Array, b: Array) -> Array:
+    """f64 in global memory hands a NaN on as it is, signalling ones too (an H200 does)."""
+    result = f64.add(a, b)
+    for operand in (b, a):
+        result = np.where(operand << np.uint64(1) > np.uint64(0xFFE << 52), operand, result)
+    return result
+
+
 def _floating_add(t: str) -> Callable[[Array, Array], Array]:
     formats: dict[str, Any] = {"f32": f32, "f64": f64, "f16": f16, "bf16": bf16}
     function = formats[t.removesuffix("x2")].add
@@ -86,6 +99,8 @@ def atom(ins: Instruction, d: Decoder) -> Op:
     where = address(ins, operands[1], d)
     sources = [d.source(operand, t, ins) for operand in operands[2:]]
     function = None if name == "cas" else _operation(name, t)
+    if name == "add" and space == "global" and t in ("f32", "f64"):
+        function = _global_add if t == "f32" else _global_add_64
 
     def op(R: list[Array], m: Any, warps: Any) -> None:
         machine = warps.machine

@@ -80,9 +80,9 @@ def unpack_fp8(a: Array, s: str, relu: str) -> Array:
     return convert.unpack_fp8x2(a, s.removesuffix("x2"), relu=bool(relu))
 
 
-@alu("cvt.{r:rna|rn|rz}{sf:|.satfinite}.tf32.f32", "b32 f32")
-def to_tf32(a: Array, r: str) -> Array:
-    return convert.floating(a, "f32", "tf32", rounding=r)
+@alu("cvt.{r:rna|rn|rz}{relu:|.relu}{sf:|.satfinite}.tf32.f32", "b32 f32")
+def to_tf32(a: Array, r: str, relu: str, sf: str) -> Array:
+    return convert.floating(a, "f32", "tf32", rounding=r, relu=bool(relu), satfinite=bool(sf))
 
 
 @alu("cvt.pack.sat.{d:u16|s16}.s32", "b32 s32 s32")

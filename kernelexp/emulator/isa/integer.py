@@ -93,9 +93,9 @@ def mad_lo(a: Array, b: Array, c: Array) -> Array:
     return a * b + c
 
 
-@alu("mad.hi.{t:u32|s32}", "t t t t")
+@alu("mad.hi.{t:u16|s16|u32|s32|u64|s64}", "t t t t")
 def mad_hi(a: Array, b: Array, c: Array, t: str) -> Array:
-    return mul_hi(a, b, t) + c
+    return (mul_hi_64 if t.endswith("64") else mul_hi)(a, b, t) + c
 
 
 @alu("mad.wide.{t:u16|s16}", "b32 t t b32")

@@ -99,6 +99,11 @@ def bfind_shiftamt(a: Array) -> Array:
     return np.where(found < 0, -1, 8 * a.itemsize - 1 - found).astype(np.uint32)
 
 
+@alu("bfind.shiftamt.{t:s32|s64}", "u32 t")
+def bfind_shiftamt_signed(a: Array, t: str) -> Array:
+    return bfind_shiftamt(np.where(typed(a, t) < 0, ~a, a))
+
+
 @alu("bfind.{t:s32|s64}", "u32 t")
 def bfind_signed(a: Array, t: str) -> Array:
     return _highest(np.where(typed(a, t) < 0, ~a, a)).astype(np.uint32)

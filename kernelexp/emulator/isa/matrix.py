@@ -227,5 +227,7 @@ def product(
         return tensor.mma_int8(
             a, b, c, a_signed=a_type == "s8", b_signed=b_type == "s8", satfinite=satfinite
         )
+    if a_type in ("e4m3", "e5m2"):
+        return tensor.mma_sync_fp8(a, b, c, a_type=a_type, b_type=b_type, f16=d_type == "f16")
     function = tensor.mma_f16 if d_type == "f16" else tensor.mma
     return function(a, b, c, a_type=a_type, b_type=b_type, precision=tensor.MMA_SYNC)

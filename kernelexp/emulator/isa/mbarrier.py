@@ -10,8 +10,9 @@ import numpy as np
 from kernelexp.emulator.decode import Decoder
 from kernelexp.emulator.isa.gate import Gate, lanes_of
 from kernelexp.emulator.isa.memory import address
-from kernelexp.emulator.isa.registry import Op, builder, modifiers
+from kernelexp.emulator.isa.registry import Op, alu, builder, modifiers
 from kernelexp.emulator.machine.arena import WRITTEN
+from kernelexp.emulator.machine.mbarrier import STATE_SHIFT
 from kernelexp.emulator.ptx.syntax import Address, Immediate, Instruction, Register
 from kernelexp.emulator.slots import Array
 
@@ -98,7 +99,7 @@ def arrive(ins: Instruction, d: Decoder) -> Op:
             if barrier is None:
                 continue
             if state_slot is not None:
-                R[state_slot][place - first, lanes] = barrier.phase
+                R[state_slot][place - first, lanes] = barrier.state()
             values = R[amount][place - first, lanes]
             seen = machine.clocks.release(place)
             if not releases:
@@ -169,7 +170,7 @@ class Wait(Gate):
     def _passed(self, barrier: Mbarrier | None, wanted: int) -> bool:
         if barrier is None:
             return True
-        return barrier.passed(wanted) if self.parity else barrier.phase != wanted
+        return barrier.passed(wanted) if self.parity else barrier.phase != wanted >> STATE_SHIFT
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         lanes = self._barriers(machine, fragment)
@@ -220,3 +221,9 @@ _WAIT_SEM = "{m:|.acquire|.relaxed}{c:|.cta|.cluster}"
 def wait(ins: Instruction, d: Decoder) -> Wait:
     """try_wait gives up once with false before it sleeps until the phase completes."""
     return Wait(ins, d)
+
+
+@alu("mbarrier.pending_count.b64", "u32 b64")
+def pending_count(state: Array) -> Array:
+    """The count that the state's arrival found; the state's other bits are the emulator's own."""
+    return (state & np.uint64((1 << STATE_SHIFT) - 1)).astype(np.uint32)

@@ -33,6 +33,9 @@ _HINT = (
 )
 _L2 = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
 _ORDER = "{o:.weak|.volatile|.relaxed.cta|.relaxed.cluster|.relaxed.gpu|.relaxed.sys}"
+# ptxas takes the space before the order too.
+_SPACED = _SPACE.replace("{s:|", "{s:")
+_RELAXED = "{o:.relaxed.cta|.relaxed.cluster|.relaxed.gpu|.relaxed.sys}"
 _ACQUIRE = "{o:.acquire.cta|.acquire.cluster|.acquire.gpu|.acquire.sys}"
 _RELEASE = "{o:.release.cta|.release.cluster|.release.gpu|.release.sys}"
 
@@ -81,6 +84,8 @@ def address(ins: Instruction, operand: Any, d: Decoder) -> Callable[[list[Array]
 @builder("ld{n:|.nc}" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _ORDER + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld.global.nc" + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ld" + _SPACED + _RELAXED + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ld" + _SPACED + _ACQUIRE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _ACQUIRE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 def ld(ins: Instruction, d: Decoder) -> Op:
     """Every space and vector width; the cache hints change nothing."""
@@ -143,6 +148,8 @@ def _ld_param(ins: Instruction, d: Decoder, form: Form) -> Op:
 
 @builder("st" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("st" + _ORDER + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("st" + _SPACED + _RELAXED + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("st" + _SPACED + _RELEASE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("st" + _RELEASE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 def st(ins: Instruction, d: Decoder) -> Op:
     """Every space and vector width; the cache hints change nothing."""

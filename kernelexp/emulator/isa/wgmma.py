@@ -100,25 +100,33 @@ def mma_async(ins: Instruction, d: Decoder) -> Op:
 def _join(machine: Machine, form: Form, R: list[Array], row: int, place: int) -> None:
     """A warp comes to the instruction; the last of its warpgroup issues it."""
     cta, warp = machine.cta_of(place).place, machine.warp_of(place)
-    key = ("wgmma join", cta, warp // WARPS, form.number)
-    here = machine.groups.setdefault(key, {})
-    turn = machine.groups.setdefault(("wgmma turn", place, form.number), [0])
-    here.setdefault(turn[0], {})[warp % WARPS] = place
-    present = here[turn[0]]
-    turn[0] += 1
+    turns = machine.groups.setdefault(("wgmma turn", place), {})
+    turn = turns[form.number] = turns.get(form.number, 0) + 1
+    key = ("wgmma join", cta, warp // WARPS, form.number, turn)
+    present, operation = machine.groups.setdefault(key, ({}, _operation(form)))
+    present[warp % WARPS] = place
     # Accumulators in flight: the engine's copy, by register, until a wait writes them back.
     held = machine.groups.setdefault(("wgmma held", place), {})
     for slot in form.d:
         if slot not in held:
             held[slot] = R[slot][row].copy()
         R[slot][row].fill(POISON[32])
+    machine.groups.setdefault(("wgmma open", place), []).append(operation)
     if len(present) == WARPS:
-        places = [present[index] for index in range(WARPS)]
-        _issue(machine, form, places, cta)
-        del here[turn[0] - 1]
+        del machine.groups[key]
+        _issue(machine, form, operation, [present[index] for index in range(WARPS)], cta)
 
 
-def _issue(machine: Machine, form: Form, places: list[int], cta: int) -> None:
+def _operation(form: Form) -> Pending:
+    """Not issued yet: warps that come first wait for the others at their wait_group."""
+
+    def land() -> None:
+        raise AssertionError("landed before all four warps came")
+
+    return Pending(f"a wgmma ({form.ins.where()})", land, form.ins, registers=tuple(form.d))
+
+
+def _issue(machine: Machine, form: Form, operation: Pending, places: list[int], cta: int) -> None:
     arrays = machine.registers.arrays
     first = places[0]
     issuer = Issuer(machine, first, 0)
@@ -129,40 +137,31 @@ def _issue(machine: Machine, form: Form, places: list[int], cta: int) -> None:
         slot, flip = form.scale
         accumulate = bool(arrays[slot][first, 0]) != flip
     early = None if machine.late else _registers(arrays, form, places)
-    machine.tally(form.number).operand_wavefronts += (
-        (form.n + (0 if form.from_registers else 64)) * 32 // 128
-    )
+    rows = form.n + (0 if form.from_registers else 64)
+    machine.tally(form.number).operand_wavefronts += rows * 32 // 128
+
+    def operand(value: int, height: int, transposed: bool) -> Array:
+        return operands.fetch(
+            machine, issuer, cta, value, height, form.k, form.element, transposed, False, form.ins
+        )
 
     def land() -> None:
         machine.clocks.tick()
-        right = operands.fetch(
-            machine, issuer, cta, b, form.n, form.k, form.element, form.transpose_b, False, form.ins
-        )
-        if a is None:
+        right = operand(b, form.n, form.transpose_b)
+        if a is not None:
+            left = operand(a, 64, form.transpose_a)
+        else:
             # Late, so that a register changed before the wait shows.
             left = _registers(arrays, form, places) if early is None else early
-        else:
-            left = operands.fetch(
-                machine, issuer, cta, a, 64, form.k, form.element, form.transpose_a, False, form.ins
-            )
         _multiply(machine, form, places, left, right, accumulate)
 
-    touches = []
+    operation.land = land
+    operation.order = ("wgmma", cta, first)
     if machine.late:
-        touches.append(_span(machine, cta, b, form.n, form.transpose_b))
+        operation.touches = (_span(machine, cta, b, form.n, form.transpose_b),)
         if a is not None:
-            touches.append(_span(machine, cta, a, 64, form.transpose_a))
-    operation = Pending(
-        f"a wgmma ({form.ins.where()})",
-        land,
-        form.ins,
-        order=("wgmma", cta, first),
-        touches=tuple(touches),
-        registers=tuple(form.d),
-    )
+            operation.touches += (_span(machine, cta, a, 64, form.transpose_a),)
     machine.engines.issue(operation)
-    for place in places:
-        machine.groups.setdefault(("wgmma open", place), []).append(operation)
 
 
 def _span(machine: Machine, cta: int, value: int, rows: int, transposed: bool) -> tuple[int, int]:

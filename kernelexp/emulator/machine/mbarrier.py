@@ -10,6 +10,8 @@ from kernelexp.emulator.slots import Array
 
 # PTX ISA, "mbarrier": the ranges of a count and of a transaction count.
 MAX_COUNT = (1 << 20) - 1
+STATE_SHIFT = 20
+"""A state is the phase above the pending count, as the arrival found them."""
 
 
 @dataclass(slots=True)
@@ -28,6 +30,9 @@ class Mbarrier:
     """What the arrivals of the current phase have seen: see Clocks."""
     released: Array | None = None
     """The same, of completed phases."""
+
+    def state(self) -> int:
+        return self.phase << STATE_SHIFT | self.pending
 
     def passed(self, parity: int) -> bool:
         """Whether the phase of this parity has completed, as try_wait.parity asks."""

@@ -51,6 +51,16 @@ def parse(text: str) -> Module:
     return _Parser(tokens(text)).module()
 
 
+def _spelled(words: list[str]) -> str:
+    """Tokens as one writes them: `@%p1 ld.global.u32 %r1, [%rd1+-8];`"""
+    text = " ".join(words)
+    for tight in ("[", "{", "(", "@", "!", "-", "|", "+"):
+        text = text.replace(f"{tight} ", tight)
+    for tight in (",", ";", "]", "}", ")", "|", "+"):
+        text = text.replace(f" {tight}", tight)
+    return text
+
+
 class _Scope:
     """A brace scope of a body: its registers and labels, by the name the text uses."""
 
@@ -456,7 +466,7 @@ class _Body:
                 guard_negated=negated,
                 line=line,
                 source=self.source,
-                text=" ".join(words).replace(" ,", ",").replace(" ;", ";"),
+                text=_spelled(words),
             )
         )
 
