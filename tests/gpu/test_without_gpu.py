@@ -1,0 +1,127 @@
+"""What a machine without a GPU says; these run where there is none."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from gpu_kernels import needs_gpu
+
+from kernelexp import toolchain
+from kernelexp.errors import EnvironmentFault, UsageError
+from kernelexp.gpu import device, launch, measure, worker
+from kernelexp.gpu.job import Answer, ArmJob, Job, Refused, WorkerJob
+from kernelexp.launch import Launch, Scalar
+from kernelexp.measurement import Device, Options, TimedArm
+
+H200 = Device(
+    name="NVIDIA H200",
+    uuid="GPU-7d9f",
+    arch="sm_90a",
+    driver="580.159.04",
+    cuda="13.0",
+    memory_bytes=150_754_820_096,
+    power_limit_w=700.0,
+    sm_clock_max_mhz=1980,
+    memory_clock_max_mhz=3201,
+)
+without_gpu = pytest.mark.skipif(os.environ.get("KX_GPU") == "1", reason="a GPU is here")
+
+
+def job_for(arch, problem="problem.py"):
+    arm = ArmJob(
+        arm=TimedArm(name="new", role="candidate"),
+        cubin="new.cubin",
+        arch=arch,
+        launch=Launch(entry="kernel", grid=(1, 1, 1), block=(32, 1, 1)),
+    )
+    return Job(problem=problem, size={}, arms=(arm,))
+
+
+@without_gpu
+def test_measuring_needs_a_gpu_and_says_so_in_one_sentence():
+    with pytest.raises(EnvironmentFault) as caught:
+        measure.measure(job_for("sm_90a"), Options())
+    assert str(caught.value).count(".") == 1
+    assert "needs" in str(caught.value)
+
+
+@without_gpu
+def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
+    job = WorkerJob(
+        job=job_for("sm_90a"),
+        options=Options(),
+        device=H200,
+        process=0,
+        seed=1,
+        load_order=(0,),
+        with_peers=False,
+        parent=os.getpid(),
+    )
+    (tmp_path / worker.JOB).write_bytes(msgspec.json.encode(job))
+    argv = [sys.executable, "-m", "kernelexp.gpu.worker", str(tmp_path)]
+    completed = toolchain.run(argv, cwd=Path(__file__).parents[2], timeout_s=60)
+    lines = (tmp_path / worker.ANSWERS).read_bytes().splitlines()
+    answer = msgspec.json.decode(lines[-1], type=Answer)
+    assert completed.returncode == 1
+    assert isinstance(answer, Refused)
+    assert answer.environment
+
+
+@pytest.mark.parametrize("module", ["measure", "worker", "bench", "launch", "device"])
+def test_importing_the_backend_loads_neither_torch_nor_cuda(module):
+    heavy = "{'torch', 'cuda', 'pynvml'}"
+    code = f"import kernelexp.gpu.{module}, sys; print({heavy} & set(sys.modules))"
+    said = toolchain.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60)
+    assert said.stdout.strip() == "set()"
+
+
+def test_a_cubin_for_another_architecture_is_refused_before_anything_starts():
+    with pytest.raises(UsageError, match=r"new was built for sm_100a, and GPU GPU-7d9f .* sm_90a"):
+        measure.refuse_other_architectures(job_for("sm_100a"), H200)
+    measure.refuse_other_architectures(job_for("sm_90a"), H200)
+
+
+def test_throttle_reasons_carry_nvmls_names_and_idle_is_none():
+    assert device.throttle_names(0x1 | 0x4 | 0x40) == ("sw_power_cap", "hw_thermal_slowdown")
+
+
+def test_a_gpu_is_held_by_one_run_at_a_time():
+    with (
+        device.hold("GPU-of-a-test"),
+        pytest.raises(EnvironmentFault, match="another run of kernelexp is timing"),
+        device.hold("GPU-of-a-test"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("scalar", "raw"),
+    [
+        (Scalar(type="u32", value=7), b"\x07\0\0\0"),
+        (Scalar(type="s64", value=-1), b"\xff" * 8),
+        (Scalar(type="f32", value=1), b"\0\0\x80\x3f"),
+    ],
+)
+def test_scalars_are_passed_as_the_bytes_of_their_type(scalar, raw):
+    assert bytes(launch.encode(scalar, {})) == raw
+
+
+def test_a_waiting_worker_leaves_when_its_measurement_is_gone(tmp_path):
+    code = (
+        "from kernelexp.gpu.worker import wait_for_turn; from pathlib import Path; "
+        f"wait_for_turn(Path({str(tmp_path)!r}), 2**22 + 1)"
+    )
+    completed = toolchain.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60
+    )
+    assert completed.returncode == 1
+
+
+@needs_gpu
+def test_the_gpu_is_found_by_index_and_by_uuid():
+    found = device.find("0")
+    assert device.find(found.uuid) == found
+    with pytest.raises(UsageError, match="there is no GPU"):
+        device.find("GPU-none")
