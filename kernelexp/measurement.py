@@ -128,9 +128,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 4
     """Processes before the first look at the interval."""
     processes_max: int = 16
-    budget_s: float = 60.0
+    budget_s: float = 30.0
     """No process is started that would probably end later than this."""
-    timing_s: float = 2.0
+    timing_s: float = 1.0
     """GPU time that one process spends on timed rows."""
     l2: L2 = "cold"
     shared_gpu: bool = False
