@@ -16,11 +16,11 @@ import os
 # against 0.6 s). NumPy reads this when it is imported first.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from kernelexp.emulator.counters import Counters  # noqa: E402
-from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run  # noqa: E402
-from kernelexp.emulator.findings import Finding  # noqa: E402
-from kernelexp.emulator.ptx.faults import PtxSyntaxError, UnsupportedInstruction  # noqa: E402
-from kernelexp.emulator.scheduler import Waiter  # noqa: E402
+from kernelexp.emulator.counters import Counters
+from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run
+from kernelexp.emulator.findings import Finding
+from kernelexp.emulator.ptx.faults import PtxSyntaxError, UnsupportedInstruction
+from kernelexp.emulator.scheduler import Waiter
 
 __all__ = [
     "Comparison",

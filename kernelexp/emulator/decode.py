@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelexp.emulator.cfg import flow, is_exit
 from kernelexp.emulator.isa.registry import Alu, Built, Op, find, refuse
+from kernelexp.emulator.ptx.inline import inlined
 from kernelexp.emulator.ptx.syntax import (
     Function,
     Instruction,
@@ -140,7 +141,7 @@ class Decoder:
 
 def decode(module: Module, name: str) -> Program:
     """The program of entry `name`; UnsupportedInstruction for the first that is not covered."""
-    function = unguarded(module.functions[name])
+    function = unguarded(inlined(module, name))
     program = Program(module, function)
     decoder = Decoder(program)
     made: list[Any] = []

@@ -34,7 +34,8 @@ COLUMN_TILES = 3
 @functools.cache
 def problem() -> ModuleType:
     spec = importlib.util.spec_from_file_location("patch_embed_problem", FOLDER / "problem.py")
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -82,6 +82,11 @@ def mul_hi_64(a: Array, b: Array, t: str) -> Array:
     return result - np.where(typed(a, t) < 0, b, 0) - np.where(typed(b, t) < 0, a, 0)
 
 
+@alu("mad.hi.sat.s32", "s32 s32 s32 s32")
+def mad_hi_sat(a: Array, b: Array, c: Array) -> Array:
+    return add_sat(mul_hi(a, b, "s32"), c)
+
+
 @alu("mul.wide.{t:u16|s16}", "b32 t t")
 @alu("mul.wide.{t:u32|s32}", "b64 t t")
 def mul_wide(a: Array, b: Array, t: str) -> Array:
@@ -104,14 +109,16 @@ def mad_wide(a: Array, b: Array, c: Array, t: str) -> Array:
     return bits(_wide(a, t) * _wide(b, t)) + c
 
 
-@alu("mul24.lo.{t:u32|s32}", "t t t")
-def mul24(a: Array, b: Array, t: str) -> Array:
-    return _low24(a, t) * _low24(b, t)
+@alu("mul24.{h:lo|hi}.{t:u32|s32}", "t t t")
+def mul24(a: Array, b: Array, h: str, t: str) -> Array:
+    """The low or the high 32 bits of a product of 48."""
+    product = _wide(_low24(a, t), t) * _wide(_low24(b, t), t)
+    return bits((product >> (16 if h == "hi" else 0)).astype(typed(a, t).dtype))
 
 
-@alu("mad24.lo.{t:u32|s32}", "t t t t")
-def mad24(a: Array, b: Array, c: Array, t: str) -> Array:
-    return mul24(a, b, t) + c
+@alu("mad24.{h:lo|hi}.{t:u32|s32}", "t t t t")
+def mad24(a: Array, b: Array, c: Array, h: str, t: str) -> Array:
+    return mul24(a, b, h, t) + c
 
 
 def _low24(a: Array, t: str) -> Array:
@@ -175,7 +182,7 @@ def minmax_pairs(a: Array, b: Array, o: str, t: str) -> Array:
     return halves[0].astype(np.uint32) | halves[1].astype(np.uint32) << np.uint32(16)
 
 
-@alu("sad.{t:u32|s32}", "t t t t")
+@alu("sad.{t:u16|s16|u32|s32|u64|s64}", "t t t t")
 def sad(a: Array, b: Array, c: Array, t: str) -> Array:
     return c + np.where(typed(a, t) < typed(b, t), b - a, a - b)
 

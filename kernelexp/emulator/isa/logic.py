@@ -123,9 +123,11 @@ def brev(a: Array) -> Array:
 
 @alu("bfe.{t:u32|u64|s32|s64}", "t t u32 u32")
 def bfe(a: Array, position: Array, length: Array, t: str) -> Array:
-    """Position and length are taken modulo 256; beyond the width come zeros or the sign."""
+    """Beyond the width come zeros or the sign. Position and length are taken modulo 256 for 32 bits
+    and as they are for 64, as an H200 does."""
     width = 8 * a.itemsize
-    p, n = (position & 0xFF).astype(np.int64), (length & 0xFF).astype(np.int64)
+    most = np.uint32(0xFF if width == 32 else 0xFFFF_FFFF)
+    p, n = (position & most).astype(np.int64), (length & most).astype(np.int64)
     shifted = shr(a, np.minimum(p, width).astype(np.uint32), t)
     mask = _ones(n, width, a.dtype)
     if t[0] == "u":

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelexp.emulator.decode import Decoder, copyto
 from kernelexp.emulator.isa.registry import Op, builder, modifiers, refuse
+from kernelexp.emulator.machine.asynchronous import Pending
 from kernelexp.emulator.machine.spaces import Site
 from kernelexp.emulator.ptx.syntax import Address, Instruction, Register, Symbol
 from kernelexp.emulator.slots import DTYPES, Array, width_of
@@ -202,3 +203,36 @@ def createpolicy(ins: Instruction, d: Decoder) -> Op:
 
 def nothing(R: list[Array], m: Any, warps: Any) -> None:
     """A hint."""
+
+
+@builder(
+    "st.async{w:|.weak}.shared::cluster.mbarrier::complete_tx::bytes{v:|.v2|.v4}"
+    ".{t:b32|b64|u32|u64|s32|s64|f32|f64}"
+)
+def st_async(ins: Instruction, d: Decoder) -> Op:
+    """Lands late, then completes its bytes on a barrier of the same CTA."""
+    form = Form(ins)
+    site = Site(ins, d.number, "cluster", form.element, form.elements, store=True, relaxed=True)
+    where, bar = (address(ins, ins.operands[i], d) for i in (0, 2))
+    sources = d.sources(ins.operands[1], form.kind, ins, form.elements)
+
+    def op(R: list[Array], m: Any, warps: Any) -> None:
+        machine = warps.machine
+        values = np.stack([R[slot] for slot in sources], axis=-1)
+        values = values[..., 0].copy() if form.elements == 1 else values
+        at, barriers = where(R).copy(), bar(R).copy()
+        lanes = np.ones((warps.count, 32), bool) if m is True else m
+
+        def land() -> None:
+            machine.spaces["cluster"].store(warps, at, values, site, m)
+            machine.clocks.tick()
+            for row, lane in zip(*np.nonzero(lanes), strict=True):
+                place = int(warps.warps[row])
+                barrier = machine.mbarrier(place, int(barriers[row, lane]), ins)
+                if barrier is not None:
+                    row_seen = machine.clocks.release(place)
+                    machine.mbarriers.complete(barrier, site.size, row_seen, ins)
+
+        machine.engines.issue(Pending(f"a store to another CTA ({ins.where()})", land, ins))
+
+    return op

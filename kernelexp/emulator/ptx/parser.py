@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import struct
 
+import msgspec
+
 from kernelexp.emulator.ptx.faults import PtxSyntaxError
 from kernelexp.emulator.ptx.syntax import (
     Address,
@@ -70,6 +72,15 @@ class _Scope:
         self.registers: dict[str, str] = {}
         self.ranges: dict[str, int] = {}
         self.labels: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
+
+    def variable(self, name: str) -> str:
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.variables:
+                return scope.variables[name]
+            scope = scope.parent
+        return name
 
     def register(self, name: str) -> str | None:
         scope: _Scope | None = self
@@ -401,7 +412,11 @@ class _Body:
         elif word == ".file":
             self.p.file()
         else:
-            self.function.variables += self.p.variables()
+            # A call's parameters are declared again, under the same names, for each call.
+            for variable in self.p.variables():
+                unique = variable.name + scope.mark
+                scope.variables[variable.name] = unique
+                self.function.variables.append(msgspec.structs.replace(variable, name=unique))
 
     def registers(self, scope: _Scope) -> None:
         self.p.expect(".reg")
@@ -539,7 +554,7 @@ class _Body:
             return Special(name)
         if name.startswith("%") and name not in ("%SP", "%SPL"):
             raise self.p.fault(f"register {name!r} is not declared")
-        return Symbol(name)
+        return Symbol(scope.variable(name))
 
     def declare(self, name: str, unique: str) -> None:
         if unique not in self.function.registers:
