@@ -11,15 +11,18 @@ import math
 import random
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from kernelexp import stats
 from kernelexp.gpu.job import ArmJob, Job
-from kernelexp.measurement import Measurement, TimedArm
+from kernelexp.gpu.measure import OnProgress, measure
+from kernelexp.gpu.worker import load_problem
+from kernelexp.measurement import Measurement, Options, Role, TimedArm
 from kernelexp.model import Status
-from kernelexp.problem import Problem
 from kernelexp.stats import LEVEL
 from kernelexp.verdict import decided
 
@@ -54,51 +57,74 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.statuses.get(status, 0) for status in VERDICTS)
 
 
-def same_arms_job(
-    problem_path: str, problem: Problem, size: Mapping[str, int], arm: ArmJob, arms: int
-) -> Job:
-    """A/A: `arm` as baseline, placebo and `arms` - 2 candidates, each with a module of its own."""
-    if arms < 3:
-        raise ValueError("A/A needs a baseline, a placebo and a candidate: three arms")
-    roles = ["baseline", "placebo", *["candidate"] * (arms - 2)]
-    copies = tuple(
-        msgspec.structs.replace(
-            arm,
-            arm=TimedArm(name=f"same-{i}", role=role, identity=arm.arm.identity),  # type: ignore[arg-type]
-        )
-        for i, role in enumerate(roles)
-    )
-    return Job(problem=problem_path, size=dict(size), arms=copies)
+def record_same_arms(
+    knob: Knob,
+    *,
+    arms: int = 8,
+    options: Options | None = None,
+    device: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> Measurement:
+    """A/A on a GPU: the knob kernel as baseline, placebo and `arms` - 2 candidates."""
+    points: list[tuple[str, Role, int]] = [*ITSELF]
+    points += [(f"same-{i}", "candidate", 0) for i in range(max(1, arms - 2))]
+    return measure(knob.job(points), options or RECORDING, device=device, on_progress=on_progress)
 
 
-def injected_job(
-    problem_path: str,
-    problem: Problem,
-    size: Mapping[str, int],
-    cubin: str,
-    arch: str,
+def record_injected(
+    knob: Knob,
     extra: Sequence[int],
-) -> Job:
-    """The knob kernel against itself with `extra` thousandths of added work, and with all twice.
+    *,
+    copies: int = 2,
+    options: Options | None = None,
+    device: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> Measurement:
+    """The knob kernel against itself with `extra` thousandths of added work, `copies` arms of each.
 
-    The last gives the true effects: time is linear in work, so an added thousandth costs a
-    thousandth of what doubling costs.
+    One more arm does all work twice and gives the true effects: time is linear in work, so an added
+    thousandth costs a thousandth of what doubling costs.
     """
-    points = [("baseline", "baseline", 0), ("placebo", "placebo", 0)]
-    points += [(f"extra-{each}", "candidate", each) for each in (*extra, DOUBLE)]
-    arms = tuple(
-        ArmJob(
-            arm=TimedArm(name=name, role=role),  # type: ignore[arg-type]
-            cubin=cubin,
-            arch=arch,
-            launch=problem.launch({"extra": each}, size, {}),
-            axes={"extra": each},
+    points: list[tuple[str, Role, int]] = [*ITSELF]
+    points += [(f"extra-{e}-{i}", "candidate", e) for e in extra for i in range(copies)]
+    points.append((f"extra-{DOUBLE}-0", "candidate", DOUBLE))
+    return measure(knob.job(points), options or RECORDING, device=device, on_progress=on_progress)
+
+
+class Knob(msgspec.Struct, frozen=True, kw_only=True):
+    """The calibration kernel, built: variants/calibration/problem.py, its cubin, a size's name."""
+
+    problem: str
+    cubin: str
+    arch: str
+    size: str = "full"
+
+    def job(self, points: Sequence[tuple[str, Role, int]]) -> Job:
+        """Arms of these names, roles and amounts of extra work; one cubin serves all of them."""
+        problem: Any = load_problem(Path(self.problem))
+        size = dict(problem.SIZES[self.size])
+        arms = tuple(
+            ArmJob(
+                arm=TimedArm(name=name, role=role),
+                cubin=self.cubin,
+                arch=self.arch,
+                launch=problem.launch({"extra": extra}, size, {}),
+                axes={"extra": extra},
+            )
+            for name, role, extra in points
         )
-        for name, role, each in points
-    )
-    return Job(problem=problem_path, size=dict(size), arms=arms)
+        return Job(problem=self.problem, size=size, arms=arms)
 
 
+# Twelve processes are three disjoint groups of four. Many arms share a process's time, so it takes
+# longer than a measurement's.
+RECORDING = Options(
+    processes=12, processes_max=12, timing_s=1.0, budget_s=600.0, checks_during=2, peers=False
+)
+ITSELF: tuple[tuple[str, Role, int], ...] = (
+    ("baseline", "baseline", 0),
+    ("placebo", "placebo", 0),
+)
 DOUBLE = 1000
 
 
@@ -171,7 +197,7 @@ def of_same_arms(
     margin: float = 0.01,
     seed: int = 1,
 ) -> Rates:
-    """A/A rates from a recording of `same_arms_job`."""
+    """A/A rates from what `record_same_arms` recorded."""
     arms = [i for i, arm in enumerate(measurement.arms) if arm.role != "peer"]
     rng = random.Random(seed)
     drawn = list(draw(measurement, arms, arms, processes, count, rng))
@@ -186,7 +212,7 @@ def of_injected(
     margin: float = 0.01,
     seed: int = 1,
 ) -> dict[str, Rates]:
-    """Rates for each amount of extra work (in thousandths) of a recording of `injected_job`."""
+    """Rates for each amount of extra work (in thousandths) that `record_injected` recorded."""
     truths = true_effects(measurement)
     bases = [i for i, a in enumerate(measurement.arms) if a.role in ("baseline", "placebo")]
     rng = random.Random(seed)

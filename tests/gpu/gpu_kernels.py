@@ -15,9 +15,12 @@ needs_gpu = pytest.mark.skipif(
 
 
 def compile_kernels(name, arch, folder):
+    return compile_source(KERNELS / f"{name}.cu", arch, folder)
+
+
+def compile_source(source, arch, folder):
     compiler = toolchain.find(None, folder).nvcc
-    cubin = folder / f"{name}.{arch}.cubin"
-    source = KERNELS / f"{name}.cu"
+    cubin = folder / f"{source.stem}.{arch}.cubin"
     argv = [compiler, "-cubin", f"-arch={arch}", "-std=c++17", "-O3", "-o", str(cubin), str(source)]
     completed = toolchain.run(argv, timeout_s=120)
     assert completed.returncode == 0, completed.stderr

@@ -4,9 +4,17 @@ import os
 import random
 
 import pytest
-from gpu_kernels import CHEATING, HONEST, KERNELS, compile_kernels, needs_gpu
+from gpu_kernels import (
+    CHEATING,
+    HONEST,
+    KERNELS,
+    compile_kernels,
+    compile_source,
+    needs_gpu,
+)
 from msgspec.structs import replace
 
+from kernelexp import calibrate
 from kernelexp.gpu import device, measure
 from kernelexp.gpu.job import ArmJob, Turn, WorkerJob
 from kernelexp.measurement import Options, TimedArm
@@ -143,6 +151,20 @@ def test_another_process_on_the_gpu_makes_the_measurement_invalid(make_job):
     found = measure.measure(make_job("plain"), Options(processes=1, timing_s=0.1))
     assert found.workers == ()
     assert found.invalid == "Another process computed on the GPU during the measurement."
+
+
+@needs_gpu
+def test_calibration_finds_a_slowdown_of_two_percent_and_none_where_there_is_none(tmp_path):
+    source = KERNELS.parents[2] / "variants/calibration/knob.cu"
+    cubin = compile_source(source, "sm_90a", tmp_path)
+    knob = calibrate.Knob(
+        problem=str(source.parent / "problem.py"), cubin=str(cubin), arch="sm_90a"
+    )
+    options = Options(processes=4, timing_s=0.3, peers=False, shared_gpu=True)
+    same = calibrate.record_same_arms(knob, arms=4, options=options)
+    slower = calibrate.record_injected(knob, [20], copies=1, options=options)
+    assert calibrate.of_same_arms(same, count=20).false_verdicts == 0
+    assert calibrate.of_injected(slower, count=20)["20"].statuses["REJECTED"] >= 18
 
 
 def test_the_kernels_of_this_folder_are_at_least_ten_of_each():
