@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.arithmetic.floats import f32
-from kernelexp.emulator.arithmetic.formats import F32, Bits, Double, decode, encode
-
-_quiet = np.errstate(all="ignore")
+from kernelexp.emulator.arithmetic.formats import F32, Bits, Double, decode
+from kernelexp.emulator.arithmetic.ieee import quiet
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +42,16 @@ BOUNDS: dict[str, Bound] = {
 }
 
 
-@_quiet
+@quiet
 def _unary(function: Callable[[Double], Double], a: Bits, ftz: bool) -> Bits:
     argument = decode(f32.flush(a) if ftz else a, F32)
-    result = encode(np.asarray(function(argument)), F32)
-    return f32.flush(result) if ftz else result
+    return _rounded(np.asarray(function(argument)), ftz)
+
+
+def _rounded(value: Double, ftz: bool) -> Bits:
+    bits = value.astype(np.float32).view(np.uint32)
+    bits = np.where(np.isnan(value), np.uint32(F32.nan), bits)
+    return f32.flush(bits) if ftz else bits
 
 
 def ex2(a: Bits, *, ftz: bool = False) -> Bits:
@@ -90,7 +94,7 @@ def tanh(a: Bits) -> Bits:
     return _unary(np.tanh, a, False)
 
 
-@_quiet
+@quiet
 def div(a: Bits, b: Bits, *, full: bool = False, ftz: bool = False) -> Bits:
     """a / b; without `full` a divisor of 2**126 or more gives a zero (NaN for an infinite a)."""
     if ftz:
@@ -102,5 +106,4 @@ def div(a: Bits, b: Bits, *, full: bool = False, ftz: bool = False) -> Bits:
         signed_zero = np.where(np.signbit(x) ^ np.signbit(y), -0.0, 0.0)
         of_huge = np.where(np.isfinite(x), signed_zero, np.nan)
         quotient = np.where(huge, of_huge, quotient)
-    result = encode(quotient, F32)
-    return f32.flush(result) if ftz else result
+    return _rounded(quotient, ftz)

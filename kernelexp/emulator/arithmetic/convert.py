@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kernelexp.emulator.arithmetic import fp8, packed
@@ -12,12 +14,15 @@ from kernelexp.emulator.arithmetic.formats import (
     Double,
     decode,
     encode,
+    flush_tiny,
     sum_to_odd,
 )
+from kernelexp.emulator.arithmetic.half import bf16_from_f32, f16_from_f32
+from kernelexp.emulator.arithmetic.ieee import quiet
 
 FLOATS: dict[str, Float] = {"f16": f16, "bf16": bf16, "f32": f32, "f64": f64}
+_FROM_F32 = {"f16": f16_from_f32, "bf16": bf16_from_f32}
 _INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-_quiet = np.errstate(all="ignore")
 
 
 def floating(
@@ -35,6 +40,9 @@ def floating(
 
     `ftz` concerns f32 only, as in PTX: a subnormal f32 source or result becomes zero.
     """
+    if src == "f32" and dst in _FROM_F32 and rounding == "rn" and not (ftz or sat or satfinite):
+        result = _FROM_F32[dst](a)
+        return FLOATS[dst].relu(result) if relu else result
     value = _source(a, src, ftz)
     if rounding in _INTEGRAL:
         with np.errstate(all="ignore"):
@@ -45,6 +53,8 @@ def floating(
     if relu:
         value = np.where(np.signbit(value) & ~np.isnan(value), 0.0, value)
     result = _result(value, dst, rounding, ftz, satfinite)
+    if ftz and (src, dst) == ("f32", "f64"):
+        a = np.where(f32.isnan(a), np.uint32(f32.format.nan), a)  # lost in the flushing
     return result if sat else _kept_nans(a, src, dst, rounding, result)
 
 
@@ -93,7 +103,7 @@ def _result(value: Double, dst: str, rounding: str, ftz: bool, satfinite: bool) 
     if dst == "tf32":
         return encode(value, TF32, rounding, satfinite=satfinite) << np.uint32(13)
     if dst == "f32" and ftz:
-        value = np.where(np.abs(value) < 2.0**-126, np.copysign(0.0, value), value)
+        value = flush_tiny(value, f32.format, rounding)
     return encode(value, FLOATS[dst].format, rounding, satfinite=satfinite)
 
 
@@ -151,11 +161,11 @@ def limits(kind: str) -> tuple[int, int]:
     return (-(1 << width - 1), (1 << width - 1) - 1) if kind[0] == "s" else (0, (1 << width) - 1)
 
 
-def _pattern(kind: str) -> type[np.unsignedinteger]:  # type: ignore[type-arg]
+def _pattern(kind: str) -> type[np.unsignedinteger[Any]]:
     return np.uint64 if _width(kind) == 64 else np.uint32
 
 
-@_quiet
+@quiet
 def float_to_int(a: Bits, src: str, dst: str, *, rounding: str = "rzi", ftz: bool = False) -> Bits:
     """cvt.rzi.s32.f32 and its kind: rounds, saturates; uint32 (two's complement) or uint64.
 
@@ -191,7 +201,7 @@ def sign_extended(a: Bits, kind: str) -> Bits:
     )
 
 
-@_quiet
+@quiet
 def int_to_float(a: Bits, src: str, dst: str, *, rounding: str = "rn", sat: bool = False) -> Bits:
     """cvt.rn.f32.s32 and its kind, rounded once."""
     wide = sign_extended(a, src)

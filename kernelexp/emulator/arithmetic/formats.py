@@ -96,7 +96,8 @@ def magnitude_to_double(pattern: Bits, fmt: Format) -> Double:
     fraction = (pattern & np.uint64((1 << (p - 1)) - 1)).astype(np.int64)
     significand = np.where(field > 0, fraction + (1 << (p - 1)), fraction)
     exponent = np.maximum(field, 1) - 1 + fmt.min_exponent - (p - 1)
-    return np.ldexp(significand.astype(np.float64), exponent)
+    values: Double = np.ldexp(significand.astype(np.float64), exponent)
+    return values
 
 
 def _table(fmt: Format) -> Double:
@@ -177,6 +178,25 @@ def _overflowed(fmt: Format, negative: Mask, rounding: str, satfinite: bool) -> 
     if rounding == "rp":
         return np.where(negative, fmt.max_finite, infinity)
     return infinity
+
+
+def flush_tiny(value: Double, fmt: Format, rounding: str) -> Double:
+    """Zeros, with their sign, in place of values whose rounded result would be subnormal.
+
+    That is IEEE 754's tininess after rounding: what the format's precision, with exponents without
+    limit, would round up to the smallest normal number is no subnormal and stays.
+    """
+    normal = 2.0**fmt.min_exponent
+    beneath = normal * (1 - 2.0**-fmt.precision)
+    magnitude = np.abs(value)
+    if rounding == "rn":
+        tiny = magnitude < normal * (1 - 2.0 ** -(fmt.precision + 1))
+    elif rounding == "rz":
+        tiny = magnitude < normal
+    else:
+        away = np.signbit(value) == (rounding == "rm")
+        tiny = np.where(away, magnitude <= beneath, magnitude < normal)
+    return np.where(tiny, np.copysign(0.0, value), value)
 
 
 def to_odd(rounded: Double, error: Double) -> Double:

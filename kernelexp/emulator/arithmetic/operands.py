@@ -91,7 +91,7 @@ def operand(codes: Bits, kind: str) -> Operand:
 
 def _look_up(table: _Table, codes: Bits) -> _Table:
     return _Table(
-        *(column[codes] for column in (table.values, table.exponents, table.low, table.finite))
+        table.values[codes], table.exponents[codes], table.low[codes], table.finite[codes]
     )
 
 

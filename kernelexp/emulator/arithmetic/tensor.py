@@ -153,7 +153,7 @@ def _product_exponent(left: Operand, right: Operand) -> Integers:
     """The largest product exponent of each element: a matrix product over (max, +)."""
     columns = np.ascontiguousarray(left.exponents.T)
     others = np.ascontiguousarray(right.exponents.T)
-    highest = columns[0][:, None] + others[0][None, :]
+    highest: Integers = columns[0][:, None] + others[0][None, :]
     step = np.empty_like(highest)
     for column, other in zip(columns[1:], others[1:], strict=True):
         np.add(column[:, None], other[None, :], out=step)
@@ -191,7 +191,8 @@ def _sum_of_some(left: Operand, right: Operand, unit: Double, where: Mask) -> Do
     terms = left.values[row] * right.values[column]
     terms /= steps[:, None]
     np.trunc(terms, out=terms)
-    return terms.sum(axis=1) * steps
+    total: Double = terms.sum(axis=1) * steps
+    return total
 
 
 def _truncated_f32(total: Double, significand_bits: int) -> Bits:

@@ -1,0 +1,82 @@
+"""f32, whose commonest forms are one or two NumPy operations."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelexp.emulator.arithmetic.formats import F32, Bits, Double
+from kernelexp.emulator.arithmetic.ieee import Float, quiet
+
+
+class Single(Float):
+    """f32, whose commonest forms are one or two NumPy operations."""
+
+    @quiet
+    def add(
+        self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
+    ) -> Bits:
+        if rounding != "rn" or sat:
+            return super().add(a, b, rounding=rounding, ftz=ftz, sat=sat)
+        if ftz:
+            a, b = self.flush(a), self.flush(b)
+        return self._canonical(a.view(np.float32) + b.view(np.float32), ftz)
+
+    @quiet
+    def mul(
+        self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
+    ) -> Bits:
+        if rounding != "rn" or sat:
+            return super().mul(a, b, rounding=rounding, ftz=ftz, sat=sat)
+        if ftz:
+            a, b = self.flush(a), self.flush(b)
+        product = a.view(np.float32) * b.view(np.float32)
+        if ftz and bool((np.abs(product) == np.float32(self._least)).any()):
+            return super().mul(a, b, ftz=True)
+        return self._canonical(product, ftz)
+
+    @quiet
+    def fma(
+        self,
+        a: Bits,
+        b: Bits,
+        c: Bits,
+        *,
+        rounding: str = "rn",
+        ftz: bool = False,
+        sat: bool = False,
+        relu: bool = False,
+    ) -> Bits:
+        if rounding != "rn" or sat or relu:
+            return super().fma(a, b, c, rounding=rounding, ftz=ftz, sat=sat, relu=relu)
+        if ftz:
+            a, b, c = self.flush(a), self.flush(b), self.flush(c)
+        total = self._value(a, False) * self._value(b, False) + self._value(c, False)
+        if self._may_round_twice(total):
+            return super().fma(a, b, c, ftz=ftz)
+        return self._canonical(total.astype(np.float32), ftz)
+
+    @staticmethod
+    def _may_round_twice(total: Double) -> bool:
+        """Whether rounding the float64 sum again could differ from one rounding.
+
+        It can where the float64 lies on the midpoint of two normal f32 (its low 29 bits are
+        1 then 28 zeros), or where f32 keeps fewer bits (subnormal results).
+        """
+        low = total.view(np.uint64) & np.uint64(0x1FFFFFFF)
+        magnitude = np.abs(total)
+        tiny = (magnitude <= 2.0**-126) & (magnitude > 0)
+        return bool(((low == 0x10000000) | tiny).any())
+
+    def _canonical(self, result: npt.NDArray[np.float32], ftz: bool) -> Bits:
+        bits = np.asarray(result).view(np.uint32)
+        if ftz:
+            bits = self.flush(bits)
+        nan = np.isnan(result)
+        return np.where(nan, self._nan, bits) if nan.any() else bits
+
+    def _native(self, a: Bits, ftz: bool) -> npt.NDArray[np.float32]:
+        return (self.flush(a) if ftz else a).view(np.float32)
+
+
+f32 = Single(F32)
