@@ -148,6 +148,9 @@ def run(
             help="Change the candidate; may be given several times.",
         ),
     ] = None,
+    emulate: Annotated[
+        bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
+    ] = True,
     gpu: Annotated[
         bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
     ] = True,
@@ -188,7 +191,7 @@ def run(
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Run experiments: build, compare, time where there is a GPU, say the verdict, record it.
+    """Run experiments: build, emulate, time where there is a GPU, say the verdict, record it.
 
     For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
     """
@@ -209,16 +212,18 @@ def run(
         sanitize=sanitize,
     )
     measuring = Measuring(options=options, device=device, margin=margin / 100, size=size)
-    with progress_bars() as (on_build, on_measure):
+    with progress_bars() as bars:
         ran = runner.run(
             loaded,
             names,
             tools,
             overrides=overrides,
+            emulate=emulate,
             measuring=measuring if gpu else None,
             keep=record,
-            on_build=on_build,
-            on_measure=on_measure,
+            on_build=bars.build,
+            on_emulate=bars.emulate,
+            on_measure=bars.measure,
         )
     if record:
         _write_log(loaded)
@@ -250,8 +255,8 @@ def build(
     loaded = _load(project)
     wanted = [variant for text in variants for variant in _parse_variant(loaded, text)]
     tools = _tools(loaded, nvcc)
-    with progress_bars() as (on_build, _):
-        judged = examine.judge(loaded, wanted, tools, on_build)
+    with progress_bars() as bars:
+        judged = examine.judge(loaded, wanted, tools, bars.build)
     rows = {loaded.label(each.variant): each for each in judged.values()}
     output(rows, builds.render({label: (x.arm, x.refused) for label, x in rows.items()}), json)
     raise typer.Exit(runner.judged_exit_code(judged.values()))
@@ -340,8 +345,8 @@ def check(
     tools = _tools(loaded, nvcc)
     named = gates.named_variants(loaded)
     baseline = None if update else gates.read_baseline(loaded.root)
-    with progress_bars() as (on_build, _):
-        judged = examine.judge(loaded, list(named.values()), tools, on_build)
+    with progress_bars() as bars:
+        judged = examine.judge(loaded, list(named.values()), tools, bars.build)
     labelled = {label: judged[examine.key(variant)] for label, variant in named.items()}
     if update:
         path = gates.write_baseline(loaded.root, tools.version, labelled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress
 
 
 def output(values: Any, renderables: Iterable[RenderableType], json: bool) -> None:
@@ -41,9 +42,42 @@ def _console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=None if stream.isatty() else 80, highlight=False)
 
 
+class Bars:
+    """A bar for each long part of a command, shown from its first report on."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tasks = {
+            name: progress.add_task(name, total=None, visible=False)
+            for name in ("building", "emulating", "measuring")
+        }
+
+    def build(self, done: int, total: int) -> None:
+        self._show("building", done, total)
+
+    def emulate(self, done: int, total: int) -> None:
+        self._show("emulating", done, total)
+
+    def measure(self, state: Any) -> None:
+        """Phase, processes and the intervals as they narrow, of kernelexp.gpu.measure."""
+        from kernelexp.report import measured
+
+        words = measured.progress_line(state.phase, state.so_far)
+        self._show("measuring", state.processes_done, state.processes_wanted, words)
+
+    def _show(self, name: str, done: int, total: int, words: str = "") -> None:
+        self._progress.update(
+            self._tasks[name],
+            description=words or name,
+            completed=done,
+            total=total,
+            visible=True,
+        )
+
+
 @contextmanager
-def progress_bars() -> Iterator[tuple[Callable[[int, int], None], Callable[[Any], None]]]:
-    """Bars for a build and for a measurement on the terminal's standard error; none in a pipe."""
+def progress_bars() -> Iterator[Bars]:
+    """Bars on the terminal's standard error; none in a pipe."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -55,21 +89,4 @@ def progress_bars() -> Iterator[tuple[Callable[[int, int], None], Callable[[Any]
     console = _console(stderr=True)
     hidden = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        building = progress.add_task("building", total=None, visible=False)
-        measuring = progress.add_task("measuring", total=None, visible=False)
-
-        def on_build(done: int, total: int) -> None:
-            progress.update(building, completed=done, total=total, visible=True)
-
-        def on_measure(state: Any) -> None:
-            from kernelexp.report import measured
-
-            progress.update(
-                measuring,
-                description=measured.progress_line(state.phase, state.so_far),
-                completed=state.processes_done,
-                total=state.processes_wanted,
-                visible=True,
-            )
-
-        yield on_build, on_measure
+        yield Bars(progress)

@@ -24,6 +24,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     refused: Verdict | None = None
     """Why there is nothing to run or to time."""
     cubin: Path | None = None
+    ptx: Path | None = None
     compiled: bool = False
     """It was compiled now; otherwise it was found built, or never got that far."""
 
@@ -87,6 +88,7 @@ def _examine(built: Built) -> Judged:
         arm=arm,
         refused=refused,
         cubin=built.cubin if built.ok else None,
+        ptx=built.ptx if built.ok else None,
         compiled=not built.cached,
     )
 

@@ -149,6 +149,58 @@ class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The figures that the source computed for its host (KX_EXPORT), without their kx_ prefix."""
 
 
+class EmulatedArray(msgspec.Struct, frozen=True, kw_only=True):
+    """An output of an emulated launch, held against the reference, every element of it."""
+
+    name: str
+    elements: int
+    wrong: int
+    worst: float
+    """The largest |got - want| / (atol + rtol * |want|); up to 1 is right."""
+    frobenius: float
+    """||got - want|| / ||want||."""
+
+
+class EmulatedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A mistake of a kernel that some schedule brought out."""
+
+    name: str
+    sentence: str
+    where: str
+    count: int
+
+
+class EmulatedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one line of a kernel's source costs in a launch."""
+
+    file: str
+    line: int
+    counters: dict[str, int]
+
+
+class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What executing a variant's PTX on a CPU showed: kind `emulated`, the same on any machine."""
+
+    size: str
+    schedules: tuple[str, ...] = ()
+    arrays: tuple[EmulatedArray, ...] = ()
+    differing: tuple[str, ...] = ()
+    """Outputs that depend on the schedule."""
+    findings: tuple[EmulatedFinding, ...] = ()
+    hang: tuple[str, ...] = ()
+    """Who waited for what when nothing could go on."""
+    counters: dict[str, int] = {}
+    """Of the launch, under ncu's names."""
+    lines: tuple[EmulatedLine, ...] = ()
+    """The lines with the most wavefronts and sectors."""
+    unsupported: str = ""
+    """The instruction that the emulator does not cover; nothing else is filled then."""
+    thread_instructions: int = 0
+    """Of one schedule."""
+    seconds: float = 0.0
+    """Of all schedules, on whatever machine emulated it first."""
+
+
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Figures that somebody published about a variant; what was not published is None."""
 
@@ -198,6 +250,7 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     build: BuildEvidence | None = None
     build_log: str = ""
     """The compiler's own words where it failed."""
+    emulated: EmulatedEvidence | None = None
     published: PublishedResult | None = None
 
 

@@ -44,7 +44,10 @@ def file_name(record: Record) -> str:
     """The run and its dearest kind of evidence, so that git can be told which records to keep."""
     if record.provenance == "published":
         return f"{PUBLISHED}.json"
-    return f"{record.run}.{'measured' if record.measurement else 'build'}.json"
+    arms = (record.baseline, *(candidate.arm for candidate in record.candidates))
+    emulated = any(arm.emulated for arm in arms)
+    kind = "measured" if record.measurement else "emulated" if emulated else "build"
+    return f"{record.run}.{kind}.json"
 
 
 def write(root: Path, record: Record) -> Path:

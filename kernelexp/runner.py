@@ -11,7 +11,8 @@ import msgspec
 from kernelexp import __version__, arch, errors, examine, problem, records, surroundings, verdict
 from kernelexp.build import Progress
 from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence import measured, reproduction
+from kernelexp.evidence import emulated, measured, reproduction
+from kernelexp.evidence.emulated import Emulable
 from kernelexp.evidence.measured import Measuring, Side
 from kernelexp.examine import Judged
 from kernelexp.gpu import device as devices
@@ -45,16 +46,18 @@ def run(
     tools: Toolchain,
     *,
     overrides: Mapping[str, Point] | None = None,
+    emulate: bool = True,
     measuring: Measuring | None = None,
     keep: bool = True,
     on_build: Progress | None = None,
+    on_emulate: Progress | None = None,
     on_measure: OnProgress | None = None,
 ) -> list[Ran]:
     """Runs the experiments `names`; their variants are built together, each once.
 
     `overrides` changes the candidates of an experiment, by its id. What can be timed on this
-    machine's GPU is; without `measuring` nothing is. `keep` writes the records, each as soon as its
-    experiment is done.
+    machine's GPU is; without `measuring` nothing is. What an emulation finds wrong is not timed.
+    `keep` writes the records, each as soon as its experiment is done.
     """
     overrides = overrides or {}
     arms: dict[str, tuple[Variant, tuple[Variant, ...]]] = {}
@@ -67,6 +70,8 @@ def run(
         )
     variants = [each for baseline, candidates in arms.values() for each in (baseline, *candidates)]
     judged = examine.judge(project, variants, tools, on_build)
+    if emulate:
+        judged = _emulate(project, judged, on_emulate)
     gpu = _find_gpu(measuring)
     git, machine = surroundings.read_git(project.root), surroundings.read_machine()
     ran = []
@@ -106,6 +111,29 @@ def run(
             Ran(record=record, path=path, earlier=tuple(earlier), unreadable=tuple(unreadable))
         )
     return ran
+
+
+def _emulate(
+    project: Project, judged: dict[str, Judged], on_progress: Progress | None
+) -> dict[str, Judged]:
+    """The same variants with what emulating them showed, and refused for it where it must be."""
+    sides = {
+        name: Emulable(variant=each.variant, ptx=each.ptx, exports=each.arm.build.exports)
+        for name, each in judged.items()
+        if each.refused is None and each.ptx and each.arm.build
+    }
+    found = emulated.take(project.root, list(sides.values()), on_progress=on_progress)
+    emulations = dict(zip(sides, found, strict=True))
+    return {
+        name: msgspec.structs.replace(
+            each,
+            arm=msgspec.structs.replace(each.arm, emulated=emulations[name]),
+            refused=verdict.emulated(emulations[name]),
+        )
+        if name in emulations
+        else each
+        for name, each in judged.items()
+    }
 
 
 class _Timed(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +220,12 @@ def _decide(
     if decided is None and timed.measurement:
         decided = verdict.measured(timed.measurement, name, timed.margin)
     if decided is None:
-        decided = verdict.unmeasured(arch.find(candidate.variant.arch), timed.why_not)
+        shown = candidate.arm.emulated
+        decided = verdict.unmeasured(
+            arch.find(candidate.variant.arch),
+            timed.why_not,
+            emulated=shown is not None and not shown.unsupported,
+        )
     effect = next((each for each in effects if each.arm == name), None)
     return Candidate(
         arm=candidate.arm,

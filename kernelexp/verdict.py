@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kernelexp.arch import Arch
 from kernelexp.measurement import Effect, Measurement
-from kernelexp.model import BuildEvidence, Status, Verdict
+from kernelexp.model import BuildEvidence, EmulatedEvidence, Status, Verdict
 from kernelexp.problem import Budget
 from kernelexp.stats import LEVEL, ratios
 
@@ -88,11 +88,36 @@ def build_failed() -> Verdict:
     )
 
 
-def unmeasured(arch: Arch, why: str) -> Verdict:
+def emulated(evidence: EmulatedEvidence) -> Verdict | None:
+    """What executing a variant's PTX has found against it; None where it found nothing."""
+    if evidence.hang:
+        finding = next((x for x in evidence.findings if x.name == "hang"), None)
+        sentence = finding.sentence if finding else "The emulated launch does not finish."
+        return _verdict(Status.TIMED_OUT, "emulated_hang", _end(sentence))
+    if evidence.findings:
+        first = evidence.findings[0]
+        more = f" ({len(evidence.findings) - 1} more)" if len(evidence.findings) > 1 else ""
+        sentence = f"Emulated: {first.sentence.rstrip('.')}, at {first.where}{more}."
+        return _verdict(Status.INCORRECT, f"emulated_{first.name.replace('-', '_')}", sentence)
+    for array in evidence.arrays:
+        if array.wrong:
+            sentence = (
+                f"Emulated: {array.wrong:,} of {array.elements:,} elements of {array.name} differ "
+                f"from the reference, the worst by {array.worst:.3g} times the tolerance."
+            )
+            return _verdict(Status.INCORRECT, "emulated_reference", sentence)
+    if evidence.differing:
+        names = ", ".join(evidence.differing)
+        sentence = f"Emulated: {names} depends on the order of warps or on when copies land."
+        return _verdict(Status.INCORRECT, "emulated_schedule", sentence)
+    return None
+
+
+def unmeasured(arch: Arch, why: str, emulated: bool = False) -> Verdict:
     """UNMEASURED; `why` says what this machine has instead of the GPU that is needed."""
     sentence = (
-        f"Built, not timed: a time for {arch.name} needs a GPU of that architecture "
-        f"({arch.card}); {why}"
+        f"{'Built and emulated' if emulated else 'Built'}, not timed: a time for {arch.name} needs "
+        f"a GPU of that architecture ({arch.card}); {why}"
     )
     return Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence=_end(sentence))
 

@@ -20,7 +20,7 @@ PROGRAM = [sys.executable, "-m", "kernelexp"]
 
 
 def test_run_says_evidence_difference_and_verdict(scale: Path, kx: Kx) -> None:
-    result = kx("run", "S1", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert result.exit_code == 0
     assert "registers a thread" in result.stdout
     assert "FMUL 1 → 4" in result.stdout
@@ -29,7 +29,7 @@ def test_run_says_evidence_difference_and_verdict(scale: Path, kx: Kx) -> None:
 
 
 def test_run_leaves_a_record_and_renders_the_log(scale: Path, kx: Kx) -> None:
-    kx("run", "S1", cwd=scale)
+    kx("run", "S1", "--no-emulate", cwd=scale)
     (record,) = (scale / "logs/runs/S1").glob("*.build.json")
     values = json.loads(record.read_text())
     assert values["candidates"][0]["verdict"]["status"] == "UNMEASURED"
@@ -43,17 +43,17 @@ def test_run_leaves_a_record_and_renders_the_log(scale: Path, kx: Kx) -> None:
 
 
 def test_run_without_a_record_writes_nothing(scale: Path, kx: Kx) -> None:
-    kx("run", "S1", "--no-record", cwd=scale)
+    kx("run", "S1", "--no-emulate", "--no-record", cwd=scale)
     assert not (scale / "logs").exists()
 
 
 def test_run_all_runs_experiments_and_history(scale: Path, kx: Kx) -> None:
-    values = json.loads(kx("run", "--all", "--json", cwd=scale).stdout)
+    values = json.loads(kx("run", "--all", "--no-emulate", "--json", cwd=scale).stdout)
     assert [each["record"]["experiment"] for each in values] == ["S1", "S2", "aaaaaaa"]
 
 
 def test_set_changes_the_candidate_and_is_kept_in_the_record(scale: Path, kx: Kx) -> None:
-    result = kx("run", "S1", "--set", "width=2", "--json", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", "--set", "width=2", "--json", cwd=scale)
     (ran,) = json.loads(result.stdout)
     assert ran["record"]["candidates"][0]["arm"]["axes"]["width"] == 2
     assert ran["record"]["overrides"] == {"width": 2}
@@ -62,7 +62,9 @@ def test_set_changes_the_candidate_and_is_kept_in_the_record(scale: Path, kx: Kx
 def test_a_candidate_that_a_constraint_refuses_is_impossible_and_not_built(
     scale: Path, kx: Kx
 ) -> None:
-    (ran,) = json.loads(kx("run", "S1", "--set", "order=backward", "--json", cwd=scale).stdout)
+    (ran,) = json.loads(
+        kx("run", "S1", "--no-emulate", "--set", "order=backward", "--json", cwd=scale).stdout
+    )
     verdict = ran["record"]["candidates"][0]["verdict"]
     assert verdict["status"] == "IMPOSSIBLE"
     assert verdict["sentence"] == "order backward exists for widths 1 and 2 only."
@@ -72,7 +74,7 @@ def test_a_candidate_that_a_constraint_refuses_is_impossible_and_not_built(
 def test_a_candidate_beyond_a_limit_is_impossible_with_the_limit(scale: Path, kx: Kx) -> None:
     problem = scale / "variants/scale/problem.py"
     problem.write_text(problem.read_text().replace("THREADS, dynamic", "2048, dynamic"))
-    result = kx("run", "S1", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
     assert "Threads: 2,048 threads needed, 1,024 is the most that sm_90a has" in said
@@ -81,7 +83,7 @@ def test_a_candidate_beyond_a_limit_is_impossible_with_the_limit(scale: Path, kx
 def test_a_compiler_error_is_shown_recorded_and_ends_with_3(scale: Path, kx: Kx) -> None:
     source = scale / "variants/scale/scale.cu"
     source.write_text(source.read_text().replace("y[i] = v;", "y[i] = w;"))
-    result = kx("run", "S1", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert result.exit_code == errors.BUILD
     assert 'identifier "w" is undefined' in result.stdout
     assert "y[i] = w;" in result.stdout
@@ -92,7 +94,7 @@ def test_a_compiler_error_is_shown_recorded_and_ends_with_3(scale: Path, kx: Kx)
 def test_a_budget_that_the_source_contradicts_is_a_sentence(scale: Path, kx: Kx) -> None:
     problem = scale / "variants/scale/problem.py"
     problem.write_text(problem.read_text().replace("THREADS, dynamic", "128, dynamic"))
-    result = kx("run", "S1", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert "budget() says 128 threads" in result.stderr
     assert "exports 256" in result.stderr
@@ -101,21 +103,21 @@ def test_a_budget_that_the_source_contradicts_is_a_sentence(scale: Path, kx: Kx)
 def test_a_problem_that_raises_is_a_sentence_with_its_line(scale: Path, kx: Kx) -> None:
     problem = scale / "variants/scale/problem.py"
     problem.write_text(problem.read_text().replace('axes["order"]', 'axes["odrer"]'))
-    result = kx("run", "S1", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert "error: variants/scale/problem.py:31: KeyError: 'odrer'" in result.stderr
 
 
 def test_an_earlier_verdict_is_compared_with_the_new_one(scale: Path, kx: Kx) -> None:
-    kx("run", "S1", cwd=scale)
+    kx("run", "S1", "--no-emulate", cwd=scale)
     (path,) = (scale / "logs/runs/S1").glob("*.json")
     path.write_text(path.read_text().replace("UNMEASURED", "REJECTED"))
-    result = kx("run", "S1", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert "Neither confirms nor contradicts run" in result.stdout
 
 
 def test_an_unreadable_record_is_a_warning_and_nothing_else_is_lost(scale: Path, kx: Kx) -> None:
-    kx("run", "--all", cwd=scale)
+    kx("run", "--all", "--no-emulate", cwd=scale)
     (path,) = (scale / "logs/runs/S1").glob("*.json")
     path.write_text(path.read_text()[:100])
     result = kx("log", cwd=scale)
@@ -125,7 +127,7 @@ def test_an_unreadable_record_is_a_warning_and_nothing_else_is_lost(scale: Path,
 
 
 def test_eight_runs_at_once_lose_no_record(scale: Path) -> None:
-    argv = [*PROGRAM, "run", "S1", "--json"]
+    argv = [*PROGRAM, "run", "S1", "--no-emulate", "--json"]
     runs = [subprocess.Popen(argv, cwd=scale, stdout=subprocess.PIPE) for _ in range(8)]
     paths = {json.loads(each.communicate()[0])[0]["path"] for each in runs}
     assert [each.returncode for each in runs] == [0] * 8
@@ -174,7 +176,7 @@ def test_run_of_nothing_says_what_to_name(scale: Path, kx: Kx) -> None:
 
 
 def test_show_tells_all_and_every_record(scale: Path, kx: Kx) -> None:
-    kx("run", "S1", cwd=scale)
+    kx("run", "S1", "--no-emulate", cwd=scale)
     result = kx("show", "S1", cwd=scale)
     assert "Wider accesses need fewer instructions." in result.stdout
     assert "built 14 registers" in result.stdout
@@ -197,7 +199,7 @@ def test_log_as_csv_has_a_line_for_each_arm(scale: Path, kx: Kx) -> None:
 
 
 def test_another_compiler_that_is_none_is_a_sentence(scale: Path, kx: Kx) -> None:
-    result = kx("run", "S1", "--nvcc", "/nowhere/nvcc", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", "--nvcc", "/nowhere/nvcc", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert "--nvcc names /nowhere/nvcc, which is not a program that can be run." in result.stderr
 
@@ -206,7 +208,7 @@ def test_the_environment_can_name_another_compiler(
     scale: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELEXP_NVCC", "/nowhere/nvcc")
-    assert "KERNELEXP_NVCC names /nowhere/nvcc" in kx("run", "S1", cwd=scale).stderr
+    assert "KERNELEXP_NVCC names /nowhere/nvcc" in kx("run", "S1", "--no-emulate", cwd=scale).stderr
 
 
 def test_version_is_the_package_s(kx: Kx) -> None:

@@ -35,7 +35,7 @@ def test_a_build_without_a_host_compiler_is_a_sentence(
 ) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     monkeypatch.delenv("NVCC_CCBIN", raising=False)
-    result = kx("run", "S1", cwd=scale)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert result.exit_code == errors.ENVIRONMENT
     assert "nvcc needs a host compiler" in result.stderr
 
@@ -44,7 +44,7 @@ def test_a_tool_that_is_no_nvcc_is_a_sentence(scale: Path, kx: Kx) -> None:
     fake = scale / "nvcc"
     fake.write_text("#!/bin/sh\necho hello\n")
     fake.chmod(0o755)
-    result = kx("run", "S1", "--nvcc", str(fake), cwd=scale)
+    result = kx("run", "S1", "--no-emulate", "--nvcc", str(fake), cwd=scale)
     assert result.exit_code == errors.ENVIRONMENT
     assert "--version does not answer like nvcc" in result.stderr
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from kernelexp.evidence.instructions import PIPES
 from kernelexp.model import Arm, BuildEvidence, Record, arm_names, spell, spell_point
-from kernelexp.report import figures, measured
+from kernelexp.report import emulated, figures, measured
 from kernelexp.report.tables import STYLES
 
 _OPCODES_SHOWN = 5
@@ -32,6 +32,7 @@ def render(
     if any(arm.build for arm in arms):
         yield _evidence(arms, record.compiler)
         yield from _opcodes(arms)
+    yield from emulated.render(arms)
     for arm in arms:
         if arm.build_log:
             yield Text("The compiler's words:", style="bold red")

@@ -107,11 +107,11 @@ def test_the_committed_log_is_what_the_records_say() -> None:
 
 
 def test_a_run_that_timed_nothing_hides_no_verdict(scale: Path, kx: Kx) -> None:
-    kx("run", "S1", cwd=scale)
+    kx("run", "S1", "--no-emulate", cwd=scale)
     (path,) = (scale / "logs/runs/S1").glob("*.json")
     path.write_text(path.read_text().replace("UNMEASURED", "REJECTED"))
     path.rename(path.with_name(path.name.replace(".build.", ".measured.")))
-    kx("run", "S1", cwd=scale)
+    kx("run", "S1", "--no-emulate", cwd=scale)
     assert (
         "| S1   | Four floats a thread | —          | —           | REJECTED"
         in kx("log", cwd=scale).stdout
