@@ -94,15 +94,19 @@ def collect(machine: Machine, executed: dict[int, int], lanes: dict[int, int]) -
                     tally=machine.tallies.get(number, Tally()),
                 )
             )
+    own: dict[Source | None, Source | None] = {}
     lines: dict[tuple[str, int], list[InstructionCount]] = {}
     for count in counts:
-        source = count.instruction.source.own() if count.instruction.source else None
-        lines.setdefault((source.file, source.line) if source else ("", 0), []).append(count)
+        source = count.instruction.source
+        if source not in own:
+            own[source] = source.own() if source else None
+        line = own[source]
+        lines.setdefault((line.file, line.line) if line else ("", 0), []).append(count)
     return Counters(
         kernel=named(counts),
         lines=tuple(
             LineCounters(
-                source=group[0].instruction.source.own() if group[0].instruction.source else None,
+                source=own[group[0].instruction.source],
                 counters=named(group),
             )
             for _, group in sorted(lines.items())

@@ -68,5 +68,3 @@ def mad_carry(ins: Instruction, d: Decoder) -> Op:
         copyto(R[target], result, where=m)
 
     return op
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _CLASSES: tuple[tuple[str, str], ...] = (
@@ -42,6 +43,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
 _COMPILED = tuple((re.compile(pattern + "$"), name) for pattern, name in _CLASSES)
 
 
+@functools.cache
 def classify(opcode: str) -> str:
     """The class of an opcode: classify("ld.global.nc.v4.u32") is "global load"."""
     for pattern, name in _COMPILED:

@@ -39,8 +39,12 @@ def first_lane(fragment: Fragment) -> int:
     return (fragment.mask & -fragment.mask).bit_length() - 1
 
 
+def bits_of(mask: int) -> list[int]:
+    return [lane for lane in range(32) if mask >> lane & 1]
+
+
 def lanes_of(fragment: Fragment) -> list[int]:
-    return [lane for lane in range(32) if fragment.mask >> lane & 1]
+    return bits_of(fragment.mask)
 
 
 def scalar(machine: Machine, slot: int, fragment: Fragment) -> int:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelexp.emulator.decode import Decoder
-from kernelexp.emulator.isa.gate import Gate, lanes_of
+from kernelexp.emulator.isa.gate import Gate, bits_of, lanes_of
 from kernelexp.emulator.isa.memory import address
 from kernelexp.emulator.isa.registry import Op, alu, builder, modifiers
 from kernelexp.emulator.machine.arena import WRITTEN
 from kernelexp.emulator.machine.mbarrier import STATE_SHIFT
+from kernelexp.emulator.machine.warps import ALL
 from kernelexp.emulator.ptx.syntax import Address, Immediate, Instruction, Register
 from kernelexp.emulator.slots import Array
 
@@ -152,20 +152,24 @@ class Wait(Gate):
         self.wanted = d.source(ins.operands[2], "u32" if self.parity else "u64", ins)
         self.number = d.number
 
-    def _barriers(
+    def _waits(
         self, machine: Machine, fragment: Fragment
-    ) -> list[tuple[int, Mbarrier | None, int]]:
-        """(lane, barrier, wanted phase or parity) of each lane."""
-        bases = machine.value(self.base, fragment.warp)
-        wanted = machine.value(self.wanted, fragment.warp)
-        known: dict[int, Mbarrier | None] = {}
-        found = []
+    ) -> list[tuple[Mbarrier | None, int, int]]:
+        """(barrier, wanted phase or parity, lanes) of each group of lanes that ask the same."""
+        bases = machine.value(self.base, fragment.warp).tolist()
+        wanted = machine.value(self.wanted, fragment.warp).tolist()
+        groups: dict[tuple[int, int], int] = {}
         for lane in lanes_of(fragment):
-            at = (int(bases[lane]) + self.offset) & WINDOW
-            if at not in known:
-                known[at] = machine.mbarrier(fragment.warp, at, self.instruction)
-            found.append((lane, known[at], int(wanted[lane])))
-        return found
+            key = bases[lane], wanted[lane]
+            groups[key] = groups.get(key, 0) | 1 << lane
+        return [
+            (
+                machine.mbarrier(fragment.warp, base + self.offset & WINDOW, self.instruction),
+                want,
+                lanes,
+            )
+            for (base, want), lanes in groups.items()
+        ]
 
     def _passed(self, barrier: Mbarrier | None, wanted: int) -> bool:
         if barrier is None:
@@ -173,13 +177,14 @@ class Wait(Gate):
         return barrier.passed(wanted) if self.parity else barrier.phase != wanted >> STATE_SHIFT
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
-        lanes = self._barriers(machine, fragment)
-        if all(self._passed(barrier, wanted) for _, barrier, wanted in lanes):
+        # Registers don't change while a warp sleeps: what it waits for is looked up once.
+        waits = fragment.waiting = self._waits(machine, fragment)
+        if self.ready(machine, fragment):
             self.leave(machine, fragment)
             return True
         # The instruction may give up at any time and say false. It does so once, so that a program
         # without a loop around it is found out; the next time round the warp sleeps.
-        phases = sum(barrier.phase for _, barrier, _ in lanes if barrier is not None)
+        phases = sum(barrier.phase for barrier, _, _ in waits if barrier is not None)
         if not self.suspends or fragment.polls.get(self.number) != phases:
             fragment.polls[self.number] = phases
             self.leave(machine, fragment)
@@ -187,16 +192,13 @@ class Wait(Gate):
         return False
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
-        return all(
-            self._passed(barrier, wanted)
-            for _, barrier, wanted in self._barriers(machine, fragment)
-        )
+        return all(self._passed(barrier, wanted) for barrier, wanted, _ in fragment.waiting)
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         result = machine.value(self.target, fragment.warp)
-        for lane, barrier, wanted in self._barriers(machine, fragment):
+        for barrier, wanted, lanes in fragment.waiting:
             passed = self._passed(barrier, wanted)
-            result[lane] = passed
+            result[slice(None) if lanes == ALL else bits_of(lanes)] = passed
             if passed and barrier is not None and barrier.released is not None:
                 row = barrier.released
                 if not self.acquires:
@@ -204,12 +206,11 @@ class Wait(Gate):
                 machine.clocks.acquire(fragment.warp, row)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
-        lanes = self._barriers(machine, fragment)
-        waits = Counter(
+        waits = [
             (barrier.describe() if barrier else "no mbarrier", wanted)
-            for _, barrier, wanted in lanes
+            for barrier, wanted, _ in fragment.waiting
             if not self._passed(barrier, wanted)
-        )
+        ]
         word = "parity" if self.parity else "state"
         return "; ".join(f"{word} {wanted} of {text}" for text, wanted in waits) or "nothing more"
 
