@@ -218,8 +218,10 @@ class _Taking:
         self._fail_unheard(completed)
 
     def _fail(self, worker: _Pending, failure: Failure, completed: toolchain.Completed) -> None:
-        arm = failure.arm or self._only_candidate()
-        words = failure.words
+        arm, words = failure.arm, failure.words
+        if not arm:
+            arm = self._only_candidate()
+            words += " (in rows of all arms, after each had run well alone)"
         if self._options.sanitize:
             words = "\n".join(filter(None, (words, self._sanitize(worker))))
         self._add(

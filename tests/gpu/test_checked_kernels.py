@@ -52,7 +52,8 @@ def run_here(job, problem, options=QUICK, with_peers=False):
 @pytest.mark.parametrize("size", ["full", "short"])
 @pytest.mark.parametrize("entry", HONEST)
 def test_an_honest_kernel_passes_every_check(entry, size, make_job, problem):
-    found = run_here(make_job(entry, size, HONEST[entry]), problem)
+    options = replace(QUICK, checks_during=1, timing_s=0.1)
+    found = run_here(make_job(entry, size, HONEST[entry]), problem, options)
     assert {check.when for check in found.checks if check.arm == "candidate"} == {
         "before",
         "during",
@@ -133,13 +134,15 @@ def test_a_peer_is_timed_in_rows_with_the_baseline(size, make_job, problem):
     job = make_job("plain", size)
     peer = ArmJob(arm=TimedArm(name="torch", role="peer"))
     job = replace(job, arms=(*job.arms, peer))
-    found = run_here(job, problem, with_peers=True)
+    options = replace(QUICK, checks_during=1, timing_s=0.1)
+    found = run_here(job, problem, options, with_peers=True)
     assert {index for row in found.peer_rows for index in row.order} == {1, 3}
 
 
 @needs_gpu
 def test_a_hot_l2_is_timed_launch_by_launch_even_for_a_short_kernel(make_job, problem):
-    found = run_here(make_job("vectorised", "short"), problem, replace(QUICK, l2="hot"))
+    options = replace(QUICK, checks_during=1, timing_s=0.1, l2="hot")
+    found = run_here(make_job("vectorised", "short"), problem, options)
     assert found.launches_per_sample == 1
 
 
