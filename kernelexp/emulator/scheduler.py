@@ -16,8 +16,6 @@ from kernelexp.emulator.slots import Array
 # Blocks that a batch may run before others get their turn: a loop that polls memory must end some
 # time, and most batches stop at a barrier long before.
 QUANTUM = 4000
-# Turns without anything but polling, after which a launch counts as hung.
-IDLE_TURNS = 50
 
 
 class Waiter(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,12 +50,14 @@ class Scheduler:
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited (or never existed)."""
         self.hang: tuple[Waiter, ...] = ()
-        self.idle = 0
+        self.polled: tuple[int, int] | None = None
+        """Where and with which registers a lone batch was when its turn ended."""
 
     def run(self) -> None:
         """Runs the machine's resident CTAs; Fatal ends the launch early."""
         self._start()
         while True:
+            self._check_limit()
             if self.ready:
                 for batch in self._pick():
                     self._run(batch)
@@ -142,22 +142,32 @@ class Scheduler:
             else:
                 self._exit(batch)
                 return
-        if machine.steps > self.limit:
-            machine.found("step-limit", f"more than {self.limit} warp instructions.", None)
-            raise Fatal
         self._yield(batch, pc)
+
+    def _check_limit(self) -> None:
+        if self.machine.steps > self.limit:
+            self.machine.found("step-limit", f"more than {self.limit} warp instructions.", None)
+            raise Fatal
 
     def _yield(self, batch: Batch, pc: int) -> None:
         """The batch has run long: give others a turn, and the engines too if nobody else runs."""
         for fragment in batch.fragments:
             fragment.pc = pc
             self._put(fragment)
-        changes = self.machine.mbarriers.changes
-        if len(self.ready) == 1 and not self._wake():
-            self.idle = 0 if self.machine.engines.land_one() else self.idle + 1
-            if self.idle > IDLE_TURNS * 20 and changes == self.machine.mbarriers.changes:
-                self._hang("warps poll memory that nobody will change")
-                raise Fatal
+        if len(self.ready) > 1 or self._wake() or self.machine.engines.land_one():
+            self.polled = None
+            return
+        # Nobody else can do anything. Registers that are the same after thousands of blocks, at the
+        # same place, will be so for ever.
+        state = (pc, self._registers(batch))
+        if state == self.polled:
+            self._hang("warps poll memory that nobody will change")
+            raise Fatal
+        self.polled = state
+
+    def _registers(self, batch: Batch) -> int:
+        rows = slice(int(batch.set.warps[0]), int(batch.set.warps[-1]) + 1)
+        return hash(b"".join(r[rows].tobytes() for r in self.machine.registers.registers.values()))
 
     def _branch(self, batch: Batch, block: Block, end: Branch) -> int | None:
         """Where the whole batch goes, or None if it parted."""

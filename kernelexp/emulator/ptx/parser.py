@@ -489,7 +489,8 @@ class _Body:
         found: list[Operand] = []
         while self.p.peek() != ";":
             found.append(self.operand(scope))
-            self.p.accept(",")
+            if not self.p.accept(","):
+                break
         return found
 
     def call_operands(self, scope: _Scope) -> list[Operand]:
