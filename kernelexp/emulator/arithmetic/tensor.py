@@ -36,7 +36,8 @@ from kernelexp.emulator.arithmetic.formats import (
 from kernelexp.emulator.arithmetic.operands import ZERO_EXPONENT, Integers, Operand, operand
 
 _ROWS = 32
-"""Rows a pass over the terms works on: 32 x 256 float64 stay in a core's L2."""
+"""Rows worked on at a time: arrays of 32 x 256 float64 stay in a core's cache and are reused, and
+OpenBLAS starts no threads for a product of 32 x 256 x 32, which two CTAs' workers would fight for."""
 _FEW = 1 / 8
 """Share of elements below which gathering them is cheaper than passing over all."""
 
@@ -124,18 +125,26 @@ def mma_int8(
 def _aligned_sum(left: Operand, right: Operand, c: Bits, fmt: Format, fraction: int) -> Double:
     """Steps 1 to 3 but for the final rounding, with NaNs and infinities counted as zeros."""
     addend, addend_exponent = _addend(c, fmt)
-    low = left.low[:, None] + right.low[None, :]
-    e_max = np.maximum(_product_exponent(left, right), addend_exponent)
-    cut = e_max - fraction
-    unit = _power_of_two(cut)
-    lossy = low < cut
-    total = left.values @ right.values.T
-    share = np.count_nonzero(lossy) / lossy.size
-    if share > _FEW:
-        total = _sum_of_all(left, right, unit)
-    elif share > 0:
-        total[lossy] = _sum_of_some(left, right, unit, lossy)
-    return total + np.trunc(addend / unit) * unit
+    cuts = np.maximum(_product_exponent(left, right), addend_exponent) - np.int16(fraction)
+    total = np.empty(addend.shape)
+    transposed = np.ascontiguousarray(right.values.T)
+    for first in range(0, len(total), _ROWS):
+        rows = slice(first, first + _ROWS)
+        np.matmul(left.values[rows], transposed, out=total[rows])
+        cut, exponent = cuts[rows], addend_exponent[rows]
+        lossy = left.low[rows, None] + right.low[None, :] < cut
+        # A normal C's lowest bit may lie below the cut; a zero has none.
+        clipped = (exponent - np.int16(fmt.precision - 1) < cut) & (exponent != ZERO_EXPONENT)
+        if not (lossy.any() or clipped.any()):
+            total[rows] += addend[rows]
+            continue
+        unit = _power_of_two(cut)
+        if lossy.mean() > _FEW:
+            total[rows] = _sum_of_all(left.values[rows], right.values, unit)
+        elif lossy.any():
+            total[rows][lossy] = _sum_of_some(left.values[rows], right.values, unit, lossy)
+        total[rows] += np.trunc(addend[rows] / unit) * unit
+    return total
 
 
 def _addend(c: Bits, fmt: Format) -> tuple[Double, Integers]:
@@ -167,28 +176,23 @@ def _power_of_two(exponent: Integers) -> Double:
     return (biased << 52).view(np.float64)
 
 
-def _sum_of_all(left: Operand, right: Operand, unit: Double) -> Double:
+def _sum_of_all(left: Double, right: Double, unit: Double) -> Double:
+    """Every element's terms truncated to multiples of its unit, and added."""
+    reciprocal = 1.0 / unit
     total = np.zeros_like(unit)
-    columns = np.ascontiguousarray(left.values.T)
-    others = np.ascontiguousarray(right.values.T)
-    for first in range(0, len(total), _ROWS):
-        rows = slice(first, first + _ROWS)
-        reciprocal = 1.0 / unit[rows]
-        part = np.zeros_like(reciprocal)
-        term = np.empty_like(reciprocal)
-        for column, other in zip(columns, others, strict=True):
-            np.multiply(reciprocal, other[None, :], out=term)
-            np.multiply(term, column[rows, None], out=term)
-            np.trunc(term, out=term)
-            np.add(part, term, out=part)
-        np.multiply(part, unit[rows], out=total[rows])
-    return total
+    term = np.empty_like(unit)
+    for column, other in zip(left.T, np.ascontiguousarray(right.T), strict=True):
+        np.multiply(reciprocal, other[None, :], out=term)
+        np.multiply(term, column[:, None], out=term)
+        np.trunc(term, out=term)
+        np.add(total, term, out=total)
+    return np.multiply(total, unit, out=total)
 
 
-def _sum_of_some(left: Operand, right: Operand, unit: Double, where: Mask) -> Double:
+def _sum_of_some(left: Double, right: Double, unit: Double, where: Mask) -> Double:
     row, column = np.nonzero(where)
     steps = unit[where]
-    terms = left.values[row] * right.values[column]
+    terms = left[row] * right[column]
     terms /= steps[:, None]
     np.trunc(terms, out=terms)
     total: Double = terms.sum(axis=1) * steps
