@@ -28,9 +28,9 @@ LEVEL = 0.99
 # card was slowed for heat or by the board. Running into the power limit alone is a large GEMM's
 # ordinary state, and pairs cancel its slow drift.
 CLOCK_CHANGE = 0.05
-DISTRUSTED = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown"}) | {
-    "hw_power_brake_slowdown"
-}
+DISTRUSTED = frozenset(
+    ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+)
 # The minimal detectable effect is the true effect that this share of measurements would detect.
 POWER = 0.8
 

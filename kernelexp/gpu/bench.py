@@ -61,10 +61,8 @@ class Bench:
         turn: Turn,
         problem: Any,
         say: Callable[[str], None],
-        leave_if_dismissed: Callable[[], None],
     ) -> None:
         self._job, self._problem, self._say = job, problem, say
-        self._leave_if_dismissed = leave_if_dismissed
         self._options, self._size = job.options, job.job.size
         arms = {
             index: arm
@@ -252,7 +250,6 @@ class Bench:
                 self._placed.anew(self._rng)
                 timer.sampler = self._sampler(timer.sampler.launches)
                 warm_up(timer, self._timed, WARM_AGAIN_S)
-            self._leave_if_dismissed()
             before = monitor.read()
             self._refuse_company(before.others)
             begun = time.monotonic()

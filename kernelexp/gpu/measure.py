@@ -129,7 +129,6 @@ class _Taking:
         self._rng = random.Random(start.seed)
         self._begun = time.monotonic()
         self._started = 0
-        self._peers_given = False
         self._order: tuple[int, ...] = ()
         self._turn_s = 0.0
 
@@ -208,7 +207,7 @@ class _Taking:
                 self._add(workers=(*self._so_far.workers, answer.worker))
                 return
             if isinstance(answer, Failed):
-                return self._fail(worker, answer.failure, completed)
+                return self._fail(worker, answer.failure)
             if isinstance(answer, Refused):
                 raise _as_error(answer)
             if isinstance(answer, Shared):
@@ -217,11 +216,11 @@ class _Taking:
                 return
         self._fail_unheard(completed)
 
-    def _fail(self, worker: _Pending, failure: Failure, completed: toolchain.Completed) -> None:
+    def _fail(self, worker: _Pending, failure: Failure) -> None:
         arm, words = failure.arm, failure.words
         if not arm:
             arm = self._only_candidate()
-            words += " (in rows of all arms, after each had run well alone)"
+            words += " (not while one arm ran alone)"
         if self._options.sanitize:
             words = "\n".join(filter(None, (words, self._sanitize(worker))))
         self._add(
@@ -271,13 +270,12 @@ class _Taking:
         return "\n".join(lines)[:WORDS_KEPT]
 
     def _ended(self) -> bool:
-        if self._so_far.invalid or self._hopeless():
-            return True
         done = len(self._so_far.workers)
+        if is_hopeless(self._so_far):
+            return True
         if done and self._elapsed_s() + self._turn_s > self._options.budget_s:
             return True
-        first, between = self._options.processes, PROCESSES_BETWEEN_LOOKS
-        if done < first or (done - first) % between or done in self._so_far.looks:
+        if not is_look_due(self._so_far):
             return False
         self._look(done)
         last = len(self._so_far.looks) == LOOKS_MAX
@@ -285,11 +283,6 @@ class _Taking:
 
     def _look(self, done: int) -> None:
         self._add(looks=(*self._so_far.looks, done))
-
-    def _hopeless(self) -> bool:
-        failed = {failure.arm for failure in self._so_far.failures}
-        roles = [arm.role for arm in self._so_far.arms if arm.name not in failed]
-        return "" in failed or "baseline" not in roles or "candidate" not in roles
 
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._begun
@@ -307,6 +300,21 @@ class _Taking:
 
     def _add(self, **fields: object) -> None:
         self._so_far = msgspec.structs.replace(self._so_far, **fields)
+
+
+def is_hopeless(so_far: Measurement) -> bool:
+    """Whether more processes could not lead to a verdict on any candidate."""
+    failed = {failure.arm for failure in so_far.failures}
+    roles = [arm.role for arm in so_far.arms if arm.name not in failed]
+    nothing_left = "baseline" not in roles or "candidate" not in roles
+    return bool(so_far.invalid) or "" in failed or nothing_left
+
+
+def is_look_due(so_far: Measurement) -> bool:
+    """Whether the interval is to be looked at now: after the first processes, then every second."""
+    done, first = len(so_far.workers), so_far.options.processes
+    at_a_look = done >= first and (done - first) % PROCESSES_BETWEEN_LOOKS == 0
+    return at_a_look and done not in so_far.looks
 
 
 def _run_worker(argv: list[str], uuid: str) -> toolchain.Completed:

@@ -26,6 +26,7 @@ JOB, TURN, ANSWERS, DISMISSED = "job.json", "turn.json", "answers.jsonl", "dismi
 # From its turn on, a worker that is not back after this long (and ten times its timing) hangs.
 TURN_LIMIT_S = 180.0
 POLL_S = 0.005
+WATCH_S = 0.1
 
 
 class Answers:
@@ -73,14 +74,15 @@ def main(arguments: list[str]) -> int:
     answers = Answers(folder / ANSWERS)
     job = msgspec.json.decode((folder / JOB).read_bytes(), type=WorkerJob)
     try:
+        leave_when_dismissed(folder, job.parent)
         answers.phase("imports")
         _import_what_is_slow()
         problem = load_problem(Path(job.job.problem))
         answers.phase("waiting")
-        turn = wait_for_turn(folder, job.parent)
-        _watch(answers, job)
+        turn = wait_for_turn(folder)
+        _limit_turn(answers, job)
         answers.phase("context")
-        _serve(job, turn, problem, answers, folder)
+        _serve(job, turn, problem, answers)
     except KernelexpError as error:
         missing = isinstance(error, EnvironmentFault)
         answers.send(Refused(sentence=str(error), environment=missing))
@@ -103,19 +105,23 @@ def _import_what_is_slow() -> None:
         )
 
 
-def wait_for_turn(folder: Path, parent: int) -> Turn:
-    """Sleeps until turn.json is there; leaves if nobody is going to write it any more."""
+def wait_for_turn(folder: Path) -> Turn:
+    """Sleeps until turn.json is there."""
     path = folder / TURN
     while not path.is_file():
-        leave_if_dismissed(folder, parent)
         time.sleep(POLL_S)
     return msgspec.json.decode(path.read_bytes(), type=Turn)
 
 
-def leave_if_dismissed(folder: Path, parent: int) -> None:
-    """Exits if the measurement is over, or whoever took it is gone."""
-    if (folder / DISMISSED).exists() or not _alive(parent):
+def leave_when_dismissed(folder: Path, parent: int) -> None:
+    """From now on, ends this process within 0.1 s of the measurement's end, or of its owner's."""
+
+    def watch() -> None:
+        while not (folder / DISMISSED).exists() and _alive(parent):
+            time.sleep(WATCH_S)
         os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _alive(process: int) -> bool:
@@ -128,7 +134,7 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _watch(answers: Answers, job: WorkerJob) -> None:
+def _limit_turn(answers: Answers, job: WorkerJob) -> None:
     """Ends this process where a driver call that does not return keeps it from doing so."""
     limit = TURN_LIMIT_S + 10 * job.options.timing_s
 
@@ -146,14 +152,14 @@ def _fail(answers: Answers, job: WorkerJob, status: Fault, arm: str, words: str)
     answers.send(Failed(failure=failure))
 
 
-def _serve(job: WorkerJob, turn: Turn, problem: Any, answers: Answers, folder: Path) -> None:
+def _serve(job: WorkerJob, turn: Turn, problem: Any, answers: Answers) -> None:
     import torch
 
     from kernelexp.gpu.bench import Bench, Busy, Wrong
     from kernelexp.gpu.launch import DriverError
     from kernelexp.gpu.timing import Hang
 
-    bench = Bench(job, turn, problem, answers.phase, lambda: leave_if_dismissed(folder, job.parent))
+    bench = Bench(job, turn, problem, answers.phase)
     try:
         if job.once:
             bench.launch_each_once()

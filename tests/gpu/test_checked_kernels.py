@@ -45,7 +45,7 @@ def run_here(job, problem, options=QUICK, with_peers=False):
         with_peers=with_peers,
         parent=os.getpid(),
     )
-    return Bench(worker, Turn(), problem, lambda _: None, lambda: None).run()
+    return Bench(worker, Turn(), problem, lambda _: None).run()
 
 
 @needs_gpu

@@ -108,14 +108,19 @@ def test_scalars_are_passed_as_the_bytes_of_their_type(scalar, raw):
     assert bytes(launch.encode(scalar, {})) == raw
 
 
-def test_a_waiting_worker_leaves_when_its_measurement_is_gone(tmp_path):
-    code = (
-        "from kernelexp.gpu.worker import wait_for_turn; from pathlib import Path; "
-        f"wait_for_turn(Path({str(tmp_path)!r}), 2**22 + 1)"
-    )
-    completed = toolchain.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60
-    )
+WAITS = (
+    "import sys, time; from kernelexp.gpu.worker import leave_when_dismissed; "
+    "from pathlib import Path; leave_when_dismissed(Path(sys.argv[1]), int(sys.argv[2])); "
+    "time.sleep(60)"
+)
+
+
+@pytest.mark.parametrize(("dismissed", "parent"), [(True, os.getpid()), (False, 2**22 + 1)])
+def test_a_worker_leaves_when_it_is_dismissed_or_its_owner_is_gone(dismissed, parent, tmp_path):
+    if dismissed:
+        (tmp_path / worker.DISMISSED).touch()
+    argv = [sys.executable, "-c", WAITS, str(tmp_path), str(parent)]
+    completed = toolchain.run(argv, cwd=Path(__file__).parents[2], timeout_s=30)
     assert completed.returncode == 1
 
 

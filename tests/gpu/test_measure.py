@@ -1,0 +1,73 @@
+"""When a measurement looks at its interval, and when it ends."""
+
+import msgspec
+import pytest
+
+from kernelexp.gpu.measure import is_hopeless, is_look_due
+from kernelexp.measurement import Device, Failure, Measurement, Options, TimedArm, Worker
+
+DEVICE = Device(
+    name="NVIDIA H200",
+    uuid="GPU-0",
+    arch="sm_90a",
+    driver="580.159.04",
+    cuda="13.0",
+    memory_bytes=1,
+    power_limit_w=700.0,
+    sm_clock_max_mhz=1980,
+    memory_clock_max_mhz=3201,
+)
+ARMS = (
+    TimedArm(name="new", role="candidate"),
+    TimedArm(name="old", role="baseline"),
+    TimedArm(name="old again", role="placebo"),
+)
+WORKER = Worker(
+    process=0,
+    seed=0,
+    load_order=(0, 1, 2),
+    launches_per_sample=1,
+    sets=2,
+    warm_up_s=0.1,
+    drift=0.0,
+    blocks=(),
+    checks=(),
+)
+
+
+def with_workers(count, looks=()):
+    return Measurement(
+        device=DEVICE, options=Options(), seed=1, arms=ARMS, workers=(WORKER,) * count, looks=looks
+    )
+
+
+def failed(*arms):
+    return tuple(Failure(arm=arm, status="CRASHED", process=0, words="") for arm in arms)
+
+
+@pytest.mark.parametrize(
+    ("done", "looks", "due"),
+    [
+        (0, (), False),
+        (3, (), False),
+        (4, (), True),
+        (4, (4,), False),
+        (5, (4,), False),
+        (6, (4,), True),
+    ],
+)
+def test_looks_come_after_four_processes_and_then_every_second(done, looks, due):
+    assert is_look_due(with_workers(done, looks)) == due
+
+
+@pytest.mark.parametrize(
+    ("arms", "hopeless"),
+    [((), False), (("old again",), False), (("new",), True), (("old",), True), (("",), True)],
+)
+def test_without_a_baseline_or_a_candidate_there_is_nothing_to_go_on_for(arms, hopeless):
+    found = msgspec.structs.replace(with_workers(1), failures=failed(*arms))
+    assert is_hopeless(found) == hopeless
+
+
+def test_company_on_the_gpu_ends_a_measurement():
+    assert is_hopeless(msgspec.structs.replace(with_workers(1), invalid="Another process."))
