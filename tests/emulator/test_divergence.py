@@ -128,9 +128,11 @@ def test_a_lane_may_wait_for_another_of_its_warp():
 
 
 def test_a_loop_that_never_ends_is_given_up():
-    text = ptx("mov.u32 %r3, s; st.volatile.shared.b32 [%r3], 0;"
-               "SPIN: ld.volatile.shared.b32 %r1, [%r3]; setp.eq.u32 %p2, %r1, 0; @%p2 bra SPIN;",
-               shared=".shared .b8 s[8];")
+    text = ptx(
+        "mov.u32 %r3, s; st.volatile.shared.b32 [%r3], 0;"
+        "SPIN: ld.volatile.shared.b32 %r1, [%r3]; setp.eq.u32 %p2, %r1, 0; @%p2 bra SPIN;",
+        shared=".shared .b8 s[8];",
+    )
     assert found(run(text, {})) & {"hang", "step-limit"}
 
 

@@ -58,9 +58,7 @@ def test_lines_come_from_loc_with_the_chain_of_inlining():
     add.u32 %r1, %r1, 2;
     """
     text = ptx(text) + '\n.file 1 "/src/kernel.cu"\n.file 2 "/include/wrapper.cuh"\n'
-    one, two = (
-        i.source for i in parse(text).functions["k"].instructions if i.opcode == "add.u32"
-    )
+    one, two = (i.source for i in parse(text).functions["k"].instructions if i.opcode == "add.u32")
     assert (str(one), str(two)) == ("kernel.cu:20", "wrapper.cuh:7")
     assert str(two.own()) == "kernel.cu:20"
 

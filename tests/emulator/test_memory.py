@@ -1,0 +1,141 @@
+"""Loads, stores and atomics: widths, spaces, generic addresses, order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import found, ptx, run
+
+AT = "mul.wide.u32 %d0, %t, {size}; add.u64 %d1, %in, %d0; add.u64 %d2, %out, %d0;"
+SHARED = ".shared .align 16 .b8 s[4096];"
+
+
+def copy(load: str, store: str, size: int, dtype: type) -> None:
+    values = np.arange(1, 32 * size // np.dtype(dtype).itemsize + 1).astype(dtype)
+    out = np.zeros_like(values)
+    text = ptx(AT.format(size=size) + load + store, ["in", "out"])
+    assert run(text, {"in": values, "out": out}).findings == ()
+    assert out.tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("form", "registers", "size"),
+    [
+        ("b8", "%h0", 1),
+        ("u16", "%h0", 2),
+        ("b32", "%r0", 4),
+        ("b64", "%d5", 8),
+        ("v2.b32", "{%r0, %r1}", 8),
+        ("v4.b16", "{%h0, %h1, %h2, %h3}", 8),
+        ("v2.b64", "{%d5, %d6}", 16),
+        ("v4.b32", "{%r0, %r1, %r2, %r3}", 16),
+        ("v8.b32", "{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}", 32),
+    ],
+)
+@pytest.mark.parametrize("hint", ["", ".cs"])
+def test_every_width_copies_what_is_there(form, registers, size, hint):
+    load = f"ld.global{hint}.{form} {registers}, [%d1];"
+    copy(load, f"st.global{hint}.{form} [%d2], {registers};", size, np.uint8)
+
+
+def test_narrow_loads_extend_to_the_register():
+    body = """
+    cvt.u64.u32 %d0, %t; add.u64 %d1, %in, %d0;
+    ld.global.s8 %r0, [%d1]; ld.global.u8 %r1, [%d1];
+    mul.wide.u32 %d0, %t, 8; add.u64 %d2, %out, %d0;
+    st.global.v2.b32 [%d2], {%r0, %r1};
+    """
+    values = np.array([0, 1, 127, 128, 200, 255] * 6, np.uint8)[:32]
+    out = np.zeros((32, 2), np.uint32)
+    assert run(ptx(body, ["in", "out"]), {"in": values, "out": out}).findings == ()
+    assert out[:, 0].view(np.int32).tolist() == values.view(np.int8).tolist()
+    assert out[:, 1].tolist() == values.tolist()
+
+
+def test_generic_addresses_reach_shared_local_and_global_memory():
+    body = """
+    mov.u64 %d0, s; cvta.shared.u64 %d1, %d0; mul.wide.u32 %d9, %t, 4; add.u64 %d1, %d1, %d9;
+    mov.u64 %d2, l; cvta.local.u64 %d3, %d2;
+    add.u64 %d4, %out, %d9;
+    st.b32 [%d1], %t;
+    st.b32 [%d3], %t;
+    ld.b32 %r0, [%d1]; ld.local.b32 %r1, [l];
+    setp.lt.u32 %p0, %t, 16;
+    selp.b64 %d5, %d1, %d3, %p0;
+    ld.b32 %r2, [%d5];
+    add.u32 %r0, %r0, %r1; add.u32 %r0, %r0, %r2;
+    st.b32 [%d4], %r0;
+    """
+    out = np.zeros(32, np.uint32)
+    text = ptx(body, ["out"], shared=SHARED + ".local .align 4 .b8 l[4];")
+    assert run(text, {"out": out}).findings == ()
+    assert out.tolist() == [3 * lane for lane in range(32)]
+
+
+def test_atomics_of_one_address_happen_one_after_the_other():
+    body = """
+    atom.global.add.u32 %r0, [%sum], 1;
+    mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r0;
+    """
+    out, total = np.zeros(64, np.uint32), np.zeros(1, np.uint32)
+    run(ptx(body, ["out", "sum"]), {"out": out, "sum": total}, threads=64)
+    assert total[0] == 64
+    assert sorted(out.tolist()) == list(range(64))
+
+
+def test_cas_lets_one_lane_win():
+    body = """
+    atom.global.cas.b32 %r0, [%lock], 0, 1;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra OUT;
+    atom.global.add.u32 %r1, [%lock+4], 1;
+    OUT:
+    """
+    lock = np.zeros(2, np.uint32)
+    run(ptx(body, ["lock"]), {"lock": lock}, threads=96)
+    assert lock.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("space", ["shared", "local"])
+def test_unwritten_memory_is_found_and_reads_as_nan(space):
+    body = f"""
+    ld.{space}.f32 %r0, [x];
+    mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r0;
+    """
+    out = np.zeros(32, np.float32)
+    result = run(ptx(body, ["out"], shared=f".{space} .align 4 .b8 x[64];"), {"out": out})
+    assert found(result) == {"uninitialised-read"}
+    assert np.isnan(out).all()
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [("[%r0+4096]", "out-of-bounds"), ("[%r0+-2048]", "out-of-bounds"), ("[%r0+2]", "misaligned")],
+)
+def test_shared_memory_has_an_end(address, name):
+    body = f"mov.u32 %r0, s; st.shared.b32 {address}, %t;"
+    assert found(run(ptx(body, shared=SHARED), {})) == {name}
+
+
+def test_constants_and_parameters_cannot_be_stored_to():
+    body = "mov.u64 %d0, c; st.global.b32 [%d0], %t;"
+    text = ptx(body, extra=".const .align 4 .b8 c[4] = {1, 2, 3, 4};")
+    assert found(run(text, {})) == {"read-only"}
+
+
+def test_a_cluster_address_reaches_the_other_cta():
+    body = """
+    mov.u32 %r0, s; mov.u32 %r1, %cluster_ctarank; xor.b32 %r2, %r1, 1;
+    mapa.shared::cluster.u32 %r3, %r0, %r2;
+    shl.b32 %r9, %t, 2; add.u32 %r3, %r3, %r9; add.u32 %r0, %r0, %r9;
+    st.shared::cluster.u32 [%r3], %r1;
+    barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+    ld.shared.u32 %r4, [%r0];
+    mov.u32 %r5, %ctaid.x; mad.lo.u32 %r6, %r5, 32, %t;
+    mul.wide.u32 %d0, %r6, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r4;
+    barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+    """
+    out = np.zeros(128, np.uint32)
+    result = run(ptx(body, ["out"], shared=SHARED), {"out": out}, grid=4, cluster=2)
+    assert result.findings == ()
+    assert out.tolist() == ([1] * 32 + [0] * 32) * 2
