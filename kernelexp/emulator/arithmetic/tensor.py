@@ -37,7 +37,8 @@ from kernelexp.emulator.arithmetic.operands import ZERO_EXPONENT, Integers, Oper
 
 _ROWS = 32
 """Rows worked on at a time: arrays of 32 x 256 float64 stay in a core's cache and are reused, and
-OpenBLAS starts no threads for a product of 32 x 256 x 32, which two CTAs' workers would fight for."""
+OpenBLAS starts no threads for a product of 32 x 256 x 32, with which processes would disturb each
+other."""
 _FEW = 1 / 8
 """Share of elements below which gathering them is cheaper than passing over all."""
 
