@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +11,12 @@ import typer
 from typer.core import TyperGroup
 
 from kernelexp import __version__, errors
+from kernelexp.arguments import changed, chosen, parse_seconds, parse_sets, parse_variant
+from kernelexp.completion import assignments, complete, experiment_names, variant_names
 from kernelexp.console import output, print_json, print_rich, progress_bars
-from kernelexp.errors import KernelexpError, UsageError
+from kernelexp.errors import KernelexpError
 
 if TYPE_CHECKING:
-    from kernelexp.model import Point, Variant
     from kernelexp.project import Project
     from kernelexp.runner import Ran
     from kernelexp.toolchain import Toolchain
@@ -50,42 +51,6 @@ app = typer.Typer(
 def main() -> None:
     """The program."""
     app(prog_name="kernelexp")
-
-
-# ---- shell completion ----------------------------------------------------------------------------
-
-
-def _complete(candidates: Callable[[Project], Iterable[tuple[str, str]]]) -> Any:
-    def complete(incomplete: str) -> list[tuple[str, str]]:
-        from kernelexp import project
-
-        try:
-            loaded = project.load(Path())
-        except KernelexpError:
-            return []
-        return [(name, help_) for name, help_ in candidates(loaded) if name.startswith(incomplete)]
-
-    return complete
-
-
-def _experiment_names(project: Project) -> Iterator[tuple[str, str]]:
-    for name, experiment in project.experiments.items():
-        yield name, experiment.title
-
-
-def _assignments(project: Project) -> Iterator[tuple[str, str]]:
-    from kernelexp.model import spell
-
-    for kernel in project.kernels.values():
-        for target in kernel.targets.values():
-            for name, axis in target.axes.items():
-                yield from ((f"{name}={spell(value)}", axis.about) for value in axis.values)
-
-
-def _variant_names(project: Project) -> Iterator[tuple[str, str]]:
-    yield from _experiment_names(project)
-    for name, kernel in project.kernels.items():
-        yield from ((f"{name}@{arch}", kernel.title) for arch in kernel.targets)
 
 
 # ---- options that several commands have ----------------------------------------------------------
@@ -132,7 +97,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="[EXPERIMENT]...",
-            autocompletion=_complete(_experiment_names),
+            autocompletion=complete(experiment_names),
             help="Ids from experiments.yaml, of experiments or of steps of the history.",
         ),
     ] = None,
@@ -144,7 +109,7 @@ def run(
         typer.Option(
             "--set",
             metavar="AXIS=VALUE",
-            autocompletion=_complete(_assignments),
+            autocompletion=complete(assignments),
             help="Change the candidate; may be given several times.",
         ),
     ] = None,
@@ -200,12 +165,12 @@ def run(
     from kernelexp.measurement import Options
 
     loaded = _load(project)
-    names = _chosen(loaded, experiments or [], every)
-    overrides = {name: _parse_sets(loaded, name, set_) for name in names} if set_ else {}
+    names = chosen(loaded, experiments or [], every)
+    overrides = {name: parse_sets(loaded, name, set_) for name in names} if set_ else {}
     tools = _tools(loaded, nvcc)
     options = Options(
         processes=processes,
-        budget_s=_parse_seconds(budget),
+        budget_s=parse_seconds(budget),
         l2="hot" if hot else "cold",
         peers=peers,
         shared_gpu=shared_gpu,
@@ -237,7 +202,7 @@ def build(
         list[str],
         typer.Argument(
             metavar="VARIANT...",
-            autocompletion=_complete(_variant_names),
+            autocompletion=complete(variant_names),
             help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
         ),
     ],
@@ -253,13 +218,62 @@ def build(
     from kernelexp.report import builds
 
     loaded = _load(project)
-    wanted = [variant for text in variants for variant in _parse_variant(loaded, text)]
+    wanted = [variant for text in variants for variant in parse_variant(loaded, text)]
     tools = _tools(loaded, nvcc)
     with progress_bars() as bars:
         judged = examine.judge(loaded, wanted, tools, bars.build)
     rows = {loaded.label(each.variant): each for each in judged.values()}
     output(rows, builds.render({label: (x.arm, x.refused) for label, x in rows.items()}), json)
     raise typer.Exit(runner.judged_exit_code(judged.values()))
+
+
+@app.command()
+def emulate(
+    variants: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="VARIANT...",
+            autocompletion=complete(variant_names),
+            help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
+        ),
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="AXIS=VALUE",
+            autocompletion=complete(assignments),
+            help="Change every variant; may be given several times.",
+        ),
+    ] = None,
+    size: Annotated[
+        str, typer.Option("--size", help="Which of the problem's sizes to execute.")
+    ] = "emulated",
+    full: Annotated[
+        bool, typer.Option("--full", help="Counters of the full problem too, from two sizes.")
+    ] = False,
+    json: JsonOption = False,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Execute variants on the CPU: is the result right, does it finish, what would ncu count.
+
+    For example: kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
+    """
+    from kernelexp import emulation
+
+    loaded = _load(project)
+    wanted = [
+        changed(loaded, variant, set_ or [])
+        for text in variants
+        for variant in parse_variant(loaded, text)
+    ]
+    with progress_bars() as bars:
+        found = emulation.emulate(
+            loaded, wanted, _tools(loaded, nvcc), size, full, bars.build, bars.emulate
+        )
+    output(found, emulation.render(found), json)
+    raise typer.Exit(emulation.exit_code(found))
 
 
 @app.command("list")
@@ -273,7 +287,7 @@ def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
 
 @app.command()
 def show(
-    experiment: Annotated[str, typer.Argument(autocompletion=_complete(_experiment_names))],
+    experiment: Annotated[str, typer.Argument(autocompletion=complete(experiment_names))],
     json: JsonOption = False,
     project: ProjectOption = HERE,
 ) -> None:
@@ -319,6 +333,25 @@ def log(
         print_rich(tables.render(logs))
     else:
         typer.echo(markdown.render_tables(logs), nl=False)
+
+
+@app.command()
+def verdict(
+    record: Annotated[Path, typer.Argument(metavar="RECORD", help="A measured record's file.")],
+    margin: Annotated[
+        float | None, typer.Option("--margin", metavar="PERCENT", help="Another margin.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Decide again from the samples of a record, with another margin too; no GPU is needed.
+
+    For example: kernelexp verdict logs/runs/T1/20261120T231950Z-3d3bb674.measured.json --margin 0.5
+    """
+    from kernelexp import rejudge
+
+    found = rejudge.rejudge(record, None if margin is None else margin / 100)
+    output(found, rejudge.render(found), json)
+    raise typer.Exit(rejudge.exit_code(found))
 
 
 @app.command()
@@ -398,46 +431,6 @@ def _tools(project: Project, nvcc: str | None) -> Toolchain:
     from kernelexp import build, toolchain
 
     return toolchain.find(nvcc, project.root / build.CACHE)
-
-
-def _chosen(project: Project, names: list[str], every: bool) -> list[str]:
-    if every == bool(names):
-        raise UsageError("name the experiments to run, or say --all (kernelexp list shows them).")
-    return list(project.experiments) if every else names
-
-
-def _parse_seconds(text: str) -> float:
-    """30s, 2m or a number of seconds."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in ("s", "m") else (text, "s")
-    try:
-        seconds = float(number) * {"s": 1.0, "m": 60.0}[unit]
-    except ValueError:
-        raise UsageError(f"--budget {text!r} should be a time, as in 30s or 2m.") from None
-    if seconds <= 0:
-        raise UsageError(f"--budget {text!r} leaves no time to measure in.")
-    return seconds
-
-
-def _parse_sets(project: Project, name: str, sets: list[str]) -> Point:
-    from kernelexp.project import parse_point
-
-    experiment = project.experiment(name)
-    target = project.kernel(experiment.kernel).targets[experiment.arch]
-    return parse_point(target, sets, "--set")
-
-
-def _parse_variant(project: Project, text: str) -> list[Variant]:
-    from kernelexp.project import parse_point
-
-    if text in project.experiments:
-        baseline, candidates = project.variants(project.experiments[text])
-        return [baseline, *candidates]
-    name, _, assignments = text.partition(":")
-    kernel, _, arch = name.partition("@")
-    variant = project.variant(kernel, arch or None)
-    target = project.kernels[kernel].targets[variant.arch]
-    point = parse_point(target, assignments.split(",") if assignments else [], text)
-    return [project.variant(kernel, variant.arch, point)]
 
 
 def _read_log(project: Project) -> Any:

@@ -23,6 +23,8 @@ load it.
         `exports` are the figures that the source computed once (KX_EXPORT of export.cuh in
         variants/include), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
         the kernel exports.
+    def tiles(axes, size) -> int
+        Output tiles of a launch: what its counters grow with. Optional.
     def work(size) -> Work
         Useful FLOPs and the bytes that must move. Optional.
     PEERS: Sequence[str]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.errors import UsageError
 from kernelexp.model import Record, Status
 
 FOLDER = "logs/runs"
@@ -123,6 +124,14 @@ def read_telling(root: Path, experiment: str) -> Told:
     return Told(record=record, count=len(paths), unreadable=tuple(unreadable))
 
 
+def read_file(path: Path) -> Record:
+    """One record by its path; UsageError says why a file is none."""
+    found, unreadable = _read_files([str(path)])
+    for each in unreadable:
+        raise UsageError(f"{path} {each.why}.")
+    return found[0]
+
+
 def read_all(root: Path) -> tuple[list[Record], list[Unreadable]]:
     """Every record of the project, oldest first within each experiment."""
     try:
@@ -180,6 +189,8 @@ def _explain(path: str, error: Exception) -> str:
         return f"can't be read: {error.strerror}"
     try:
         version = _version_decoder.decode(Path(path).read_bytes()).version
+    except msgspec.ValidationError:
+        return f"is not a record: {error}"
     except msgspec.DecodeError:
         return f"is not whole JSON: {error}"
     if version > VERSION:

@@ -249,13 +249,14 @@ _CODES = {
 def exit_code(found: Iterable[Record]) -> int:
     """What a run ends with. A candidate that is worse, impossible or not timed is an answer: 0."""
     statuses = {candidate.verdict.status for record in found for candidate in record.candidates}
-    return _first_code(statuses)
+    return status_exit_code(statuses)
 
 
 def judged_exit_code(judged: Iterable[Judged]) -> int:
     """What a build ends with."""
-    return _first_code({each.refused.status for each in judged if each.refused})
+    return status_exit_code({each.refused.status for each in judged if each.refused})
 
 
-def _first_code(statuses: Set[Status]) -> int:
+def status_exit_code(statuses: Set[Status]) -> int:
+    """The exit code of the worst of these."""
     return next((code for status, code in _CODES.items() if status in statuses), errors.OK)

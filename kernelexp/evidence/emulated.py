@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -13,8 +14,10 @@ import msgspec
 
 from kernelexp import toolchain
 from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence.emulation import EmulationJob
+from kernelexp.evidence.emulation_worker import EmulationJob
+from kernelexp.evidence.scaling import Extent
 from kernelexp.model import EmulatedEvidence, Variant
+from kernelexp.problem import Problem
 
 SIZE = "emulated"
 # A kernel that never ends is stopped by the emulator's own limit long before this.
@@ -49,6 +52,16 @@ def take(
     return found
 
 
+def extent(problem: Problem, side: Emulable, size: str) -> Extent | None:
+    """Tiles and CTAs of a launch of this size; None where the problem does not tell its tiles."""
+    tiles = getattr(problem, "tiles", None)
+    if tiles is None:
+        return None
+    values = problem.SIZES[size]
+    launch = problem.launch(side.variant.axes, values, side.exports)
+    return Extent(tiles=tiles(side.variant.axes, values), ctas=math.prod(launch.grid))
+
+
 def _take(root: Path, side: Emulable, size: str) -> EmulatedEvidence:
     kept = side.ptx.with_name(f"emulated-{size}-{_digest(root, side.variant.kernel)}.json")
     try:
@@ -63,7 +76,7 @@ def _take(root: Path, side: Emulable, size: str) -> EmulatedEvidence:
         size=size,
         exports=side.exports,
     )
-    argv = [sys.executable, "-m", "kernelexp.evidence.emulation"]
+    argv = [sys.executable, "-m", "kernelexp.evidence.emulation_worker"]
     done = toolchain.run(argv, stdin=msgspec.json.encode(job).decode(), timeout_s=TIMEOUT_S)
     if done.returncode != 0:
         words = done.stderr.strip().splitlines() or ["no word"]
@@ -78,7 +91,10 @@ def _take(root: Path, side: Emulable, size: str) -> EmulatedEvidence:
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on beside the PTX: problem.py and the emulator itself."""
     package = Path(__file__).parent.parent
-    files = [root / "variants" / kernel / "problem.py", Path(__file__).with_name("emulation.py")]
+    files = [
+        root / "variants" / kernel / "problem.py",
+        Path(__file__).with_name("emulation_worker.py"),
+    ]
     files += sorted((package / "emulator").rglob("*.py"))
     digest = hashlib.sha256()
     for file in files:

@@ -9,7 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelexp.model import Arm, EmulatedEvidence, arm_names
+from kernelexp.evidence.scaling import Scaled
+from kernelexp.model import EmulatedEvidence
 from kernelexp.report import figures
 
 # The same accesses under a second name, and PTX-level totals that only say how long it ran.
@@ -22,12 +23,12 @@ _COSTS = {
 }
 
 
-def render(arms: Sequence[Arm]) -> Iterator[RenderableType]:
-    """Every arm that was emulated, side by side."""
-    found = [arm.emulated for arm in arms]
+def render(
+    names: Sequence[str], found: Sequence[EmulatedEvidence | None]
+) -> Iterator[RenderableType]:
+    """Variants that were emulated, side by side; differences are against the first."""
     if not any(found):
         return
-    names = arm_names(len(arms) - 1)
     for name, evidence in zip(names, found, strict=True):
         if evidence and evidence.unsupported:
             yield Text(f"{name}: not emulated. {evidence.unsupported}")
@@ -97,3 +98,23 @@ def _details(name: str, evidence: EmulatedEvidence) -> Iterator[Text]:
                 for line in lines[:_LINES_SHOWN]
             )
             yield Text(f"{name}, most {words}: {dearest}")
+
+
+def render_scaled(name: str, scaled: Sequence[Scaled]) -> Iterator[RenderableType]:
+    """Counters of the full problem, from what a tile and what a CTA adds."""
+    table = Table(
+        f"{name}, full problem", "a tile", "a CTA", "a launch", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    table.columns[0].overflow = "fold"
+    for column in table.columns[1:]:
+        column.justify = "right"
+        column.no_wrap = True
+    for each in scaled:
+        figures_ = (each.per_tile, each.per_cta, each.full)
+        table.add_row(each.counter, *map(figures.count, figures_))
+    yield table
+    yield Text(
+        "Exact: a tile x tiles + a CTA x CTAs; counters that depend on the schedule (polling) are "
+        "left out. PTX-level: what ptxas adds per launch, as for tcgen05.alloc, is not in it.",
+        style="dim",
+    )

@@ -32,7 +32,7 @@ def render(
     if any(arm.build for arm in arms):
         yield _evidence(arms, record.compiler)
         yield from _opcodes(arms)
-    yield from emulated.render(arms)
+    yield from emulated.render(arm_names(len(arms) - 1), [arm.emulated for arm in arms])
     for arm in arms:
         if arm.build_log:
             yield Text("The compiler's words:", style="bold red")

@@ -11,7 +11,7 @@ from support import Kx
 from kernelexp import errors, examine, project
 from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import Emulable
-from kernelexp.evidence.emulation import EmulationJob, emulate
+from kernelexp.evidence.emulation_worker import EmulationJob, emulate
 from kernelexp.model import EmulatedEvidence, Status
 from kernelexp.toolchain import Toolchain
 from kernelexp.verdict import emulated as judge

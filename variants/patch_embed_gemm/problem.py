@@ -178,6 +178,12 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
     )
 
 
+def tiles(axes: Axes, size: Size) -> int:
+    """Of a cluster: 256 rows with cta_group=2, of a CTA: 128 rows without."""
+    rows = 128 * int(axes["cta_group"])
+    return size["m"] // rows * (size["n"] // int(axes["tile_n"]))
+
+
 def work(size: Size) -> Work:
     m, n, k = size["m"], size["n"], size["k"]
     return Work(flops=2 * m * n * k, bytes=m * k + n * k + 2 * size["period"] * n + 2 * m * n)

@@ -61,6 +61,10 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
     )
 
 
+def tiles(axes: Axes, size: Size) -> int:
+    return size["rows"] // TILE * (size["columns"] // TILE)
+
+
 def work(size: Size) -> Work:
     return Work(flops=0, bytes=8 * size["rows"] * size["columns"])
 

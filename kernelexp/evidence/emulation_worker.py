@@ -1,4 +1,4 @@
-"""One emulation, in a process of its own: python -m kernelexp.evidence.emulation < job > evidence.
+"""One emulation in a process of its own: job on standard input, evidence on standard output.
 
 A process each, because two then use two cores, and because torch, which makes the inputs and the
 reference, need not be loaded by the command line.
