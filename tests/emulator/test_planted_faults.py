@@ -50,7 +50,8 @@ PATCH_EMBED: dict[str, tuple[str, Callable[[str], str]]] = {
         "staged",
         lambda text: edit(
             text,
-            r"(mbarrier\.try_wait\.parity\.acquire\.cta\.shared::cta\.b64 done, \[%r\d+\], )(%r\d+);",
+            r"(mbarrier\.try_wait\.parity\.acquire\.cta\.shared::cta\.b64 "
+            r"done, \[%r\d+\], )(%r\d+);",
             r"{ .reg .b32 x; xor.b32 x, \2, 1; \1x; }",
         ),
     ),

@@ -17,7 +17,8 @@ setp.ne.u32 %p0, %t, 0;
 mbarrier.init.shared::cta.b64 [%r1], 1;
 mov.b64 %d0, k_map;
 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], BYTES;
-cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r0], [%d0, {<x>, <y>}], [%r1];
+cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+  [%r0], [%d0, {<x>, <y>}], [%r1];
 READY: bar.sync 0;
 WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
 @!%p1 bra WAIT;

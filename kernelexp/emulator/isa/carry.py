@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from kernelexp.emulator.decode import Decoder, copyto
 from kernelexp.emulator.isa.integer import mul_hi, mul_hi_64
 from kernelexp.emulator.isa.registry import Op, builder, modifiers
