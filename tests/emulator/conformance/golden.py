@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import json
 from pathlib import Path
@@ -48,3 +49,12 @@ def load(name: str) -> Golden:
 def is_current(area: Area, golden: Golden) -> bool:
     """Whether the data was made from the programs and inputs as they are now."""
     return golden.about["fingerprint"] == fingerprint(area, list(cases(area.name)))
+
+
+def wavefronts() -> dict[tuple[str, str], dict[str, int]]:
+    """What ncu counted, by entry and pattern: its metrics."""
+    with (FOLDER / "wavefronts.csv").open() as file:
+        return {
+            (row.pop("entry"), row.pop("pattern")): {key: int(value) for key, value in row.items()}
+            for row in csv.DictReader(file)
+        }

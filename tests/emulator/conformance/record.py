@@ -26,6 +26,10 @@ from .elementwise import AREAS as WRITTEN
 from .elementwise import ops
 
 TARGET = "sm_90a"
+MODULES: dict[str, Area] = {
+    **AREAS,
+    "wavefronts": Area(name="wavefronts", cases=wavefronts.cases, source=KERNELS / "wavefronts.cu"),
+}
 DEEP = 1 << 17
 DEEP_DOUBLE = 1 << 12
 """Fewer for f64, whose reference counts on Python integers."""
@@ -35,7 +39,7 @@ def build(folder: Path) -> None:
     """PTX and cubin of every area, and the compiler's version."""
     folder.mkdir(parents=True, exist_ok=True)
     tools = find(None, folder)
-    for area in [*AREAS.values(), WAVEFRONTS]:
+    for area in MODULES.values():
         ptx = folder / f"{area.name}.ptx"
         if area.source is None:
             ptx.write_text(area.origin())
@@ -43,9 +47,6 @@ def build(folder: Path) -> None:
             compile_ptx(tools.nvcc, area.source, ptx)
         _checked([tools.ptxas, f"-arch={TARGET}", str(ptx), "-o", str(ptx.with_suffix(".cubin"))])
     (folder / "compiler.txt").write_text(tools.version)
-
-
-WAVEFRONTS = Area(name="wavefronts", cases=wavefronts.cases, source=KERNELS / "wavefronts.cu")
 
 
 def compile_ptx(nvcc: str, source: Path, ptx: Path) -> None:

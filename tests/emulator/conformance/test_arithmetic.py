@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pytest
 
@@ -58,10 +56,9 @@ def test_tensor_instructions_compute_what_the_gpu_computes(product: matrices.Pro
 
 
 def test_shared_memory_wavefronts_follow_the_rule_in_every_pattern() -> None:
-    with (golden.FOLDER / "wavefronts.csv").open() as file:
-        counted = {(row["entry"], row["pattern"]): row for row in csv.DictReader(file)}
+    counted = golden.wavefronts()
     for pattern in wavefronts.patterns():
-        row = counted.pop((pattern.entry, pattern.name))
-        assert wavefronts.by_rule(pattern) == int(row["memory_l1_wavefronts_shared"])
-        assert wavefronts.ideal(pattern) == int(row["memory_l1_wavefronts_shared_ideal"])
+        metrics = counted.pop((pattern.entry, pattern.name))
+        assert wavefronts.by_rule(pattern) == metrics["memory_l1_wavefronts_shared"]
+        assert wavefronts.ideal(pattern) == metrics["memory_l1_wavefronts_shared_ideal"]
     assert not counted
