@@ -392,6 +392,18 @@ def test_staging_overwritten_before_its_store_has_read_it_is_caught():
     assert store(FENCE, SYNC, wait="", reuse="st.shared.b32 [%r1], 77;") & {WRONG, "race"}
 
 
+def test_waiting_for_the_read_does_not_wait_for_the_write():
+    look = "ld.global.b32 %r9, [%in]; setp.ne.u32 %p1, %r9, 0; @%p1 trap;"
+    for wait, expected in (("0", {"trap"}), (".read 0", set())):
+        body = STORE.replace("FENCE", FENCE).replace("SYNC", SYNC).replace("REUSE", look)
+        body = body.replace("WAIT", f"cp.async.bulk.wait_group{wait};".replace("group0", "group 0"))
+        text = ptx(body.replace("[%r2], %t;", "[%r2], 5;", 1), ["in"], shared=SHARED)
+        text = text.replace("k(", "k(.param .align 128 .b8 k_map[128], ")
+        arrays = {"in": np.zeros((8, 32), np.uint32)}
+        result = run(text, arrays, arguments=[BOX, Pointer(array="in")])
+        assert found(result) == expected
+
+
 def test_the_wrong_lane_group_of_tensor_memory_is_found():
     body = """
     mov.u32 %r1, s;

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -346,19 +347,12 @@ def _tensor_out(ins: Instruction, d: Decoder, operation: str | None) -> Op:
             machine.tally(number).tma_sectors += size // SECTOR_BYTES
             issuer = Issuer(machine, place, lane)
 
-            def land(
-                tensor: TensorMap = tensor,
-                start: tuple[int, ...] = start,
-                cta: int = cta,
-                low: int = low,
-                issuer: Issuer = issuer,
-                size: int = size,
-            ) -> None:
-                data = fetch_shared(machine, issuer, cta, low, size, tensor.swizzle, ins)
-                _write_box(machine, tensor, start, data, operation)
-
+            read = functools.partial(
+                fetch_shared, machine, issuer, cta, low, size, tensor.swizzle, ins
+            )
+            write = functools.partial(_write_box, machine, tensor, start, operation)
             base = machine.arena_offset(cta, low)
-            add_to_group(machine, issuer, ins, land, base, size, f"the store to {tensor.array}")
+            add_to_group(machine, issuer, ins, read, write, base, size, tensor.array)
 
     return op
 
@@ -392,7 +386,7 @@ def fetch_shared(
 
 
 def _write_box(
-    machine: Machine, tensor: TensorMap, start: tuple[int, ...], data: Array, operation: str | None
+    machine: Machine, tensor: TensorMap, start: tuple[int, ...], operation: str | None, data: Array
 ) -> None:
     world = machine.global_layout
     element = tma.ELEMENT_BYTES[tensor.element]
@@ -410,17 +404,29 @@ def add_to_group(
     machine: Machine,
     issuer: Issuer,
     ins: Instruction,
-    land: Callable[[], None],
+    read: Callable[[], Array],
+    write: Callable[[Array], None],
     base: int,
     size: int,
-    what: str,
+    to: str,
 ) -> None:
-    """Issues an operation of the open bulk group of its thread."""
-    operation = Pending(
-        what=f"{what} ({ins.where()})", land=land, instruction=ins, touches=((base, base + size),)
+    """Issues a store of the open bulk group of its thread: first it reads, later it writes."""
+    data: list[Array] = []
+    order = ("bulk", next(machine.serial))
+    reading = Pending(
+        f"the read of a store to {to} ({ins.where()})",
+        lambda: data.append(read()),
+        ins,
+        order=order,
+        touches=((base, base + size),),
     )
-    machine.groups.setdefault(("bulk open", issuer.thread), []).append(operation)
-    machine.engines.issue(operation)
+    writing = Pending(
+        f"a store to {to} ({ins.where()})", lambda: write(data.pop()), ins, order=order
+    )
+    opened = machine.groups.setdefault(("bulk open", issuer.thread), [])
+    opened += [reading, writing]
+    machine.engines.issue(reading)
+    machine.engines.issue(writing)
 
 
 @builder("cp.async.bulk.commit_group")
@@ -443,35 +449,38 @@ class BulkWait(Gate):
     def __init__(self, ins: Instruction, d: Decoder) -> None:
         super().__init__(ins)
         self.allowed = d.constant(ins.operands[0], ins)
+        self.reads_only = modifiers(ins)[-1] == "read"
 
-    def _groups(self, machine: Machine, fragment: Fragment) -> list[list[Pending]]:
-        found: list[list[Pending]] = []
+    def _waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+        found: list[Pending] = []
         for lane in lanes_of(fragment):
             groups = machine.groups.get(("bulk", fragment.warp * 32 + lane), [])
-            found += groups[: len(groups) - self.allowed] if self.allowed else groups
+            for group in groups[: max(0, len(groups) - self.allowed)]:
+                found += [p for p in group if p.touches or not self.reads_only]
         return found
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
-        return all(p.done for group in self._groups(machine, fragment) for p in group)
+        return all(operation.done for operation in self._waited(machine, fragment))
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         for lane in lanes_of(fragment):
             key = ("bulk", fragment.warp * 32 + lane)
             groups = machine.groups.get(key, [])
-            machine.groups[key] = groups[len(groups) - self.allowed :] if self.allowed else []
+            while groups and all(operation.done for operation in groups[0]):
+                groups.pop(0)
         # What these copies have read may be overwritten by whoever hears of this.
         row = np.zeros_like(machine.clocks.seen[fragment.warp])
         row[machine.clocks.copy] = machine.clocks.now
         machine.clocks.acquire(fragment.warp, row)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
-        pending = sum(not p.done for group in self._groups(machine, fragment) for p in group)
-        return f"{pending} bulk copies"
+        pending = sum(not operation.done for operation in self._waited(machine, fragment))
+        return f"{pending} reads and writes of bulk copies"
 
 
 @builder("cp.async.bulk.wait_group{r:|.read}", gate=True)
 def wait_group(ins: Instruction, d: Decoder) -> BulkWait:
-    """Reading and writing land together here, so `.read` waits for both."""
+    """A store reads its source first and writes later: `.read` waits for the former only."""
     return BulkWait(ins, d)
 
 
@@ -615,23 +624,25 @@ def bulk_store(ins: Instruction, d: Decoder) -> Op:
             first = global_range(machine, issuer, to.value(R, row, lane), size, ins)
             machine.tally(number).tma_sectors += -(-size // SECTOR_BYTES)
 
-            def land(
-                size: int = size,
-                cta: int = cta,
-                low: int = low,
-                first: int = first,
-                issuer: Issuer = issuer,
-            ) -> None:
-                data = fetch_shared(machine, issuer, cta, low, size, "none", ins)
-                arena = machine.global_layout.arena
-                view = arena.data[first : first + size]
-                if operation is not None:
-                    old = view.copy().view(f"u{element}")
-                    data = operation(old, data.view(f"u{element}")).view(np.uint8)
-                view[...] = data
-                arena.state[first : first + size] = WRITTEN
-
+            read = functools.partial(fetch_shared, machine, issuer, cta, low, size, "none", ins)
+            write = functools.partial(_write_linear, machine, first, element, operation)
             base = machine.arena_offset(cta, low)
-            add_to_group(machine, issuer, ins, land, base, size, f"a bulk store of {size} bytes")
+            add_to_group(machine, issuer, ins, read, write, base, size, "global memory")
 
     return op
+
+
+def _write_linear(
+    machine: Machine,
+    first: int,
+    element: int,
+    operation: Callable[[Array, Array], Array] | None,
+    data: Array,
+) -> None:
+    arena = machine.global_layout.arena
+    view = arena.data[first : first + len(data)]
+    if operation is not None:
+        old = view.copy().view(f"u{element}")
+        data = operation(old, data.view(f"u{element}")).view(np.uint8)
+    view[...] = data
+    arena.state[first : first + len(data)] = WRITTEN

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -133,6 +134,7 @@ class Machine:
         self._spaces()
         self.groups: dict[Any, Any] = {}
         """What instructions keep for themselves: bulk and wgmma groups, allocations, ..."""
+        self.serial = itertools.count()
         self.sets: dict[tuple[int, int], WarpSet] = {}
         self.registers.poison()
         self._specials()
