@@ -4,10 +4,12 @@ python -m conformance.record build FOLDER      # needs the compiler, no GPU
 python -m conformance.record run FOLDER OUT [AREA ...]
 python -m conformance.record deep FOLDER OUT   # many more inputs, against the arithmetic
 python -m conformance.record wavefronts FOLDER # one launch a pattern, to be run under ncu
+python -m conformance.record counts NCU_CSV OUT # what ncu printed of them, as golden data
 """
 
 from __future__ import annotations
 
+import csv
 import datetime
 import hashlib
 import json
@@ -106,9 +108,6 @@ def record(folder: Path, out: Path, names: list[str]) -> None:
 
 
 def _driver_version() -> str:
-    path = Path("/proc/driver/nvidia/version")
-    if path.is_file():
-        return path.read_text().splitlines()[0]
     said = run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
     return said.stdout.strip()
 
@@ -211,6 +210,30 @@ def count_wavefronts(folder: Path) -> None:
         gpu.run(module, case.launch, case.arrays)
 
 
+METRICS = (
+    "memory_l1_wavefronts_shared",
+    "memory_l1_wavefronts_shared_ideal",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+)
+
+
+def write_counts(printed: Path, target: Path) -> None:
+    """The metrics of each pattern from ncu's raw page, which lists launches in their order."""
+    header, _units, *rows = csv.reader(
+        line for line in printed.read_text().splitlines() if line.startswith('"')
+    )
+    places = [header.index(metric) for metric in METRICS]
+    with target.open("w", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(["entry", "pattern", *METRICS])
+        for pattern, row in zip(wavefronts.patterns(), rows, strict=True):
+            counts = [int(float(row[place])) for place in places]
+            lines.writerow([pattern.entry, pattern.name, *counts])
+
+
 def main(argv: list[str]) -> None:
     started = time.monotonic()
     verb, folder, *rest = argv
@@ -222,6 +245,8 @@ def main(argv: list[str]) -> None:
         deep(Path(folder), Path(rest[0]))
     elif verb == "wavefronts":
         count_wavefronts(Path(folder))
+    elif verb == "counts":
+        write_counts(Path(folder), Path(rest[0]))
     else:
         raise SystemExit(__doc__)
     print(f"{verb}: {time.monotonic() - started:.1f} s", flush=True)
