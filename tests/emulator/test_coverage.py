@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelexp.emulator.coverage import page
+from kernelexp.emulator.findings import NAMES
 from kernelexp.emulator.isa.registry import find
 
 PAGE = Path(__file__).parents[2] / "docs" / "emulator-instructions.md"
@@ -76,3 +77,8 @@ def test_what_is_not_modelled_is_not_covered(opcode):
 
 def test_the_page_is_what_the_tables_say():
     assert PAGE.read_text() == page()
+
+
+def test_the_manual_names_every_finding():
+    manual = (PAGE.parent / "emulator.md").read_text()
+    assert [name for name in NAMES if f"`{name}`" not in manual] == []
