@@ -10,7 +10,7 @@ Keyword arguments named as PTX names its modifiers, wherever they apply:
 `rounding` one of "rn", "rz", "rm", "rp" (and, for an integral result, "rni", "rzi", "rmi", "rpi");
 `ftz`: subnormal inputs and results become zeros of their sign; `sat`: clamp to [0, 1], NaN to 0.
 
-floats: f32, f16, bf16, f64 (objects with these methods; one true rounding each)
+f32, f16, bf16, f64: objects with these methods, one true rounding each
     add sub mul            (a, b, *, rounding="rn", ftz=False, sat=False)
     fma                    (a, b, c, *, rounding="rn", ftz=False, sat=False, relu=False)
     div                    (a, b, *, rounding="rn", ftz=False)         f32, f64
@@ -52,8 +52,14 @@ tensor: the tensor core's dot product
         (uint32). K is that of one instruction: 32, 16 or 8 values.
         precision one of tensor.TCGEN05, tensor.WGMMA, tensor.WGMMA_FP8, tensor.MMA_SYNC.
     tensor.mma_f16(...)  same with f16 C and D (uint16)
+    tensor.mma_sync_fp8(a, b, c, *, a_type, b_type, f16=False)  mma.sync m16n8k32 of FP8 on sm_90
     tensor.mma_int8(a, b, c, *, a_signed, b_signed, satfinite=False) -> uint32[M, N] (s32 bits)
+
+What an H200 made of the same inputs is in tests/emulator/conformance; docs/emulator-conformance.md
+says what was found.
 """
+
+from __future__ import annotations
 
 from kernelexp.emulator.arithmetic import approx, convert, fp8, packed, tensor
 from kernelexp.emulator.arithmetic.floats import bf16, f16, f32, f64
