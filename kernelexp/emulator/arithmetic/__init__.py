@@ -42,7 +42,7 @@ fp8: the 256-entry tables behind E4M3 and E5M2
     fp8.as_f32(codes, kind), fp8.as_f16(codes, kind), fp8.from_f32(a, kind) -> codes
 
 approx: ex2 lg2 rcp rsqrt sqrt sin cos tanh (a, *, ftz=False) and div(a, b, *, full=False,
-    ftz=False): the correctly rounded result, which lies within PTX's bound; special values as PTX
+    ftz=False): float64's result rounded, which lies within PTX's bound; special values as PTX
     lists them. approx.BOUNDS names the bound of each.
 
 tensor: the tensor core's dot product

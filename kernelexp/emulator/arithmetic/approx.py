@@ -1,4 +1,4 @@
-"""PTX's approximate functions: the correctly rounded value, with PTX's special values.
+"""PTX's approximate functions: float64's value rounded once, with PTX's special values.
 
 The hardware's own last bits come from tables that NVIDIA does not publish, so a result here lies
 within the bound that PTX states (section 9.7.3 of the PTX ISA) but not bit for bit on the card's.
