@@ -32,9 +32,9 @@ def gemm():
 def knob(folder):
     import torch
 
-    problem = load_problem(ROOT / "variants/calibration/problem.py")
+    problem = load_problem(ROOT / "kernelexp/knob/problem.py")
     size = problem.SIZES["full"]
-    cubin = compiled(ROOT / "variants/calibration/knob.cu", device.find().arch, folder)
+    cubin = compiled(ROOT / "kernelexp/knob/knob.cu", device.find().arch, folder)
     torch.zeros(1, device="cuda")
     arrays = {**problem.inputs(size, 1, "cuda")}
     arrays["y"] = torch.empty_like(arrays["x"])

@@ -45,8 +45,8 @@ def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
         source = ROOT / "tests/gpu/kernels/honest.cu"
     else:
         problem_path, source = (
-            ROOT / "variants/calibration/problem.py",
-            ROOT / "variants/calibration/knob.cu",
+            ROOT / "kernelexp/knob/problem.py",
+            ROOT / "kernelexp/knob/knob.cu",
         )
         size_name = "short" if scenario == "short" else "full"
     problem = load_problem(problem_path)

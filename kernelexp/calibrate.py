@@ -92,7 +92,7 @@ def record_injected(
 
 
 class Knob(msgspec.Struct, frozen=True, kw_only=True):
-    """The calibration kernel, built: variants/calibration/problem.py, its cubin, a size's name."""
+    """The calibration kernel, built: kernelexp/knob/problem.py, its cubin, a size's name."""
 
     problem: str
     cubin: str

@@ -65,6 +65,29 @@ NvccOption = Annotated[
         "--nvcc", metavar="PATH", help="Another compiler; also KERNELEXP_NVCC in the environment."
     ),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="AXIS=VALUE",
+        autocompletion=complete(assignments),
+        help="Change the candidate, or the variant; may be given several times.",
+    ),
+]
+VariantsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="VARIANT...",
+        autocompletion=complete(variant_names),
+        help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
+    ),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU.")
+]
+MarginOption = Annotated[
+    float, typer.Option("--margin", min=0.01, metavar="PERCENT", help="What is no difference.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HERE = Path()
 
@@ -104,34 +127,22 @@ def run(
     every: Annotated[
         bool, typer.Option("--all", help="All experiments and the whole history.")
     ] = False,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="AXIS=VALUE",
-            autocompletion=complete(assignments),
-            help="Change the candidate; may be given several times.",
-        ),
-    ] = None,
+    set_: SetOption = None,
     emulate: Annotated[
         bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
     ] = True,
     gpu: Annotated[
         bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
     ] = True,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU.")
-    ] = None,
+    device: DeviceOption = None,
     budget: Annotated[
         str,
         typer.Option("--budget", metavar="TIME", help="Most time to measure: 30s, 2m."),
-    ] = "60s",
+    ] = "30s",
     processes: Annotated[
         int, typer.Option("--processes", min=2, help="Processes before the first look.")
     ] = 4,
-    margin: Annotated[
-        float, typer.Option("--margin", min=0.01, metavar="PERCENT", help="What is no difference.")
-    ] = 1.0,
+    margin: MarginOption = 1.0,
     size: Annotated[
         str, typer.Option("--size", help="Which of the problem's sizes to time.")
     ] = "full",
@@ -198,14 +209,7 @@ def run(
 
 @app.command()
 def build(
-    variants: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="VARIANT...",
-            autocompletion=complete(variant_names),
-            help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
-        ),
-    ],
+    variants: VariantsArgument,
     json: JsonOption = False,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
@@ -229,23 +233,8 @@ def build(
 
 @app.command()
 def emulate(
-    variants: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="VARIANT...",
-            autocompletion=complete(variant_names),
-            help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
-        ),
-    ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="AXIS=VALUE",
-            autocompletion=complete(assignments),
-            help="Change every variant; may be given several times.",
-        ),
-    ] = None,
+    variants: VariantsArgument,
+    set_: SetOption = None,
     size: Annotated[
         str, typer.Option("--size", help="Which of the problem's sizes to execute.")
     ] = "emulated",
@@ -260,7 +249,7 @@ def emulate(
 
     For example: kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
-    from kernelexp import emulation
+    from kernelexp.commands import emulate as service
 
     loaded = _load(project)
     wanted = [
@@ -269,11 +258,11 @@ def emulate(
         for variant in parse_variant(loaded, text)
     ]
     with progress_bars() as bars:
-        found = emulation.emulate(
+        found = service.emulate(
             loaded, wanted, _tools(loaded, nvcc), size, full, bars.build, bars.emulate
         )
-    output(found, emulation.render(found), json)
-    raise typer.Exit(emulation.exit_code(found))
+    output(found, service.render(found), json)
+    raise typer.Exit(service.exit_code(found))
 
 
 @app.command("list")
@@ -347,11 +336,11 @@ def verdict(
 
     For example: kernelexp verdict logs/runs/T1/20261120T231950Z-3d3bb674.measured.json --margin 0.5
     """
-    from kernelexp import rejudge
+    from kernelexp.commands import verdict as service
 
-    found = rejudge.rejudge(record, None if margin is None else margin / 100)
-    output(found, rejudge.render(found), json)
-    raise typer.Exit(rejudge.exit_code(found))
+    found = service.rejudge(record, None if margin is None else margin / 100)
+    output(found, service.render(found), json)
+    raise typer.Exit(service.exit_code(found))
 
 
 @app.command()
@@ -371,8 +360,8 @@ def check(
     Registers, spills, stack, shared memory and SASS size of each variant that an experiment or the
     history names. Better fails too, so that a gain is locked in where a reviewer sees it.
     """
-    from kernelexp import check as gates
     from kernelexp import examine
+    from kernelexp.commands import check as gates
 
     loaded = _load(project)
     tools = _tools(loaded, nvcc)
@@ -396,11 +385,44 @@ def check(
 
 
 @app.command()
+def calibrate(
+    device: DeviceOption = None,
+    margin: MarginOption = 1.0,
+    json: JsonOption = False,
+    nvcc: NvccOption = None,
+) -> None:
+    """Time a kernel against itself on this machine: how often would a run be wrong?"""
+    from kernelexp.commands import calibrate as service
+
+    with progress_bars() as bars:
+        found = service.against_itself(device, margin / 100, nvcc, bars.measure)
+    output(found, service.render(found), json)
+
+
+@app.command()
+def selftest(
+    inject: Annotated[
+        str, typer.Option("--inject", metavar="PERCENTS", help="Slowdowns to inject.")
+    ] = "0.5,1,2,5",
+    device: DeviceOption = None,
+    margin: MarginOption = 1.0,
+    json: JsonOption = False,
+    nvcc: NvccOption = None,
+) -> None:
+    """Time a kernel against itself with known extra work: how much of it would a run see?"""
+    from kernelexp.commands import calibrate as service
+
+    with progress_bars() as bars:
+        found = service.injected(inject, device, margin / 100, nvcc, bars.measure)
+    output(found, service.render(found), json)
+
+
+@app.command()
 def doctor(
     json: JsonOption = False, nvcc: NvccOption = None, project: ProjectOption = HERE
 ) -> None:
     """Say what this machine has, in which version, and what that allows."""
-    from kernelexp import doctor as checks
+    from kernelexp.commands import doctor as checks
 
     facts = checks.examine(nvcc, project)
     output(facts, checks.render(facts), json)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from kernelexp.measurement import Estimate, Measurement
 
@@ -22,52 +23,48 @@ class Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Axis(Written, frozen=True, kw_only=True):
     """A named choice of a kernel: `-DKX_STAGES=4` for axis `stages` and value 4."""
 
-    values: list[AxisValue]
-    default: AxisValue
-    about: str = ""
+    values: Annotated[list[AxisValue], Meta(description="The allowed values.")]
+    default: Annotated[AxisValue, Meta(description="The value where a variant names none.")]
+    about: Annotated[str, Meta(description="What the axis chooses, in a line.")] = ""
 
 
 class Target(Written, frozen=True, kw_only=True):
     """A kernel's source for one architecture, with the axes that this source has."""
 
-    source: str
-    axes: dict[str, Axis]
-    device: str = ""
-    """The card that the target's times are for, as the log's header names it."""
-    flags: list[str] = []
-    """More arguments for nvcc."""
+    source: Annotated[str, Meta(description="The .cu, in the kernel's folder.")]
+    axes: Annotated[dict[str, Axis], Meta(description="Axes by name, as in -DKX_<NAME>=value.")]
+    device: Annotated[str, Meta(description="The card, as the log's header names it.")] = ""
+    flags: Annotated[list[str], Meta(description="More arguments for nvcc.")] = []
 
 
 class Kernel(Written, frozen=True, kw_only=True):
     """A folder `variants/<kernel>/`: one problem, its sources, its problem.py."""
 
-    title: str
-    problem: str
-    """The problem in a line, as the log's header shows it."""
-    targets: dict[str, Target]
+    title: Annotated[str, Meta(description="What the kernel is, in a line.")]
+    problem: Annotated[str, Meta(description="Shapes and types, as the log's header shows them.")]
+    targets: Annotated[dict[str, Target], Meta(description="Sources by architecture: sm_90a.")]
 
 
 class Experiment(Written, frozen=True, kw_only=True):
     """A hypothesis about a kernel and the variants that test it; also a step of the history."""
 
-    kernel: str
-    arch: str
-    title: str
-    baseline: Point
-    """Where it departs from the axes' defaults."""
-    candidate: Point | list[Point]
-    """Where it departs from the baseline; several candidates as a list."""
-    hypothesis: str
-    changes: list[str] = []
-    why: str = ""
-    """Why it came out as it did: a person's words."""
-    decision: str = ""
-    """What the engineer did: a person's word."""
-    notes: str = ""
-    """The notes column of the history."""
+    kernel: Annotated[str, Meta(description="The kernel's name.")]
+    arch: Annotated[str, Meta(description="The architecture, one of the kernel's targets.")]
+    title: Annotated[str, Meta(description="What is tried, in a line.")]
+    baseline: Annotated[Point, Meta(description="Where it departs from the axes' defaults.")]
+    candidate: Annotated[
+        Point | list[Point],
+        Meta(description="Where it departs from the baseline; several candidates as a list."),
+    ]
+    hypothesis: Annotated[str, Meta(description="What is expected and why, with a figure.")]
+    changes: Annotated[list[str], Meta(description="What changes in the kernel.")] = []
+    why: Annotated[str, Meta(description="Why it came out as it did: a person's words.")] = ""
+    decision: Annotated[str, Meta(description="What the engineer did: a person's word.")] = ""
+    notes: Annotated[str, Meta(description="The notes column of the history.")] = ""
 
     @property
     def candidates(self) -> list[Point]:
+        """The candidates, also where there is one."""
         return self.candidate if isinstance(self.candidate, list) else [self.candidate]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from support import ROOT
 
-from kernelexp import check, examine, project
+from kernelexp import examine, project
 from kernelexp.arch import ARCHITECTURES
+from kernelexp.commands import check
 from kernelexp.examine import Judged
 from kernelexp.model import Status
 from kernelexp.toolchain import Toolchain

@@ -8,7 +8,7 @@ import torch
 from kernelexp import toolchain
 from kernelexp.gpu.worker import load_problem
 
-FOLDER = Path(__file__).parents[2] / "variants/calibration"
+FOLDER = Path(__file__).parents[2] / "kernelexp/knob"
 problem = load_problem(FOLDER / "problem.py")
 
 

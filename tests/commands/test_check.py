@@ -106,6 +106,6 @@ def test_in_github_actions_a_failure_is_an_annotation(
     gated: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(gated, "registers", -1)
-    monkeypatch.setattr("kernelexp.check.in_github_actions", lambda: True)
+    monkeypatch.setattr("kernelexp.commands.check.in_github_actions", lambda: True)
     result = kx("check", cwd=gated)
     assert "::error file=variants/scale/scale.cu,title=kernelexp check::scale@" in result.stdout

@@ -9,7 +9,7 @@ import pytest
 from support import ROOT, Kx
 
 from kernelexp import errors
-from kernelexp.rejudge import rejudge
+from kernelexp.commands.verdict import rejudge
 
 RECORDS = sorted(ROOT.glob("logs/runs/*/*.measured.json"))
 T2 = next((path for path in RECORDS if path.parent.name == "T2"), Path())
