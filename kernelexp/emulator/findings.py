@@ -51,7 +51,6 @@ NAMES: dict[str, str] = {
     "divergent-aligned": "an aligned instruction executed by part of a warp",
     "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
     "remote-cta-exited": "an access to the shared memory of a CTA that has ended",
-    "registers-not-ready": "a register of a pending wgmma or TMEM load touched before its wait",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
     "hang": "no warp can go on",
     "trap": "the kernel executed trap",

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelexp.emulator.decode import Decoder
-from kernelexp.emulator.isa.bulk import Issuer
 from kernelexp.emulator.isa.gate import Gate
 from kernelexp.emulator.isa.mbarrier import per_lane
 from kernelexp.emulator.isa.memory import address, note_unit
 from kernelexp.emulator.isa.registry import Op, builder, modifiers
-from kernelexp.emulator.machine.asynchronous import Pending
+from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.spaces import Site
 from kernelexp.emulator.ptx.syntax import Immediate, Instruction
 from kernelexp.emulator.slots import Array

@@ -8,13 +8,12 @@ import numpy as np
 
 from kernelexp.emulator.arithmetic import tensor
 from kernelexp.emulator.decode import Decoder
-from kernelexp.emulator.isa.bulk import Issuer
 from kernelexp.emulator.isa.gate import Gate
 from kernelexp.emulator.isa.matrix import LANE, _operand
 from kernelexp.emulator.isa.predicate import _predicate as predicate
 from kernelexp.emulator.isa.registry import Op, builder, modifiers
 from kernelexp.emulator.machine import operands
-from kernelexp.emulator.machine.asynchronous import Pending
+from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.ptx.syntax import Immediate, Instruction, Vector
 from kernelexp.emulator.slots import POISON, Array
 

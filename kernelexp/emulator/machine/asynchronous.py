@@ -9,8 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kernelexp.emulator.ptx.syntax import Instruction
+from kernelexp.emulator.slots import Array
+
+if TYPE_CHECKING:
+    from kernelexp.emulator.machine.machine import Machine
 
 
 @dataclass(slots=True, eq=False)
@@ -74,3 +79,14 @@ class Engines:
         self.pending.remove(operation)
         operation.land()
         operation.done = True
+
+
+class Issuer:
+    """The thread that issued an operation, and what it had seen then."""
+
+    def __init__(self, machine: Machine, place: int, lane: int) -> None:
+        self.place = place
+        self.thread = place * 32 + lane
+        clocks = machine.clocks
+        self.seen: Array = clocks.seen[place].copy()
+        self.fence: Array = clocks.fence_seen[place].copy()

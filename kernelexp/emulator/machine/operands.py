@@ -15,7 +15,7 @@ from kernelexp.emulator.ptx.syntax import Instruction
 from kernelexp.emulator.slots import Array
 
 if TYPE_CHECKING:
-    from kernelexp.emulator.isa.bulk import Issuer
+    from kernelexp.emulator.machine.asynchronous import Issuer
     from kernelexp.emulator.machine.machine import Machine
 
 # Bits 63:61 of an sm_100 descriptor, 63:62 of an sm_90 one (PTX ISA, "Matrix descriptor").

@@ -1,0 +1,325 @@
+"""Function bodies, flattened: names made unique, labels resolved innermost first."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import msgspec
+
+from kernelexp.emulator.ptx.declarations import SPACES, Declarations
+from kernelexp.emulator.ptx.syntax import (
+    Address,
+    Function,
+    Immediate,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Source,
+    Special,
+    Symbol,
+    Vector,
+)
+
+_SPECIAL = re.compile(
+    r"%(?:tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)\.[xyz]$"
+    r"|%(?:laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock_hi|clock64|globaltimer"
+    r"|globaltimer_lo|globaltimer_hi|cluster_ctarank|cluster_nctarank|is_explicit_cluster"
+    r"|lanemask_(?:eq|le|lt|ge|gt)|dynamic_smem_size|total_smem_size)$"
+)
+
+
+def _spelled(words: list[str]) -> str:
+    """Tokens as one writes them: `@%p1 ld.global.u32 %r1, [%rd1+-8];`"""
+    text = " ".join(words)
+    for tight in ("[", "{", "(", "@", "!", "-", "|", "+"):
+        text = text.replace(f"{tight} ", tight)
+    for tight in (",", ";", "]", "}", ")", "|", "+"):
+        text = text.replace(f" {tight}", tight)
+    return text
+
+
+class _Scope:
+    """A brace scope of a body: its registers and labels, by the name the text uses."""
+
+    def __init__(self, parent: _Scope | None, mark: str) -> None:
+        self.parent = parent
+        self.mark = mark
+        self.registers: dict[str, str] = {}
+        self.ranges: dict[str, int] = {}
+        self.labels: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
+
+    def variable(self, name: str) -> str:
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.variables:
+                return scope.variables[name]
+            scope = scope.parent
+        return name
+
+    def register(self, name: str) -> str | None:
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.registers:
+                return scope.registers[name]
+            stem = name.rstrip("0123456789")
+            if (
+                stem in scope.ranges
+                and stem != name
+                and int(name[len(stem) :]) < scope.ranges[stem]
+            ):
+                return name + scope.mark
+            scope = scope.parent
+        return None
+
+    def label(self, name: str) -> str | None:
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.labels:
+                return scope.labels[name]
+            scope = scope.parent
+        return None
+
+
+class Body:
+    """A function's body, flattened: names made unique, labels resolved innermost first."""
+
+    def __init__(self, parser: Declarations, function: Function) -> None:
+        self.p = parser
+        self.function = function
+        self.scopes = 0
+        self.source: Source | None = None
+        self.pending: list[tuple[int, _Scope]] = []
+
+    def parse(self) -> None:
+        self.block(_Scope(None, ""))
+        for index, scope in self.pending:
+            old = self.function.instructions[index]
+            operands = tuple(self.resolve(operand, scope) for operand in old.operands)
+            self.function.instructions[index] = Instruction(
+                opcode=old.opcode,
+                operands=operands,
+                guard=old.guard,
+                guard_negated=old.guard_negated,
+                line=old.line,
+                source=old.source,
+                text=old.text,
+            )
+
+    def resolve(self, operand: Operand, scope: _Scope) -> Operand:
+        if isinstance(operand, Symbol):
+            return Symbol(scope.label(operand.name) or operand.name, operand.offset)
+        return operand
+
+    def block(self, scope: _Scope) -> None:
+        while not self.p.accept("}"):
+            self.statement(scope)
+
+    def statement(self, scope: _Scope) -> None:
+        word = self.p.peek()
+        if word == "{":
+            self.p.take()
+            self.scopes += 1
+            self.block(_Scope(scope, f"@{self.scopes}"))
+        elif word == ";":
+            self.p.take()
+        elif self.p.peek(1) == ":" and not word.startswith("."):
+            self.label(scope)
+        elif word in (".reg", ".loc", ".pragma", ".file") or word in SPACES:
+            self.directive(scope, word)
+        elif word.startswith("."):
+            raise self.p.fault(f"{word!r} is not understood in a body")
+        else:
+            self.instruction(scope)
+
+    def label(self, scope: _Scope) -> None:
+        name = self.p.take()
+        self.p.expect(":")
+        unique = name + scope.mark
+        scope.labels[name] = unique
+        if self.p.peek() == ".branchtargets":
+            self.p.take()
+            targets = [self.p.take()]
+            while self.p.accept(","):
+                targets.append(self.p.take())
+            self.p.expect(";")
+            self.function.tables[unique] = tuple(target + scope.mark for target in targets)
+        self.function.labels[unique] = len(self.function.instructions)
+
+    def directive(self, scope: _Scope, word: str) -> None:
+        if word == ".reg":
+            self.registers(scope)
+        elif word == ".loc":
+            self.location()
+        elif word == ".pragma":
+            self.p.skip_to_semicolon()
+        elif word == ".file":
+            self.p.file()
+        else:
+            # A call's parameters are declared again, under the same names, for each call.
+            for variable in self.p.variables():
+                unique = variable.name + scope.mark
+                scope.variables[variable.name] = unique
+                self.function.variables.append(msgspec.structs.replace(variable, name=unique))
+
+    def registers(self, scope: _Scope) -> None:
+        self.p.expect(".reg")
+        kind = self.p.take()[1:]
+        while True:
+            name = self.p.take()
+            if self.p.accept("<"):
+                scope.ranges[name] = self.p.integer()
+                self.p.expect(">")
+                kind_key = name + "<>" + scope.mark
+                self.function.registers[kind_key] = kind
+            else:
+                scope.registers[name] = name + scope.mark
+                self.function.registers[name + scope.mark] = kind
+            if not self.p.accept(","):
+                break
+        self.p.expect(";")
+
+    def location(self) -> None:
+        """.loc file line column[, function_name label[+n], inlined_at file line column]"""
+        self.p.expect(".loc")
+        file, line, column = self.p.integer(), self.p.integer(), self.p.integer()
+        caller: Source | None = None
+        while self.p.accept(","):
+            word = self.p.take()
+            if word == "function_name":
+                self.p.take()
+                if self.p.accept("+"):
+                    self.p.integer()
+            elif word == "inlined_at":
+                at = (self.p.integer(), self.p.integer(), self.p.integer())
+                caller = self.p.inlined.get(at) or Source(self.p.files.get(at[0], "?"), at[1])
+        if line == 0:  # Code of no line: leave the last one standing.
+            return
+        self.source = Source(self.p.files.get(file, "?"), line, caller)
+        self.p.inlined[file, line, column] = self.source
+
+    # Instructions
+
+    def instruction(self, scope: _Scope) -> None:
+        line, first = self.p.line(), self.p.at
+        guard: Register | None = None
+        negated = False
+        if self.p.accept("@"):
+            negated = self.p.accept("!")
+            name = self.p.take()
+            found = self.operand_name(name, scope)
+            if not isinstance(found, Register):
+                raise self.p.fault(f"{name!r} guards an instruction but is no register")
+            guard = found
+        opcode = self.p.take()
+        operands = self.call_operands(scope) if opcode.startswith("call") else self.operands(scope)
+        self.p.expect(";")
+        words = [token.text for token in self.p.tokens[first : self.p.at]]
+        if opcode.startswith(("bra", "brx")):
+            self.pending.append((len(self.function.instructions), scope))
+        self.function.instructions.append(
+            Instruction(
+                opcode=opcode,
+                operands=tuple(operands),
+                guard=guard,
+                guard_negated=negated,
+                line=line,
+                source=self.source,
+                text=_spelled(words),
+            )
+        )
+
+    def operands(self, scope: _Scope) -> list[Operand]:
+        found: list[Operand] = []
+        while self.p.peek() != ";":
+            found.append(self.operand(scope))
+            if not self.p.accept(","):
+                break
+        return found
+
+    def call_operands(self, scope: _Scope) -> list[Operand]:
+        """(results), function, (arguments): results and arguments as vectors of symbols."""
+        found: list[Operand] = []
+        while self.p.peek() != ";":
+            if self.p.accept("("):
+                items: list[Operand] = []
+                while not self.p.accept(")"):
+                    items.append(self.operand(scope))
+                    self.p.accept(",")
+                found.append(Vector(tuple(items)))
+            else:
+                found.append(self.operand(scope))
+            self.p.accept(",")
+        return found
+
+    def operand(self, scope: _Scope) -> Operand:
+        if self.p.accept("{"):
+            items = []
+            while not self.p.accept("}"):
+                items.append(self.operand(scope))
+                self.p.accept(",")
+            return Vector(tuple(items))
+        if self.p.accept("["):
+            return self.address(scope)
+        if self.p.accept("!"):
+            return Not(self.operand(scope))
+        value = self.simple(scope)
+        if self.p.accept("|"):
+            return Pair(value, self.simple(scope))
+        if self.p.accept("+") and isinstance(value, Symbol):
+            return Symbol(value.name, self.p.integer())
+        return value
+
+    def simple(self, scope: _Scope) -> Operand:
+        word = self.p.peek()
+        if word == "-" or word[:1].isdigit():
+            return self.immediate()
+        self.p.take()
+        return None if word == "_" else self.operand_name(word, scope)
+
+    def immediate(self) -> Immediate:
+        text = self.p.peek()
+        if text[:2] in ("0f", "0F"):
+            self.p.take()
+            return Immediate(int(text[2:], 16), 32)
+        if text[:2] in ("0d", "0D"):
+            self.p.take()
+            return Immediate(int(text[2:], 16), 64)
+        if "." in text:
+            self.p.take()
+            return Immediate(int.from_bytes(struct.pack("<d", float(text)), "little"), 64)
+        return Immediate(self.p.integer())
+
+    def operand_name(self, name: str, scope: _Scope) -> Register | Special | Symbol:
+        unique = scope.register(name)
+        if unique is not None:
+            self.declare(name, unique)
+            return Register(unique)
+        if _SPECIAL.match(name):
+            return Special(name)
+        if name.startswith("%") and name not in ("%SP", "%SPL"):
+            raise self.p.fault(f"register {name!r} is not declared")
+        return Symbol(scope.variable(name))
+
+    def declare(self, name: str, unique: str) -> None:
+        if unique not in self.function.registers:
+            mark = unique[len(name) :]
+            kind = self.function.registers[name.rstrip("0123456789") + "<>" + mark]
+            self.function.registers[unique] = kind
+
+    def address(self, scope: _Scope) -> Address:
+        base = self.simple(scope)
+        offset = 0
+        extra: list[Operand] = []
+        while not self.p.accept("]"):
+            if self.p.accept("+"):
+                offset += self.p.integer()
+            elif self.p.peek() == "-":
+                offset += self.p.integer()
+            else:
+                self.p.expect(",")
+                extra.append(self.operand(scope))
+        return Address(base, offset, tuple(extra))

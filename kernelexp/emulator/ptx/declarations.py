@@ -1,0 +1,136 @@
+"""Declarations of variables and parameters."""
+
+from __future__ import annotations
+
+import re
+
+from kernelexp.emulator.ptx.stream import Stream
+from kernelexp.emulator.ptx.syntax import (
+    Source,
+    Variable,
+)
+from kernelexp.emulator.ptx.tokens import Token
+
+LINKAGE = {".extern", ".visible", ".weak", ".common"}
+SPACES = {".global", ".const", ".shared", ".local", ".param"}
+_TYPE = re.compile(r"\.(?:pred|[busf](?:8|16|32|64|128)|f16x2|bf16|bf16x2|b8x4)$")
+
+
+def size_of(type_name: str) -> int:
+    """Bytes of one element: size_of("b32") is 4."""
+    if type_name == "pred":
+        return 1
+    return max(1, int(re.sub(r"^\D+(\d+).*$", r"\1", type_name)) // 8)
+
+
+class Declarations(Stream):
+    """What declares a name in a state space, and the table of source files."""
+
+    def __init__(self, found: list[Token]) -> None:
+        super().__init__(found)
+        self.files: dict[int, str] = {}
+        self.inlined: dict[tuple[int, int, int], Source] = {}
+        """Where the code at a line, seen so far, was inlined."""
+        for index, token in enumerate(found):  # nvcc writes the file table at the end.
+            if token.text == ".file":
+                self.files[int(found[index + 1].text)] = found[index + 2].text.strip('"')
+
+    def file(self) -> None:
+        self.expect(".file")
+        number = self.integer()
+        self.files[number] = self.take().strip('"')
+        while self.accept(","):
+            self.integer()
+
+    def variables(self, extern: bool = False) -> list[Variable]:
+        """.space .align n .type name[size] = {...}, name, ...;"""
+        declared = [self.variable(extern)]
+        while self.accept(","):
+            first = declared[0]
+            declared.append(self.declarator(first.space, first.type, first.align, 1, extern))
+        self.expect(";")
+        return declared
+
+    def variable(self, extern: bool = False) -> Variable:
+        space = self.take().lstrip(".")
+        align, count, type_name = 0, 1, ""
+        while self.peek().startswith("."):
+            word = self.take()
+            if word == ".align":
+                align = self.integer()
+            elif word in (".v2", ".v4"):
+                count = int(word[2:])
+            elif _TYPE.match(word):
+                type_name = word[1:]
+            elif word == ".attribute":
+                self.skip_parentheses()
+            elif word != ".ptr" and word not in SPACES:
+                raise self.fault(f"{word!r} is not understood in a declaration")
+        return self.declarator(space, type_name, align, count, extern)
+
+    def skip_parentheses(self) -> None:
+        self.expect("(")
+        while self.take() != ")":
+            pass
+
+    def declarator(self, space: str, kind: str, align: int, count: int, extern: bool) -> Variable:
+        name = self.take()
+        element = size_of(kind)
+        size = element * count
+        while self.accept("["):
+            size *= 0 if self.peek() == "]" else self.integer()
+            self.expect("]")
+        data = self.initialiser(element) if self.accept("=") else b""
+        if space != "shared" or not extern:
+            size = max(size, len(data))
+        return Variable(
+            name=name, space=space, type=kind, align=align or element, size=size, data=data
+        )
+
+    def initialiser(self, element: int) -> bytes:
+        if not self.accept("{"):
+            return self.literal(element)
+        parts = []
+        while not self.accept("}"):
+            parts.append(self.initialiser(element))
+            self.accept(",")
+        return b"".join(parts)
+
+    def literal(self, element: int) -> bytes:
+        text = self.peek()
+        if text[:2] in ("0f", "0F", "0d", "0D"):
+            self.take()
+            return int(text[2:], 16).to_bytes(element, "little")
+        if not text[:1].isdigit() and text != "-":
+            raise self.fault(
+                f"initial value {text!r}: addresses in initial values are not modelled"
+            )
+        return (self.integer() % (1 << (8 * element))).to_bytes(element, "little")
+
+    def parameter_list(self) -> tuple[Variable, ...]:
+        self.expect("(")
+        found = []
+        while not self.accept(")"):
+            if self.peek() == ".reg":
+                self.take()
+                found.append(self.declarator("param", self.take()[1:], 0, 1, False))
+            else:
+                found.append(self.parameter())
+            self.accept(",")
+        return tuple(found)
+
+    def parameter(self) -> Variable:
+        """Like a variable, but after `.ptr` come a state space and an alignment of its own."""
+        space, align, kind, pointer = self.take().lstrip("."), 0, "", False
+        while self.peek().startswith("."):
+            word = self.take()
+            if word == ".ptr":
+                pointer = True
+            elif word == ".align":
+                value = self.integer()
+                align = align if pointer else value
+            elif _TYPE.match(word):
+                kind = word[1:]
+            elif word not in SPACES:
+                raise self.fault(f"{word!r} is not understood in a parameter")
+        return self.declarator(space, kind, align, 1, False)

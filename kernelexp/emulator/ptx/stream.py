@@ -1,0 +1,62 @@
+"""A run of tokens, read from the front."""
+
+from __future__ import annotations
+
+from kernelexp.emulator.ptx.faults import PtxSyntaxError
+from kernelexp.emulator.ptx.tokens import Token
+
+
+class Stream:
+    """Tokens and a place among them."""
+
+    def __init__(self, found: list[Token]) -> None:
+        self.tokens = found
+        self.at = 0
+
+    def peek(self, ahead: int = 0) -> str:
+        index = self.at + ahead
+        return self.tokens[index].text if index < len(self.tokens) else ""
+
+    def line(self) -> int:
+        return self.tokens[min(self.at, len(self.tokens) - 1)].line if self.tokens else 0
+
+    def take(self) -> str:
+        if self.at >= len(self.tokens):
+            raise PtxSyntaxError(f"PTX line {self.line()}: the text ends too early.")
+        self.at += 1
+        return self.tokens[self.at - 1].text
+
+    def expect(self, text: str) -> None:
+        if self.peek() != text:
+            raise self.fault(f"expected {text!r}, found {self.peek()!r}")
+        self.at += 1
+
+    def accept(self, text: str) -> bool:
+        if self.peek() == text:
+            self.at += 1
+            return True
+        return False
+
+    def fault(self, sentence: str) -> PtxSyntaxError:
+        return PtxSyntaxError(f"PTX line {self.line()}: {sentence}.")
+
+    def integer(self) -> int:
+        negative = self.accept("-")
+        text = self.take().rstrip("U")
+        try:
+            value = int(text, 0)
+        except ValueError:
+            raise self.fault(f"expected an integer, found {text!r}") from None
+        return -value if negative else value
+
+    def skip_braces(self) -> None:
+        while self.take() != "{":
+            pass
+        depth = 1
+        while depth:
+            word = self.take()
+            depth += (word == "{") - (word == "}")
+
+    def skip_to_semicolon(self) -> None:
+        while self.take() != ";":
+            pass
