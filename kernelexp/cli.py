@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from kernelexp.project import Project
     from kernelexp.runner import Ran
     from kernelexp.toolchain import Toolchain
+
+
+class L2State(StrEnum):
+    """What a timed launch finds in the L2 cache."""
+
+    cold = "cold"
+    hot = "hot"
 
 
 class _Commands(TyperGroup):
@@ -146,10 +154,9 @@ def run(
     size: Annotated[
         str, typer.Option("--size", help="Which of the problem's sizes to time.")
     ] = "full",
-    hot: Annotated[
-        bool,
-        typer.Option("--hot", help="Do not flush L2 between launches."),
-    ] = False,
+    l2: Annotated[
+        L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
+    ] = L2State.cold,
     peers: Annotated[
         bool,
         typer.Option("--peers/--no-peers", help="Time others' kernels too."),
@@ -182,7 +189,7 @@ def run(
     options = Options(
         processes=processes,
         budget_s=parse_seconds(budget),
-        l2="hot" if hot else "cold",
+        l2=l2.value,
         peers=peers,
         shared_gpu=shared_gpu,
         sanitize=sanitize,
