@@ -19,10 +19,11 @@ _SHARED = "{s:|.shared|.shared::cta}"
 _X = "{x:x1|x2|x4}"
 
 
-class MatrixSite(Site):
+def _site(ins: Instruction, d: Decoder, store: bool) -> Site:
     """Rows of 16 bytes whose addresses come from 8 lanes each."""
-
-    __slots__ = ()
+    site = Site(ins, d.number, "shared", 8, 2, store=store)
+    site.pairs = False
+    return site
 
 
 def _rows(warps: Any, addresses: Array, count: int, site: Site) -> Array:
@@ -47,7 +48,7 @@ def ldmatrix(ins: Instruction, d: Decoder) -> Op:
     """8 x 8 matrices of b16, transposed or not."""
     parts = modifiers(ins)
     count, trans = int(parts[4][1]), "trans" in parts
-    site = MatrixSite(ins, d.number, "shared", 8, 2, store=False)
+    site = _site(ins, d, store=False)
     note_unit(d, "shared", 4)
     where = address(ins, ins.operands[1], d)
     targets = d.destinations(ins.operands[0], ins, count)
@@ -85,7 +86,7 @@ def stmatrix(ins: Instruction, d: Decoder) -> Op:
     parts = modifiers(ins)
     count = next(int(part[1]) for part in parts if part in ("x1", "x2", "x4"))
     trans = "trans" in parts
-    site = MatrixSite(ins, d.number, "shared", 8, 2, store=True)
+    site = _site(ins, d, store=True)
     note_unit(d, "shared", 4)
     where = address(ins, ins.operands[0], d)
     sources = d.sources(ins.operands[1], "b32", ins, count)

@@ -1,8 +1,10 @@
 """What one memory instruction of a warp costs: wavefronts, sectors, tags, from its addresses.
 
-Rules (docs/emulator.md, "How it counts"): a shared-memory bank is 4 bytes wide, there are 32. Lanes
-pass in phases of 32, 16 or 8 for accesses of up to 4, 8 and 16 bytes; a phase takes as many
-wavefronts as the busiest bank has distinct words. A sector is 32 aligned bytes, a tag 128.
+Rules (docs/emulator.md, "How it counts"; an H200's counters bear them out in 230 patterns of shared
+accesses): a shared-memory bank is 4 bytes wide, there are 32. Lanes pass in phases of 32, 16 or 8
+for accesses of up to 4, 8 and 16 bytes, loads in half as many where all lanes n and n^1, or n and
+n^2, have the same address; a phase takes as many wavefronts as the busiest bank has distinct words.
+A sector is 32 aligned bytes, a tag 128.
 """
 
 from __future__ import annotations
@@ -30,13 +32,21 @@ class Cost(NamedTuple):
     tags: int
 
 
-_shared: dict[tuple[int, bytes, bytes], Cost] = {}
+_stored: dict[tuple[int, bytes, bytes], Cost] = {}
+_loaded: dict[tuple[int, bytes, bytes], Cost] = {}
 _global: dict[tuple[int, bytes, bytes], Cost] = {}
 
 
-def shared_cost(addresses: Array, bytes_per_lane: int, mask: Array | None) -> Cost:
-    """Cost of a shared access; `addresses` int64 [warps, 32], `mask` bool or None for all lanes."""
-    return _cached(_shared, _shared_row, addresses, bytes_per_lane, mask)
+def shared_cost(
+    addresses: Array, bytes_per_lane: int, mask: Array | None, *, pairs: bool = False
+) -> Cost:
+    """Cost of a shared access; `addresses` int64 [warps, 32], `mask` bool or None for all lanes.
+
+    pairs: a load, in which lanes with the same address may share a phase.
+    """
+    if pairs and bytes_per_lane > 4:
+        return _cached(_loaded, _loaded_row, addresses, bytes_per_lane, mask)
+    return _cached(_stored, _stored_row, addresses, bytes_per_lane, mask)
 
 
 def global_cost(addresses: Array, bytes_per_lane: int, mask: Array | None) -> Cost:
@@ -77,10 +87,19 @@ def _rows(mask: Array | None, relative: Array) -> Array:
     return relative if mask is None else mask
 
 
-def _shared_row(addresses: Array, lanes: Array, width: int) -> Cost:
-    if not len(addresses):
-        return Cost(0, 0, 0, 0, 0)
-    lanes_per_phase = {8: 16, 16: 8}.get(width, 4 if width > 16 else 32)
+def _stored_row(addresses: Array, lanes: Array, width: int) -> Cost:
+    return _phases(addresses, lanes, width, max(4, min(32, 128 // width)))
+
+
+def _loaded_row(addresses: Array, lanes: Array, width: int) -> Cost:
+    size = max(4, min(32, 128 // width))
+    alike = len(lanes) == 32 and any(
+        np.array_equal(addresses, addresses[ALL_LANES ^ bit]) for bit in (1, 2)
+    )
+    return _phases(addresses, lanes, width, 2 * size if alike else size)
+
+
+def _phases(addresses: Array, lanes: Array, width: int, lanes_per_phase: int) -> Cost:
     words = max(1, width // 4)
     wavefronts = 0
     phases = lanes // lanes_per_phase
@@ -88,7 +107,8 @@ def _shared_row(addresses: Array, lanes: Array, width: int) -> Cost:
         start = addresses[phases == phase] >> 2
         distinct = np.unique((start[:, None] + np.arange(words)).ravel())
         wavefronts += int(np.bincount(distinct % BANKS, minlength=BANKS).max())
-    return Cost(wavefronts, len(np.unique(phases)), 0, 0, 0)
+    # What ncu calls ideal: the active lanes' bytes, 128 to a wavefront, if it isn't fewer already.
+    return Cost(wavefronts, min(wavefronts, -(-len(lanes) * width // (4 * BANKS))), 0, 0, 0)
 
 
 def _global_row(addresses: Array, lanes: Array, width: int) -> Cost:

@@ -39,6 +39,7 @@ class Site:
         "elements",
         "instruction",
         "number",
+        "pairs",
         "relaxed",
         "size",
         "space",
@@ -64,6 +65,8 @@ class Site:
         self.size = element * elements
         self.store = store
         self.relaxed = relaxed
+        self.pairs = not store
+        """Whether lanes with the same address may share a phase: loads but for ldmatrix."""
         """volatile, relaxed, atomic: an access that cannot be half of a data race."""
 
 
@@ -245,7 +248,8 @@ class Shared(Space):
         return off
 
     def cost(self, offsets: Array, site: Site, m: Any) -> Cost:
-        return shared_cost(offsets, site.size, None if m is True else m)
+        mask = None if m is True else m
+        return shared_cost(offsets, site.size, mask, pairs=site.pairs)
 
     def shown(self, warps: WarpSet, offsets: Array) -> Array:
         shown: Array = offsets - warps.shared
