@@ -148,11 +148,12 @@ def run(
         typer.Option("--budget", metavar="TIME", help="Most time to measure: 30s, 2m."),
     ] = "30s",
     processes: Annotated[
-        int, typer.Option("--processes", min=2, help="Processes before the first look.")
+        int,
+        typer.Option("--processes", metavar="N", min=2, help="Processes before the first look."),
     ] = 4,
     margin: MarginOption = 1.0,
     size: Annotated[
-        str, typer.Option("--size", help="Which of the problem's sizes to time.")
+        str, typer.Option("--size", metavar="NAME", help="Which of the problem's sizes to time.")
     ] = "full",
     l2: Annotated[
         L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
@@ -358,6 +359,9 @@ def check(
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML too.")
     ] = None,
+    emulate: Annotated[
+        bool, typer.Option("--emulate", help="Execute each variant too: result and protocol.")
+    ] = False,
     json: JsonOption = False,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
@@ -376,6 +380,8 @@ def check(
     baseline = None if update else gates.read_baseline(loaded.root)
     with progress_bars() as bars:
         judged = examine.judge(loaded, list(named.values()), tools, bars.build)
+        if emulate:
+            judged = examine.emulate(loaded, judged, bars.emulate)
     labelled = {label: judged[examine.key(variant)] for label, variant in named.items()}
     if update:
         path = gates.write_baseline(loaded.root, tools.version, labelled)

@@ -1,8 +1,8 @@
-"""Variants held against their kernel's rules and the compiler: what is refused, what is built."""
+"""Variants held against their kernel's rules, the compiler and the emulator: what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,8 @@ from kernelexp import arch, build, problem, verdict
 from kernelexp.build import Built, Progress
 from kernelexp.errors import ConfigurationError
 from kernelexp.evidence import built as build_evidence
+from kernelexp.evidence import emulated
+from kernelexp.evidence.emulated import Emulable
 from kernelexp.model import Arm, BuildEvidence, Variant, Verdict, spell_point
 from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
@@ -103,3 +105,26 @@ def _hold_against(variant: Variant, budget: problem.Budget, evidence: BuildEvide
                 f"variants/{variant.kernel}/problem.py: budget() says {foretold:,} {name} for "
                 f"{spell_point(variant.axes)}, {variant.source} exports {computed:,}."
             )
+
+
+def emulate(
+    project: Project, judged: Mapping[str, Judged], on_progress: Progress | None = None
+) -> dict[str, Judged]:
+    """The same variants with what emulating them showed, and refused for it where it must be."""
+    sides = {
+        name: Emulable(variant=each.variant, ptx=each.ptx, exports=each.arm.build.exports)
+        for name, each in judged.items()
+        if each.refused is None and each.ptx and each.arm.build
+    }
+    found = emulated.take(project.root, list(sides.values()), on_progress=on_progress)
+    emulations = dict(zip(sides, found, strict=True))
+    return {
+        name: msgspec.structs.replace(
+            each,
+            arm=msgspec.structs.replace(each.arm, emulated=emulations[name]),
+            refused=verdict.emulated(emulations[name]),
+        )
+        if name in emulations
+        else each
+        for name, each in judged.items()
+    }

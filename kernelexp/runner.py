@@ -11,8 +11,7 @@ import msgspec
 from kernelexp import __version__, arch, errors, examine, problem, records, surroundings, verdict
 from kernelexp.build import Progress
 from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence import emulated, measured, reproduction
-from kernelexp.evidence.emulated import Emulable
+from kernelexp.evidence import measured, reproduction
 from kernelexp.evidence.measured import Measuring, Side
 from kernelexp.examine import Judged
 from kernelexp.gpu import device as devices
@@ -71,7 +70,7 @@ def run(
     variants = [each for baseline, candidates in arms.values() for each in (baseline, *candidates)]
     judged = examine.judge(project, variants, tools, on_build)
     if emulate:
-        judged = _emulate(project, judged, on_emulate)
+        judged = examine.emulate(project, judged, on_emulate)
     gpu = _find_gpu(measuring)
     git, machine = surroundings.read_git(project.root), surroundings.read_machine()
     ran = []
@@ -111,29 +110,6 @@ def run(
             Ran(record=record, path=path, earlier=tuple(earlier), unreadable=tuple(unreadable))
         )
     return ran
-
-
-def _emulate(
-    project: Project, judged: dict[str, Judged], on_progress: Progress | None
-) -> dict[str, Judged]:
-    """The same variants with what emulating them showed, and refused for it where it must be."""
-    sides = {
-        name: Emulable(variant=each.variant, ptx=each.ptx, exports=each.arm.build.exports)
-        for name, each in judged.items()
-        if each.refused is None and each.ptx and each.arm.build
-    }
-    found = emulated.take(project.root, list(sides.values()), on_progress=on_progress)
-    emulations = dict(zip(sides, found, strict=True))
-    return {
-        name: msgspec.structs.replace(
-            each,
-            arm=msgspec.structs.replace(each.arm, emulated=emulations[name]),
-            refused=verdict.emulated(emulations[name]),
-        )
-        if name in emulations
-        else each
-        for name, each in judged.items()
-    }
 
 
 class _Timed(msgspec.Struct, frozen=True, kw_only=True):

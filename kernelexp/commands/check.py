@@ -19,7 +19,10 @@ from kernelexp.project import Project
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"
 
-Outcome: TypeAlias = Literal["same", "worse", "better", "mixed", "new", "gone", "failed"]
+WRONG = (Status.INCORRECT, Status.TIMED_OUT)
+"""What an emulation may find."""
+
+Outcome: TypeAlias = Literal["same", "worse", "better", "mixed", "new", "gone", "failed", "wrong"]
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,6 +139,8 @@ def _weigh(judged: Judged, gate: Gate | str | None) -> tuple[Outcome, str]:
     now = _gate(judged)
     if judged.refused is not None and judged.refused.status is Status.BUILD_FAILED:
         return "failed", "does not build: " + _first_error(judged.arm.build_log)
+    if judged.refused is not None and judged.refused.status in WRONG:
+        return "wrong", f"{judged.refused.status}: {judged.refused.sentence}"
     if gate is None:
         return "new", f"not in the baseline; run `{UPDATE}`."
     if isinstance(now, str) or isinstance(gate, str):
@@ -169,6 +174,8 @@ def exit_code(findings: Sequence[Finding]) -> int:
     outcomes = {finding.outcome for finding in findings}
     if "failed" in outcomes:
         return errors.BUILD
+    if "wrong" in outcomes:
+        return errors.WRONG_RESULT
     return errors.REGRESSION if outcomes - {"same"} else errors.OK
 
 

@@ -38,7 +38,7 @@ def render(
             yield Text("The compiler's words:", style="bold red")
             yield Text(shorten(arm.build_log))
     yield from measured.render(record)
-    yield from _published(earlier)
+    yield from _earlier(earlier)
     yield from _verdicts(record)
     if path:
         yield Text(f"Record: {path}", style="dim")
@@ -142,22 +142,34 @@ def _opcodes(arms: Sequence[Arm]) -> Iterator[RenderableType]:
         yield Text(f"{name}, most changed: " + ", ".join(words))
 
 
-def _published(earlier: Sequence[Record]) -> Iterator[RenderableType]:
+def _earlier(earlier: Sequence[Record]) -> Iterator[RenderableType]:
+    """What was published about the experiment, and the last time that it was measured."""
     for record in earlier:
-        if record.provenance != "published":
-            continue
-        words = (
-            [f"baseline {figures.published_line(record.baseline.published)}"]
-            if (record.baseline.published)
-            else []
-        )
-        for candidate in record.candidates:
-            own = _own_axes(record.baseline, candidate.arm)
-            result = candidate.arm.published
-            line = figures.published_line(result) if result else "no figures"
-            words.append(f"{own}: {line}, {candidate.verdict.status}")
-        yield Text(f"Published ({record.source}):", style="dim")
-        yield Padding(Text("\n".join(words)), (0, 0, 0, 2), expand=False)
+        if record.provenance == "published":
+            base = record.baseline.published
+            words = [f"baseline {figures.published_line(base)}"] if base else []
+            for candidate in record.candidates:
+                own = _own_axes(record.baseline, candidate.arm)
+                result = candidate.arm.published
+                line = figures.published_line(result) if result else "no figures"
+                words.append(f"{own}: {line}, {candidate.verdict.status}")
+            yield from _paragraph(f"Published ({record.source}):", words)
+    last = next((record for record in reversed(earlier) if record.estimate), None)
+    if last and last.estimate:
+        names = arm_names(len(last.candidates))[1:]
+        effects = {effect.arm: effect for effect in last.estimate.effects}
+        words = [
+            f"{_own_axes(last.baseline, candidate.arm)}: "
+            f"{measured.spell_effect(effects[name])}, {candidate.verdict.status}"
+            for name, candidate in zip(names, last.candidates, strict=True)
+            if name in effects
+        ]
+        yield from _paragraph(f"Measured before ({last.device}, {last.created[:10]}):", words)
+
+
+def _paragraph(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
+    yield Text(title, style="dim")
+    yield Padding(Text("\n".join(lines)), (0, 0, 0, 2), expand=False)
 
 
 def _own_axes(baseline: Arm, arm: Arm) -> str:

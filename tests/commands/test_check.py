@@ -109,3 +109,12 @@ def test_in_github_actions_a_failure_is_an_annotation(
     monkeypatch.setattr("kernelexp.commands.check.in_github_actions", lambda: True)
     result = kx("check", cwd=gated)
     assert "::error file=variants/scale/scale.cu,title=kernelexp check::scale@" in result.stdout
+
+
+def test_with_emulate_a_wrong_variant_ends_with_4(gated: Path, kx: Kx) -> None:
+    source = gated / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("each *= factor", "each += factor"))
+    result = kx("check", "--emulate", cwd=gated)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "wrong   scale@sm_90a: defaults" in result.stdout
+    assert "4,096 of 4,096 elements of y differ" in " ".join(result.stdout.split())
