@@ -81,8 +81,6 @@ def test_the_emulator_counts_the_wavefronts_that_ncu_counted(ptx) -> None:  # ty
     counted = golden.wavefronts()
     problems = []
     for pattern, case in zip(wavefronts.patterns(), wavefronts.cases(), strict=True):
-        if "alike" in pattern.name or "one address" in pattern.name or pattern.active != 2**32 - 1:
-            continue  # not counted as ncu does yet
         result = run(module, case.launch, case.arrays)
         for metric in ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"):
             got, gpu = result.counters.kernel[metric], counted[pattern.entry, pattern.name][metric]
