@@ -12,13 +12,19 @@ ROOT = Path(__file__).parent.parent
 
 
 def show(command: str) -> None:
-    """Prints the command and what it prints, as a console block."""
-    print("```console", f"$ {command}", *_lines(command), "```", sep="\n")
+    """Writes the command and what it prints, as a console block."""
+    _write("```console", f"$ {command}", *_lines(command), "```")
 
 
 def show_markdown(command: str) -> None:
-    """Prints what a command prints where that is markdown already."""
-    print("", *_lines(command), "", sep="\n")
+    """Writes what a command prints where that is markdown already."""
+    _write("", *_lines(command), "")
+
+
+def _write(*lines: str) -> None:
+    import cog  # exists only while cog runs this
+
+    cog.outl("\n".join(lines))
 
 
 def _lines(command: str) -> list[str]:
