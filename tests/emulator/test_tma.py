@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import EARLY, LATE, found, ptx, run
 
-from kernelexp.emulator.machine.tma import swizzled
+from kernelexp.emulator.machine.tma import chunks, image, swizzled
 from kernelexp.errors import UsageError
 from kernelexp.launch import Pointer, TensorMap
 
@@ -30,7 +30,7 @@ add.u32 %r3, %r3, 32; setp.lt.u32 %p2, %r3, WORDS; @%p2 bra COPY;
 
 
 def load(box: TensorMap, source: np.ndarray, x: int, y: int, *, size: int | None = None, **how):
-    """(image of the box in shared memory, findings)."""
+    """(contents of the box in shared memory, findings)."""
     count = int(np.prod(box.box)) * source.itemsize
     body = LOAD.replace("BYTES", str(size or count)).replace("WORDS", str(count // 4))
     body = body.replace("<x>", str(x)).replace("<y>", str(y))
@@ -56,19 +56,19 @@ def box_of(source: np.ndarray, box: tuple[int, int], swizzle: str = "none") -> T
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (16, 3), (-16, -2), (48, 30), (64, 40)])
 def test_a_box_holds_what_lies_inside_and_zeros_elsewhere(x, y, schedule):
     source = np.arange(1, 64 * 32 + 1, dtype=np.uint16).reshape(32, 64)
-    image, names = load(box_of(source, (32, 8)), source, x, y, schedule=schedule)
+    held, names = load(box_of(source, (32, 8)), source, x, y, schedule=schedule)
     assert names == set()
     padded = np.zeros((32 + 64, 64 + 128), np.uint16)
     padded[32:64, 64:128] = source
     want = padded[32 + y : 40 + y, 64 + x : 96 + x]
-    assert (image.view(np.uint16).reshape(8, 32) == want).all()
+    assert (held.view(np.uint16).reshape(8, 32) == want).all()
 
 
 @pytest.mark.parametrize(("swizzle", "inner"), [("32B", 32), ("64B", 64), ("128B", 128)])
 def test_a_swizzle_exchanges_16_byte_chunks_by_the_address(swizzle, inner):
     rng = np.random.default_rng(inner)
     source = rng.integers(0, 256, (16, 256), dtype=np.uint8)
-    image, _ = load(box_of(source, (inner, 16), swizzle), source, 16, 0)
+    held, _ = load(box_of(source, (inner, 16), swizzle), source, 16, 0)
     span = {"32B": 2, "64B": 4, "128B": 8}[swizzle]
     for row in range(16):
         for chunk in range(inner // 16):
@@ -76,7 +76,19 @@ def test_a_swizzle_exchanges_16_byte_chunks_by_the_address(swizzle, inner):
             chunk_in_line = row * inner // 16 % 8 + chunk
             to = 128 * line + 16 * (chunk_in_line ^ line % span)
             from_ = source[row, 16 + 16 * chunk : 32 + 16 * chunk]
-            assert (image[to : to + 16] == from_).all()
+            assert (held[to : to + 16] == from_).all()
+
+
+def test_a_box_narrower_than_its_swizzle_lies_at_the_span_s_pitch():
+    source = np.arange(1, 65, dtype=np.uint8).reshape(2, 32)
+    assert image(box_of(source, (32, 2), "128B")).footprint(64) == 128 + 32
+    where = chunks(1024, 64, image(box_of(source, (32, 2), "128B"))) - 1024
+    assert where.tolist() == [0, 16, 128 ^ 16, 144 ^ 16]
+
+
+def test_a_box_begins_at_a_multiple_of_16_bytes():
+    source = np.zeros((32, 64), np.uint16)
+    assert load(box_of(source, (32, 8)), source, 4, 0)[1] == {"misaligned"}
 
 
 def test_a_swizzle_is_its_own_inverse():

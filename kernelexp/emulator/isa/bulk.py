@@ -18,6 +18,7 @@ from kernelexp.emulator.isa.gate import Gate, lanes_of
 from kernelexp.emulator.isa.issue import At, each_lane
 from kernelexp.emulator.isa.mbarrier import WINDOW
 from kernelexp.emulator.isa.registry import Op, builder, modifiers
+from kernelexp.emulator.machine import tma
 from kernelexp.emulator.machine.access import SECTOR_BYTES
 from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
@@ -177,7 +178,7 @@ def bulk_load(ins: Instruction, d: Decoder) -> Op:
                     else _linear_global(machine, issuer, address, size, ins)
                 )
                 for target in ctas:
-                    land_in_shared(machine, issuer, target, low, data, "none", ins)
+                    land_in_shared(machine, issuer, target, low, data, tma.LINEAR, ins)
                     found = signalled(machine, target, barrier, ctas, False, ins)
                     complete(machine, found, size, issuer, ins)
 
@@ -238,7 +239,7 @@ def _linear_shared(
     machine: Machine, issuer: Issuer, address: int, size: int, ins: Instruction
 ) -> Array:
     cta, low = shared_range(machine, issuer.place, address, size, BULK_ALIGN, ins)
-    return fetch_shared(machine, issuer, cta, low, size, "none", ins)
+    return fetch_shared(machine, issuer, cta, low, size, tma.LINEAR, ins)
 
 
 @builder(f"cp.async.bulk.global.shared::cta.bulk_group{_HINT}")
@@ -268,7 +269,7 @@ def bulk_store(ins: Instruction, d: Decoder) -> Op:
             first = global_range(machine, issuer, to.value(R, row, lane), size, ins)
             machine.tally(number).tma_sectors += -(-size // SECTOR_BYTES)
 
-            read = functools.partial(fetch_shared, machine, issuer, cta, low, size, "none", ins)
+            read = functools.partial(fetch_shared, machine, issuer, cta, low, size, tma.LINEAR, ins)
             write = functools.partial(_write_linear, machine, first, element, operation)
             base = machine.arena_offset(cta, low)
             add_to_group(machine, issuer, ins, read, write, base, size, "global memory")

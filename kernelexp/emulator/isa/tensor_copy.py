@@ -14,6 +14,7 @@ from kernelexp.emulator.machine import tma
 from kernelexp.emulator.machine.access import SECTOR_BYTES
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.copying import (
+    check_start,
     complete,
     fetch_shared,
     find_map,
@@ -58,7 +59,10 @@ def tensor_load(ins: Instruction, d: Decoder) -> Op:
         for row, place, lane in each_lane(warps, m):
             tensor = find_map(machine, source.value(R, row, lane), ins, place)
             size = tma.box_bytes(tensor)
-            cta, low = shared_range(machine, place, to.value(R, row, lane), size, TENSOR_ALIGN, ins)
+            footprint = tma.image(tensor).footprint(size)
+            cta, low = shared_range(
+                machine, place, to.value(R, row, lane), footprint, TENSOR_ALIGN, ins
+            )
             _, bar_cta, bar_low = machine.shared_offset(
                 place, bar.value(R, row, lane) & WINDOW, ins
             )
@@ -75,6 +79,7 @@ def tensor_load(ins: Instruction, d: Decoder) -> Op:
                 mask, first = int(R[mask_slot][row, lane]), own - machine.ctas[own].rank
                 ctas = [first + rank for rank in range(machine.cluster_size) if mask >> rank & 1]
             start = source.start(R, row, lane)
+            check_start(machine, tensor, start, ins, place)
             machine.tally(number).tma_sectors += size // SECTOR_BYTES
             _issue_load(
                 machine,
@@ -107,7 +112,7 @@ def _issue_load(
     def land() -> None:
         data = read_box(machine, tensor, start, ins, issuer.place)
         for cta in ctas:
-            land_in_shared(machine, issuer, cta, low, data, tensor.swizzle, ins)
+            land_in_shared(machine, issuer, cta, low, data, tma.image(tensor), ins)
             complete(machine, signalled(machine, cta, barrier, ctas, pair, ins), size, issuer, ins)
 
     base = [machine.arena_offset(cta, low) for cta in ctas]
@@ -116,7 +121,7 @@ def _issue_load(
             what=f"the load of the box at {start} of {tensor.array} ({ins.where()})",
             land=land,
             instruction=ins,
-            touches=tuple((b, b + size) for b in base),
+            touches=tuple((b, b + tma.image(tensor).footprint(size)) for b in base),
         )
     )
 
@@ -147,17 +152,18 @@ def _tensor_out(ins: Instruction, d: Decoder, operation: str | None) -> Op:
         for row, place, lane in each_lane(warps, m):
             tensor = find_map(machine, target.value(R, row, lane), ins, place)
             start, size = target.start(R, row, lane), tma.box_bytes(tensor)
+            check_start(machine, tensor, start, ins, place)
+            form = tma.image(tensor)
+            footprint = form.footprint(size)
             cta, low = shared_range(
-                machine, place, source.value(R, row, lane), size, TENSOR_ALIGN, ins
+                machine, place, source.value(R, row, lane), footprint, TENSOR_ALIGN, ins
             )
             machine.tally(number).tma_sectors += size // SECTOR_BYTES
             issuer = Issuer(machine, place, lane)
 
-            read = functools.partial(
-                fetch_shared, machine, issuer, cta, low, size, tensor.swizzle, ins
-            )
+            read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, ins)
             write = functools.partial(write_box, machine, tensor, start, operation)
             base = machine.arena_offset(cta, low)
-            add_to_group(machine, issuer, ins, read, write, base, size, tensor.array)
+            add_to_group(machine, issuer, ins, read, write, base, footprint, tensor.array)
 
     return op

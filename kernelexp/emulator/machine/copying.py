@@ -30,12 +30,11 @@ def land_in_shared(
     cta: int,
     low: int,
     data: Array,
-    swizzle: str,
+    form: tma.Image,
     ins: Instruction,
 ) -> None:
-    """Writes a dense image of bytes to shared memory of a resident CTA."""
+    """Writes bytes to shared memory of a resident CTA."""
     base = machine.arena_offset(cta, low)
-    size = len(data)
     if machine.ctas[cta].exited:
         machine.found(
             "remote-cta-exited",
@@ -43,23 +42,28 @@ def land_in_shared(
             ins,
             issuer.place,
         )
-    in_use(machine, base, size, ins, issuer, writes=True)
-    unit = machine.clocks.unit
+    in_use(machine, base, form.footprint(len(data)), ins, issuer)
     machine.clocks.tick()
-    machine.races.engine_write(
-        slice(base // unit, (base + size) // unit), issuer.thread, issuer.seen, ins
-    )
-    if swizzle == "none":
-        machine.shared.data[base : base + size] = data
+    units = _units(machine, base, low, len(data), form)
+    machine.races.engine_write(units, issuer.thread, issuer.seen, ins)
+    if form is tma.LINEAR:
+        machine.shared.data[base : base + len(data)] = data
+        machine.shared.state[base : base + len(data)] = WRITTEN
     else:
-        index = tma.chunks(low, size, swizzle) + (base - low)
-        machine.shared.view(8, 2)[index // 16] = data.view(np.uint64).reshape(-1, 2)
-    machine.shared.state[base : base + size] = WRITTEN
+        index = (tma.chunks(low, len(data), form) + (base - low)) // tma.CHUNK_BYTES
+        machine.shared.scatter(index * tma.CHUNK_BYTES, data.view(np.uint64).reshape(-1, 2), 8, 2)
 
 
-def in_use(
-    machine: Machine, base: int, size: int, ins: Instruction, issuer: Issuer, *, writes: bool
-) -> None:
+def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) -> Array | slice:
+    """What a copy touches, in the race check's units."""
+    unit = machine.clocks.unit
+    if form.row == form.pitch:  # No gaps, whatever the swizzle does.
+        return slice(base // unit, (base + size) // unit)
+    chunks = tma.chunks(low, size, form) + (base - low)
+    return machine.clocks.units_of(chunks, tma.CHUNK_BYTES).ravel()
+
+
+def in_use(machine: Machine, base: int, size: int, ins: Instruction, issuer: Issuer) -> None:
     """A finding if another pending operation reads or writes these bytes."""
     for other in machine.engines.pending:
         for first, end in other.touches:
@@ -177,31 +181,44 @@ KINDS = {
 
 
 def fetch_shared(
-    machine: Machine, issuer: Issuer, cta: int, low: int, size: int, swizzle: str, ins: Instruction
+    machine: Machine,
+    issuer: Issuer,
+    cta: int,
+    low: int,
+    size: int,
+    form: tma.Image,
+    ins: Instruction,
 ) -> Array:
-    """A dense image of bytes from shared memory, read by the copy engine."""
+    """Bytes from shared memory, read by the copy engine."""
     base = machine.arena_offset(cta, low)
-    unit = machine.clocks.unit
     machine.clocks.tick()
+    units = _units(machine, base, low, size, form)
     machine.races.engine_read(
-        slice(base // unit, (base + size) // unit),
-        issuer.thread,
-        issuer.seen,
-        issuer.fence,
-        machine.clocks.copy,
-        ins,
+        units, issuer.thread, issuer.seen, issuer.fence, machine.clocks.copy, ins
     )
-    if (machine.shared.state[base : base + size] == UNWRITTEN).any():
+    chunks = tma.chunks(low, size, form) + (base - low)
+    if (machine.shared.states(16)[chunks // 16].view(np.uint8) == UNWRITTEN).any():
         machine.found(
             "uninitialised-read",
             f"a copy reads {machine.shared_name(base)}, which nobody wrote.",
             ins,
             issuer.place,
         )
-    if swizzle == "none":
-        return machine.shared.data[base : base + size].copy()
-    index = tma.chunks(low, size, swizzle) + (base - low)
-    return machine.shared.view(8, 2)[index // 16].reshape(-1).view(np.uint8)
+    return machine.shared.view(8, 2)[chunks // 16].reshape(-1).view(np.uint8)
+
+
+def check_start(
+    machine: Machine, tensor: TensorMap, start: tuple[int, ...], ins: Instruction, place: int
+) -> None:
+    """A box begins at a multiple of 16 bytes along its first dimension (an H200 demands it)."""
+    if start[0] * tma.ELEMENT_BYTES[tensor.element] % tma.CHUNK_BYTES:
+        machine.found(
+            "misaligned",
+            f"the box at {start} of {tensor.array} does not begin at a multiple of 16 bytes.",
+            ins,
+            place,
+        )
+        raise Fatal
 
 
 def write_box(

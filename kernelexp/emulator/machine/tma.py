@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,10 +27,35 @@ def swizzled(address: Array, swizzle: str) -> Array:
     return result
 
 
+class Image(NamedTuple):
+    """How a copy's bytes lie in shared memory: rows of `row` bytes, `pitch` apart, swizzled."""
+
+    swizzle: str = "none"
+    row: int = CHUNK_BYTES
+    pitch: int = CHUNK_BYTES
+
+    def footprint(self, size: int) -> int:
+        """Bytes from the first to the end of the last row."""
+        return (size // self.row - 1) * self.pitch + self.row
+
+
+LINEAR = Image()
+
+
+def image(tensor_map: TensorMap) -> Image:
+    """A box narrower than its swizzle's span lies at the span's pitch (an H200 does so)."""
+    if tensor_map.swizzle == "none":
+        return LINEAR
+    row = tensor_map.box[0] * ELEMENT_BYTES[tensor_map.element]
+    return Image(tensor_map.swizzle, row, SWIZZLE_SPAN[tensor_map.swizzle])
+
+
 @functools.lru_cache(maxsize=4096)
-def chunks(address: int, size: int, swizzle: str) -> Array:
-    """Addresses of the 16-byte chunks of a dense box image of `size` bytes at `address`."""
-    return swizzled(address + CHUNK_BYTES * np.arange(size // CHUNK_BYTES), swizzle)
+def chunks(address: int, size: int, form: Image) -> Array:
+    """Addresses of the 16-byte chunks of `size` bytes at `address`."""
+    row = np.arange(size // form.row)[:, None] * form.pitch
+    chunk = np.arange(form.row // CHUNK_BYTES)[None, :] * CHUNK_BYTES
+    return swizzled((address + row + chunk).ravel(), form.swizzle)
 
 
 def check(tensor_map: TensorMap, array: Array) -> None:
