@@ -10,7 +10,7 @@ import numpy as np
 from kernelexp.emulator.decode import Block, Branch, Program
 from kernelexp.emulator.findings import Fatal
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.emulator.machine.warps import ALL, Batch, Fragment, Meeting, pack
+from kernelexp.emulator.machine.warps import ALL, Batch, Fragment, Meeting, expand, pack
 from kernelexp.emulator.slots import Array
 
 # Blocks that a batch may run before others get their turn: a loop that polls memory must end some
@@ -295,8 +295,9 @@ class Scheduler:
         if block.sync == -1:
             return ALL & ~here
         assert block.sync is not None
-        lane = (fragment.mask & -fragment.mask).bit_length() - 1
-        return int(R[block.sync][row, lane]) & ~here
+        # Groups of lanes may execute it together with a mask each.
+        members = R[block.sync][row][expand([fragment.mask])[0]]
+        return int(np.bitwise_or.reduce(members)) & ~here
 
     def _enter(self, batch: Batch, block: Block) -> bool:
         """Arrives at a gate; True if the whole batch may go on."""

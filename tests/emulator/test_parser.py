@@ -39,6 +39,11 @@ def test_several_instructions_may_share_a_line_without_spaces():
     )
 
 
+def test_a_declaration_may_have_no_space_before_its_type():
+    function = body("{.reg.b16 x; mov.b16 x, 1;}")
+    assert function.registers["x@1"] == "b16"
+
+
 def test_pairs_sinks_and_float_literals():
     function = body("shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1; mov.b32 {_, %h1}, %r2;")
     shuffle, move = function.instructions[-3:-1]

@@ -98,6 +98,14 @@ def special_f32(a: Array, o: str, ftz: str) -> Array:
     return result
 
 
+@alu("{o:rcp|rsqrt}.approx{ftz:|.ftz}.f64", "f64 f64")
+def special_f64(a: Array, o: str) -> Array:
+    """The upper half of the rounded result, the lower half zeros: within PTX's bound of 2^-20."""
+    # The instruction looks at the upper half of its operand only, subnormals apart.
+    root = f64.sqrt(a) if o == "rsqrt" else a
+    return f64.rcp(root) & ~np.uint64(0xFFFF_FFFF)
+
+
 @alu("tanh.approx.f32", "f32 f32")
 def tanh_f32(a: Array) -> Array:
     """The correctly rounded result, which lies within PTX's bound."""

@@ -130,6 +130,29 @@ def set_(ins: Instruction, d: Decoder) -> Op:
     return op
 
 
+@builder(f"set.{{o:{_FLOAT_OPS}}}{{ftz:|.ftz}}.{{d:f16x2|bf16x2|u32|s32}}.{{t:f16x2|bf16x2}}")
+@builder(f"set.{{o:{_FLOAT_OPS}}}{{ftz:|.ftz}}.{{d:f16|bf16|u16|s16}}.{{t:f16|bf16}}")
+def set_half(ins: Instruction, d: Decoder) -> Op:
+    """1.0, or all ones, in each half for which the comparison holds."""
+    parts = modifiers(ins)
+    op_name, to, t = parts[1], parts[-2], parts[-1]
+    compare = _HALVES[t.removesuffix("x2")].compare
+    yes = {"f16": 0x3C00, "bf16": 0x3F80}.get(to.removesuffix("x2"), 0xFFFF)
+    target = d.destination(ins.operands[0], ins)
+    a, b = (d.source(operand, t, ins) for operand in ins.operands[1:3])
+    packed = t.endswith("x2")
+
+    def op(R: list[Array], m: Any, warps: Any) -> None:
+        if packed:
+            low, high = packed_bool(compare, R[a], R[b], op_name)
+            result = low * np.uint32(yes) | high * np.uint32(yes << 16)
+        else:
+            result = compare(R[a], R[b], op_name) * np.uint16(yes)
+        copyto(R[target], result, where=m)
+
+    return op
+
+
 @alu("selp.{t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64}", "t t t pred")
 def selp(a: Array, b: Array, p: Array) -> Array:
     return np.where(p, a, b)

@@ -24,6 +24,18 @@ def active(warps: Any, m: Any) -> Array:
     return np.ones((warps.count, 32), bool) if m is True else m
 
 
+def word(lanes: Array) -> Array:
+    """bool [n, 32] as one word a warp, [n, 1]."""
+    return np.array(pack(lanes), np.uint32)[:, None]
+
+
+def groups(warps: Any, m: Any, members: Array) -> Array:
+    """[n, 32, 32]: whether lane j is in the member mask of lane i, and here."""
+    in_mask = (members[:, :, None] & _BIT) != 0
+    result: Array = in_mask & active(warps, m)[:, None, :]
+    return result
+
+
 @builder("shfl.sync.{m:up|down|bfly|idx}.b32", sync=True)
 def shfl(ins: Instruction, d: Decoder) -> Op:
     """Segments by the c operand; a lane out of range keeps its own value. Reading a lane that does
@@ -69,10 +81,10 @@ def vote(ins: Instruction, d: Decoder) -> Op:
     members = d.source(ins.operands[2], "b32", ins)
 
     def op(R: list[Array], m: Any, warps: Any) -> None:
-        part = active(warps, m) & ((R[members] & _BIT) != 0)
-        votes = part & (~R[p] if flip else R[p])
-        ballot = np.array(pack(votes), np.uint32)[:, None]
-        every = np.array(pack(part), np.uint32)[:, None]
+        here = active(warps, m)
+        votes = here & (~R[p] if flip else R[p])
+        # Groups of lanes with a mask each may execute it together.
+        ballot, every = (word(lanes) & R[members] for lanes in (votes, here))
         results = {
             "ballot": ballot,
             "any": ballot != 0,
@@ -104,10 +116,10 @@ def elect(ins: Instruction, d: Decoder) -> Op:
     members = d.source(ins.operands[1], "b32", ins)
 
     def op(R: list[Array], m: Any, warps: Any) -> None:
-        part = active(warps, m) & ((R[members] & _BIT) != 0)
-        leader = part.argmax(axis=1)[:, None]
+        group = word(active(warps, m)) & R[members]
+        leader = np.bitwise_count((group & (0 - group)) - np.uint32(1))
         copyto(R[p_slot], LANES == leader, where=m)
-        copyto(R[lane_slot], np.broadcast_to(leader, part.shape), where=m, casting="unsafe")
+        copyto(R[lane_slot], leader, where=m, casting="unsafe")
 
     return op
 
@@ -120,8 +132,7 @@ def match_any(ins: Instruction, d: Decoder) -> Op:
     a, members = d.source(ins.operands[1], t, ins), d.source(ins.operands[2], "b32", ins)
 
     def op(R: list[Array], m: Any, warps: Any) -> None:
-        part = active(warps, m) & ((R[members] & _BIT) != 0)
-        same = (R[a][:, :, None] == R[a][:, None, :]) & part[:, None, :]
+        same = (R[a][:, :, None] == R[a][:, None, :]) & groups(warps, m, R[members])
         result = (same * _BIT).sum(axis=2, dtype=np.uint64).astype(np.uint32)
         copyto(R[target], result, where=m)
 
@@ -137,11 +148,10 @@ def match_all(ins: Instruction, d: Decoder) -> Op:
     a, members = d.source(ins.operands[1], t, ins), d.source(ins.operands[2], "b32", ins)
 
     def op(R: list[Array], m: Any, warps: Any) -> None:
-        part = active(warps, m) & ((R[members] & _BIT) != 0)
-        leader = np.take_along_axis(R[a], part.argmax(axis=1)[:, None], axis=1)
-        every = ((R[a] == leader) | ~part).all(axis=1)[:, None]
+        other = (R[a][:, :, None] != R[a][:, None, :]) & groups(warps, m, R[members])
+        every = ~other.any(axis=2)
         copyto(R[target], np.where(every, R[members], 0), where=m)
-        copyto(R[p], np.broadcast_to(every, part.shape), where=m)
+        copyto(R[p], every, where=m)
 
     return op
 
@@ -163,7 +173,6 @@ def redux(ins: Instruction, d: Decoder) -> Op:
     a, members = d.source(ins.operands[1], t, ins), d.source(ins.operands[2], "b32", ins)
 
     def op(R: list[Array], m: Any, warps: Any) -> None:
-        part = active(warps, m) & ((R[members] & _BIT) != 0)
         values = typed(R[a], t)
         if name in ("min", "max"):
             limits = np.iinfo(values.dtype)
@@ -171,9 +180,10 @@ def redux(ins: Instruction, d: Decoder) -> Op:
             reduce = np.minimum if name == "min" else np.maximum
         else:
             reduce, neutral = _REDUCE[name]
-        filled = np.where(part, values, np.array(neutral).astype(values.dtype))
-        result = reduce.reduce(filled, axis=1, dtype=values.dtype)[:, None]
-        copyto(R[target], np.broadcast_to(result.view(np.uint32), part.shape), where=m)
+        part = groups(warps, m, R[members])
+        filled = np.where(part, values[:, None, :], np.array(neutral).astype(values.dtype))
+        result = reduce.reduce(filled, axis=2, dtype=values.dtype)
+        copyto(R[target], result.view(np.uint32), where=m)
 
     return op
 

@@ -36,5 +36,8 @@ def tokens(text: str) -> list[Token]:
         for word in _TOKEN.findall(code):
             if len(word) == 1 and _STRAY.match(word):
                 raise PtxSyntaxError(f"PTX line {number}: unexpected character {word!r}.")
+            if word.startswith(".reg."):  # `.reg.b16 x;`, as CUDA's headers write it.
+                found.append(Token(".reg", number))
+                word = word[4:]
             found.append(Token(word, number))
     return found
