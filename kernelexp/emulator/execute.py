@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 import random
 import time
@@ -22,7 +23,7 @@ from kernelexp.emulator.ptx.syntax import Module as Syntax
 from kernelexp.emulator.scheduler import Scheduler, Waiter
 from kernelexp.emulator.slots import Array
 from kernelexp.errors import UsageError
-from kernelexp.launch import Launch
+from kernelexp.launch import Dim3, Launch
 
 for _found in pkgutil.iter_modules(isa.__path__):
     importlib.import_module(f"{isa.__name__}.{_found.name}")
@@ -131,6 +132,29 @@ def _check(module: Module, launch: Launch) -> None:
         raise UsageError(f"the PTX has no entry {launch.entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         raise UsageError(f"grid {launch.grid} is no multiple of cluster {launch.cluster}.")
+    directives = module.entries[launch.entry].function.directives
+    cluster = _padded(directives.get("reqnctapercluster"))
+    if cluster is not None and cluster != launch.cluster:
+        raise UsageError(
+            f"{launch.entry} was compiled for clusters of {cluster}, not {launch.cluster}."
+        )
+    most = _padded(directives.get("maxntid"))
+    if most is not None and math.prod(launch.block) > math.prod(most):
+        raise UsageError(
+            f"{launch.entry} was compiled for {math.prod(most)} threads a CTA at most, "
+            f"not {math.prod(launch.block)}."
+        )
+    exact = _padded(directives.get("reqntid"))
+    if exact is not None and exact != launch.block:
+        raise UsageError(f"{launch.entry} was compiled for CTAs of {exact}, not {launch.block}.")
+
+
+def _padded(numbers: tuple[int, ...] | None) -> Dim3 | None:
+    """The numbers of a directive, which may leave out trailing ones."""
+    if not numbers:
+        return None
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
 
 
 def _add(

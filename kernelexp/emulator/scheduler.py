@@ -92,7 +92,7 @@ class Scheduler:
         strays = 0.5 if self.shuffle else 0.1
         pc = self.chance.choice(pcs) if self.chance.random() < strays else min(pcs)
         fragments = self.ready.pop(pc)
-        if self.shuffle and len(fragments) > 1 and self.chance.random() < 0.3:
+        if self.shuffle and len(fragments) > 1 and self.chance.random() < 0.5:
             self.chance.shuffle(fragments)
             keep = self.chance.randrange(1, len(fragments) + 1)
             for fragment in fragments[keep:]:

@@ -34,13 +34,11 @@ class Fragment:
     meetings: tuple[Meeting, ...] = ()
     waiting: Any = None
     """What a blocking instruction left for itself while the fragment waits."""
-    frames: tuple[int, ...] = ()
-    """Return addresses of calls."""
     polls: dict[int, int] = field(default_factory=dict)
     """Phase last seen by a try_wait that returned false, by its PC."""
 
     def same_place(self, other: Fragment) -> bool:
-        return self.meetings == other.meetings and self.frames == other.frames
+        return self.meetings == other.meetings
 
 
 class WarpSet:

@@ -300,7 +300,7 @@ class Body:
             return Register(unique)
         if _SPECIAL.match(name):
             return Special(name)
-        if name.startswith("%") and name not in ("%SP", "%SPL"):
+        if name.startswith("%"):
             raise self.p.fault(f"register {name!r} is not declared")
         return Symbol(scope.variable(name))
 

@@ -1,0 +1,86 @@
+"""Launches: what is refused, how many CTAs there may be, what a schedule decides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import found, ptx, run
+
+from kernelexp import emulator
+from kernelexp.errors import UsageError
+from kernelexp.launch import Launch, Pointer, Scalar
+
+IDENTITY = """
+mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mad.lo.u32 %r2, %r0, %r1, %t;
+mul.wide.u32 %d0, %r2, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r2;
+"""
+
+
+def test_more_ctas_than_are_resident_at_once_run_in_waves():
+    out = np.zeros(256 * 300, np.uint32)
+    result = run(ptx(IDENTITY, ["out"]), {"out": out}, threads=256, grid=300)
+    assert result.findings == ()
+    assert (out == np.arange(len(out))).all()
+    assert result.counters.kernel["sass__inst_executed_global_stores"] == 8 * 300
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"entry": "other"}, "the PTX has no entry 'other'; its entries are k."),
+        ({"cluster": (2, 1, 1)}, "grid (1, 1, 1) is no multiple of cluster (2, 1, 1)."),
+        ({"block": (65, 1, 1)}, "k was compiled for 64 threads a CTA at most, not 65."),
+        ({"arguments": ()}, "entry k takes 1 arguments, the launch has 0."),
+        (
+            {"arguments": (Pointer(array="nowhere"),)},
+            "the launch names array 'nowhere'; the arrays given are out.",
+        ),
+        (
+            {"arguments": (Scalar(type="u32", value=1),)},
+            "parameter k_out has 8 bytes, its argument 4.",
+        ),
+    ],
+)
+def test_an_impossible_launch_is_refused_in_a_sentence(change, sentence):
+    text = ptx(IDENTITY, ["out"]).replace(")\n{", ")\n.maxntid 64\n{", 1)
+    fields = {"entry": "k", "grid": (1, 1, 1), "block": (32, 1, 1)}
+    fields["arguments"] = (Pointer(array="out"),)
+    with pytest.raises(UsageError) as refusal:
+        emulator.run(emulator.load(text), Launch(**fields | change), {"out": np.zeros(64)})
+    assert str(refusal.value) == sentence
+
+
+RACE = """
+mul.wide.u32 %d0, %t, 0; shr.u32 %r0, %t, 5; st.global.b32 [%out], %r0;
+"""
+
+
+def test_a_result_that_depends_on_the_schedule_is_reported():
+    launch = Launch(entry="k", grid=(1, 1, 1), block=(256, 1, 1), arguments=(Pointer(array="out"),))
+    out = np.zeros(1, np.uint32)
+    schedules = [emulator.Schedule(seed=seed) for seed in range(12)]
+    module = emulator.load(ptx(RACE, ["out"]))
+    compared = emulator.compare(module, launch, {"out": out}, schedules=schedules)
+    assert compared.differing == ("out",)
+    assert len(compared.results) == 12
+
+
+def test_the_same_seed_gives_the_same_run():
+    text = ptx(RACE + IDENTITY.replace("[%d1]", "[%d1+4]"), ["out"])
+    runs = []
+    for _ in range(2):
+        out = np.zeros(300, np.uint32)
+        runs.append(run(text, {"out": out}, threads=256, schedule=emulator.Schedule(seed=11)))
+        runs.append(out.tobytes())
+    assert runs[0].counters.kernel == runs[2].counters.kernel
+    assert runs[1] == runs[3]
+
+
+def test_findings_of_one_instruction_are_counted_not_listed():
+    text = ptx("ld.global.b32 %r0, [%out];", ["out"])
+    out = np.zeros(4, np.uint32)
+    result = run(text, {"out": out}, threads=32, grid=3, unwritten=["out"])
+    (finding,) = result.findings
+    assert found(result) == {"uninitialised-read"}
+    assert finding.count >= 1
+    assert finding.where().startswith("PTX line")
