@@ -57,21 +57,17 @@ class Form:
         self.transpose_b = majors[-1] if majors else False
         self.transpose_a = majors[0] if len(majors) == 2 else False
         self.saturate = "satfinite" in parts
+        self.row, self.column = self._places()
 
-    def places(self) -> list[list[tuple[Array, Array]]]:
-        """(row of the warp's 16, column) of each value of each D register, in f32 or f16 pairs."""
-        wide = len(self.d) == self.n // 2
-        found = []
-        for index in range(len(self.d)):
-            group, value = (
-                (index // 4, [index % 4])
-                if wide
-                else (index // 2, [2 * (index % 2), 2 * (index % 2) + 1])
-            )
-            found.append(
-                [(LANE // 4 + 8 * (v // 2), 8 * group + 2 * (LANE % 4) + v % 2) for v in value]
-            )
-        return found
+    def _places(self) -> tuple[Array, Array]:
+        """(row of the warp's 16, column) of each value of D: [registers, values, 32 lanes]."""
+        per = 1 if len(self.d) == self.n // 2 else 2
+        value = np.arange(len(self.d) * per).reshape(-1, per, 1)
+        group, within = value // 4, value % 4
+        row = LANE // 4 + 8 * (within // 2)
+        column = 8 * group + 2 * (LANE % 4) + within % 2
+        row, column = np.broadcast_arrays(row, column)
+        return row, column
 
 
 _N = "{n:" + "|".join(f"m64n{n}" for n in range(8, 257, 8)) + "}"
@@ -135,7 +131,9 @@ def _issue(machine: Machine, form: Form, operation: Pending, places: list[int], 
     if form.scale is not None:
         slot, flip = form.scale
         accumulate = bool(arrays[slot][first, 0]) != flip
-    early = None if machine.late else _registers(arrays, form, places)
+    early = None
+    if form.from_registers and not machine.late:
+        early = _registers(arrays, form, places)
     rows = form.n + (0 if form.from_registers else 64)
     machine.tally(form.number).operand_wavefronts += rows * 32 // 128
 
@@ -181,23 +179,18 @@ def _multiply(
 ) -> None:
     half = form.d_type == "f16"
     c = np.zeros((64, form.n), np.uint16 if half else np.uint32)
-    layout = form.places()
+    shifts = (16 * np.arange(form.row.shape[1], dtype=np.uint32))[:, None]
     for index, place in enumerate(places):
         held = machine.groups["wgmma held", place]
-        for slot, values in zip(form.d, layout, strict=True):
-            for position, (row, column) in enumerate(values):
-                part = held[slot] >> np.uint32(16 * position)
-                c[16 * index + row, column] = (part & 0xFFFF).astype(np.uint16) if half else part
+        words = np.stack([held[slot] for slot in form.d])[:, None, :] >> shifts
+        c[16 * index + form.row, form.column] = words & 0xFFFF if half else words
     result = _product(form, a, b, c if accumulate else None)
     for index, place in enumerate(places):
         held = machine.groups["wgmma held", place]
-        for slot, values in zip(form.d, layout, strict=True):
-            word = np.zeros(32, np.uint32)
-            for position, (row, column) in enumerate(values):
-                word |= result[16 * index + row, column].astype(np.uint32) << np.uint32(
-                    16 * position
-                )
-            held[slot] = word
+        values = result[16 * index + form.row, form.column].astype(np.uint32) << shifts
+        words = np.bitwise_or.reduce(values, axis=1)
+        for position, slot in enumerate(form.d):
+            held[slot] = words[position]
 
 
 def _product(form: Form, a: Array, b: Array, c: Array | None) -> Array:
