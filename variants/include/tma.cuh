@@ -1,4 +1,4 @@
-// Tensor copies from global to shared memory: PTX ISA 9.1, section 9.7.9.27.1.2.
+// Tensor copies between global and shared memory: PTX ISA 9.1, section 9.7.9.27.1.2.
 #pragma once
 
 #include <cuda.h>
@@ -33,6 +33,52 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d(uint32_t destination,
         "l"(map), "r"(column), "r"(row), "r"(barrier)
         : "memory");
   }
+}
+
+// The same to every CTA of the cluster whose bit is set in `ctas`: to the place that `destination`
+// has in this one, and completed on the barrier at the place of `barrier`.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(uint32_t destination,
+                                                                  const CUtensorMap* map,
+                                                                  uint32_t column, uint32_t row,
+                                                                  uint32_t barrier, uint16_t ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(destination),
+      "l"(map), "r"(column), "r"(row), "r"(barrier), "h"(ctas)
+      : "memory");
+}
+
+// Copies shared memory to the box at (column, row), in this thread's open bulk group.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_global_shared(const CUtensorMap* map,
+                                                                      uint32_t column, uint32_t row,
+                                                                      uint32_t source) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::
+                   "l"(map),
+               "r"(column), "r"(row), "r"(source)
+               : "memory");
+}
+
+// Section 9.7.9.25.3.1: closes this thread's bulk group.
+__device__ __forceinline__ void cp_async_bulk_commit_group() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Section 9.7.9.25.3.2: until all but PENDING of this thread's bulk groups have read their sources.
+template <int PENDING>
+__device__ __forceinline__ void cp_async_bulk_wait_group_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+}
+
+// Until all but PENDING of them have written, too.
+template <int PENDING>
+__device__ __forceinline__ void cp_async_bulk_wait_group() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// Section 9.7.13.4: what this thread has written to shared memory comes before later bulk copies
+// that read it.
+__device__ __forceinline__ void fence_proxy_async_shared_cta() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 }  // namespace kx

@@ -16,14 +16,43 @@ if TYPE_CHECKING:
     import torch
 
 SIZES: Mapping[str, Size] = {
-    "full": {"m": 928_256, "n": 768, "k": 768, "period": 196, "ctas": 148},
+    # On an H200 132 CTAs, or 128 in clusters of four: its GPCs have 16 or 18 of the 132 SMs.
+    "full": {
+        "m": 928_256,
+        "n": 768,
+        "k": 768,
+        "period": 196,
+        "ctas": 148,
+        "ctas_sm_90a": 132,
+        "ctas_sm_90a_by_four": 128,
+    },
     # One cluster of two CTAs with 6 tiles of 256 x 256: both directions of the snake, each
     # accumulator used three times, the stages nine times (their parities flip more than once), and
     # a table that wraps inside a tile.
-    "emulated": {"m": 512, "n": 768, "k": 768, "period": 196, "ctas": 2},
+    # On sm_90a four CTAs: one for each strip of 192 columns that stays in shared memory.
+    "emulated": {
+        "m": 512,
+        "n": 768,
+        "k": 768,
+        "period": 196,
+        "ctas": 2,
+        "ctas_sm_90a": 4,
+        "ctas_sm_90a_by_four": 4,
+    },
     # The same 6 tiles over four clusters: 1, 2, 1 and 2 tiles, beginning at odd ones too.
-    "uneven": {"m": 512, "n": 768, "k": 768, "period": 196, "ctas": 8},
+    "uneven": {
+        "m": 512,
+        "n": 768,
+        "k": 768,
+        "period": 196,
+        "ctas": 8,
+        "ctas_sm_90a": 12,
+        "ctas_sm_90a_by_four": 12,
+    },
 }
+
+N = 768
+"""Columns of the output, which the sources know too."""
 
 REFERENCE_ROWS = 16_384
 """Rows of the reference computed at a time: 100 MB in float64."""
@@ -68,7 +97,14 @@ def arrange(inputs: Mapping[str, torch.Tensor], axes: Axes) -> Mapping[str, torc
 
     A warp's 32 rows begin at table row 192 at most, so that it may run on to row 223: the last
     block of rows is filled with the table's first ones.
+
+    On sm_90a, with combined=blocked and combined=registers, each 32 columns of a row in the order
+    of wgmma's fragments: [4 lanes of a quad][4 groups of 8 columns][2 columns].
     """
+    if _is_hopper(axes) and axes["combined"] in ("blocked", "registers"):
+        table = inputs["combined"]
+        groups = table.reshape(len(table), -1, 4, 4, 2).transpose(2, 3)
+        return {**inputs, "combined": groups.reshape(table.shape).contiguous()}
     if axes["combined"] != "blocked":
         return inputs
     import torch
@@ -103,7 +139,15 @@ def tolerance(size: Size) -> Tolerance:
     )
 
 
+def _is_hopper(axes: Axes) -> bool:
+    """Whether the axes are those of the sm_90a source, the only one with operand_b."""
+    return "operand_b" in axes
+
+
 def constraints(axes: Axes, arch: str) -> Iterator[str]:
+    if _is_hopper(axes):
+        yield from _hopper_constraints(axes)
+        return
     if axes["cta_group"] == 4:
         yield (
             "cta_group=4: a tensor core works with that of one other CTA at most, tcgen05 has "
@@ -119,12 +163,46 @@ def constraints(axes: Axes, arch: str) -> Iterator[str]:
         )
 
 
+def _hopper_constraints(axes: Axes) -> Iterator[str]:
+    """The static_asserts of config_sm90a.cuh."""
+    tile_m, tile_n = int(axes["tile_m"]), int(axes["tile_n"])
+    shares = 2 if axes["schedule"] == "cooperative" else 1
+    is_resident = axes["operand_b"] == "resident"
+    accumulators = tile_m // shares * tile_n // 128
+    if tile_m % (64 * shares):
+        yield (
+            f"tile_m={tile_m}, schedule={axes['schedule']}: a warpgroup multiplies 64 rows at a "
+            "time (PTX ISA 9.1, section 9.7.15.2)"
+        )
+    if accumulators > 192:
+        yield (
+            f"{accumulators} accumulators a thread: 192 at most leave the epilogue its registers"
+        )
+    if is_resident and N // tile_n % int(axes["cluster"]):
+        yield "operand_b=resident gives each CTA of a cluster columns of its own"
+    if int(axes["boxes"]) > tile_n // 64:
+        yield f"boxes={axes['boxes']}: a warp's tile has {tile_n // 64} boxes of 64 columns"
+    if axes["order"] == "snake" and is_resident:
+        yield "order=snake turns in a row of tiles, of which operand_b=resident has one a CTA"
+    if axes["order"] == "period" and not is_resident:
+        yield "order=period goes down a strip of columns, which operand_b=resident does"
+    if axes["combined"] == "registers" and accumulators > 96:
+        yield (
+            "combined=registers holds half as many registers as there are accumulators, so that "
+            "there can be 96 of those at most"
+        )
+    if axes["combined"] == "registers" and axes["order"] != "period":
+        yield "combined=registers needs order=period: other orders read the table for each tile"
+
+
 def _has_buffers(axes: Axes) -> bool:
     return axes["store"] == "staged" or axes["combined"] == "smem_prefetch"
 
 
 def budget(axes: Axes, arch: str) -> Budget:
     """The arithmetic of config.cuh, for combinations too that can't be compiled."""
+    if _is_hopper(axes):
+        return _hopper_budget(axes)
     stages, warps = int(axes["stages"]), int(axes["epilogue_warps"])
     group, tile_n = int(axes["cta_group"]), int(axes["tile_n"])
     a_bytes, b_bytes = 128 * 128, tile_n // group * 128
@@ -149,8 +227,40 @@ def budget(axes: Axes, arch: str) -> Budget:
     )
 
 
+def _hopper_budget(axes: Axes) -> Budget:
+    """The arithmetic of config_sm90a.cuh."""
+    stages, tile_m, tile_n = int(axes["stages"]), int(axes["tile_m"]), int(axes["tile_n"])
+    a_bytes, b_bytes = tile_m * 128, tile_n * 128
+    is_resident = axes["operand_b"] == "resident"
+    stage = a_bytes if is_resident else a_bytes + b_bytes
+    buffer = 0 if axes["store"] == "direct" else int(axes["boxes"]) * 2048
+    barriers = 8 * (2 * stages + 3)
+    smem = (6 * b_bytes if is_resident else 0) + stages * stage + 8 * buffer + barriers
+    term = f"{stages} stages x {stage:,} B + barriers {barriers} B"
+    if is_resident:
+        term = f"B {6 * b_bytes:,} B + {term}"
+    if buffer:
+        term += f" + 8 warps x {buffer:,} B of staging"
+    return Budget(
+        threads=384,
+        dynamic_smem_bytes=smem,
+        cluster=int(axes["cluster"]),
+        terms={
+            "threads": "(2 warpgroups that multiply + 1 that loads) x 128",
+            "dynamic_smem_bytes": term,
+        },
+    )
+
+
+def _hopper_ctas(size: Size, cluster: int) -> int:
+    return size["ctas_sm_90a_by_four"] if cluster == 4 else size["ctas_sm_90a"]
+
+
 def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
-    """Arguments: tensor maps of a and b, the table, the output, the number of rows of tiles."""
+    """Arguments: tensor maps of a and b, the table, the output, the number of rows of tiles.
+
+    On sm_90a a tensor map of the output, too, after that of b.
+    """
 
     def operand(array: str, rows: int, box_rows: int) -> TensorMap:
         return TensorMap(
@@ -162,15 +272,30 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
             swizzle="128B",
         )
 
+    stored: tuple[TensorMap, ...] = ()
+    ctas = size["ctas"]
+    if _is_hopper(axes):
+        ctas = _hopper_ctas(size, exports["cluster"])
+        stored = (
+            TensorMap(
+                array="out",
+                element="bf16",
+                shape=(size["n"], size["m"]),
+                strides_bytes=(2 * size["n"],),
+                box=(exports["out_box_columns"], exports["out_box_rows"]),
+                swizzle="128B",
+            ),
+        )
     return Launch(
         entry="patch_embed_gemm",
-        grid=(size["ctas"], 1, 1),
+        grid=(ctas, 1, 1),
         block=(exports["threads"], 1, 1),
         cluster=(exports["cluster"], 1, 1),
         dynamic_smem_bytes=exports["dynamic_smem_bytes"],
         arguments=(
             operand("a", size["m"], exports["a_box_rows"]),
             operand("b", size["n"], exports["b_box_rows"]),
+            *stored,
             Pointer(array="combined"),
             Pointer(array="out"),
             Scalar(type="u32", value=size["m"] // exports["tile_m"]),
@@ -179,7 +304,9 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
 
 
 def tiles(axes: Axes, size: Size) -> int:
-    """Of a cluster: 256 rows with cta_group=2, of a CTA: 128 rows without."""
+    """Of a cluster: 256 rows with cta_group=2, of a CTA: 128 rows without; on sm_90a of a CTA."""
+    if _is_hopper(axes):
+        return size["m"] // int(axes["tile_m"]) * (size["n"] // int(axes["tile_n"]))
     rows = 128 * int(axes["cta_group"])
     return size["m"] // rows * (size["n"] // int(axes["tile_n"]))
 
