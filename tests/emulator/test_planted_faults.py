@@ -184,6 +184,15 @@ PATCH_EMBED: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 
 
+CAUGHT: list[str] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tally():
+    yield
+    print(f"patch_embed_gemm: caught {len(CAUGHT)} of {len(PATCH_EMBED)} planted faults")
+
+
 def caught_in_patch_embed(text: str, m: int) -> set[str]:
     """What the schedules find, up to the first that finds something."""
     for schedule in SCHEDULES:
@@ -205,6 +214,7 @@ def test_a_fault_in_patch_embed_is_caught(name, record_property):
     record_property("caught", sorted(names))
     print(f"{name}: {', '.join(sorted(names)) or 'NOT CAUGHT'}")
     assert names
+    CAUGHT.append(name)
 
 
 # Small kernels
