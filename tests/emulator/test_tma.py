@@ -119,3 +119,30 @@ def test_an_impossible_map_is_refused_before_the_launch(change, words):
     fields = {name: getattr(box, name) for name in box.__struct_fields__} | change
     with pytest.raises(UsageError, match=words):
         load(TensorMap(**fields), source, 0, 0)
+
+
+REDUCE = """
+mov.u32 %r0, s; shl.b32 %r1, %t, 4; add.u32 %r2, %r0, %r1; mov.u32 %r3, 1;
+st.shared.v4.b32 [%r2], {%t, %t, %t, %r3};
+fence.proxy.async.shared::cta;
+bar.warp.sync -1;
+setp.ne.u32 %p0, %t, 0;
+@%p0 bra OUT;
+mov.b64 %d0, k_map;
+cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d0, {0, 0}], [%r0];
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+OUT:
+"""
+
+
+@pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
+def test_a_reduction_adds_to_what_is_there(schedule):
+    target = np.full((32, 4), 100, np.uint32)
+    text = ptx(REDUCE, shared=".shared .align 128 .b8 s[512];")
+    text = text.replace("k()", "k(.param .align 128 .b8 k_map[128])")
+    box = box_of(target, (4, 32))
+    result = run(text, {"in": target}, arguments=[box], schedule=schedule)
+    assert result.findings == ()
+    lane = np.arange(32, dtype=np.uint32)
+    assert (target == 100 + np.stack([lane, lane, lane, np.ones(32)], axis=1)).all()

@@ -140,7 +140,7 @@ def tensor_store(ins: Instruction, d: Decoder) -> Op:
 )
 def tensor_reduce(ins: Instruction, d: Decoder) -> Op:
     """Reductions of integers, f16, bf16, f32 and f64, element after element."""
-    return _tensor_out(ins, d, modifiers(ins)[7])
+    return _tensor_out(ins, d, modifiers(ins)[8])
 
 
 def _tensor_out(ins: Instruction, d: Decoder, operation: str | None) -> Op:
