@@ -24,7 +24,7 @@ ROWS = {
     "warp": ("warp",),
     "control, memory": ("control", "memory"),
     "sync, copy": ("sync", "copy"),
-    "tma": ("tma",),
+    "tma": ("tma", "tma_store"),
     "matrix, mma, wgmma": ("matrix", "mma", "wgmma"),
     "cluster": ("cluster",),
 }
