@@ -188,7 +188,7 @@ def test_the_reference_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def errors(got: torch.Tensor, want: torch.Tensor) -> int:
     """Elements beyond the tolerance."""
-    bound = problem.tolerance(TINY)
+    bound = problem.tolerance(TINY, "sm_100a")
     wrong = (got.double() - want).abs() > bound.atol + bound.rtol * want.abs()
     return int(wrong.sum())
 

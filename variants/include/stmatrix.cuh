@@ -1,5 +1,5 @@
-// Matrices of 8 x 8 16-bit elements from a warp's registers to shared memory: PTX ISA 9.1, section
-// 9.7.14.5.16 (stmatrix).
+// Matrices of 8 x 8 16-bit elements from a warp's registers to shared memory (stmatrix):
+// PTX ISA 9.1, section 9.7.14.5.16.
 #pragma once
 
 #include <cstdint>

@@ -48,6 +48,14 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(uint32_t desti
       : "memory");
 }
 
+// Section 9.7.9.27.1.4: brings the box to L2.
+__device__ __forceinline__ void cp_async_bulk_prefetch_tensor_2d(const CUtensorMap* map,
+                                                                 uint32_t column, uint32_t row) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map),
+               "r"(column), "r"(row)
+               : "memory");
+}
+
 // Copies shared memory to the box at (column, row), in this thread's open bulk group.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_global_shared(const CUtensorMap* map,
                                                                       uint32_t column, uint32_t row,
@@ -56,6 +64,18 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_global_shared(const CUte
                    "l"(map),
                "r"(column), "r"(row), "r"(source)
                : "memory");
+}
+
+// The same; what it writes is the first to leave L2 (the policy that createpolicy.fractional gives
+// for L2::evict_first and all of the data).
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_global_shared_cache_hint(
+    const CUtensorMap* map, uint32_t column, uint32_t row, uint32_t source) {
+  constexpr uint64_t EVICT_FIRST = 0x12f0000000000000;
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint "
+      "[%0, {%1, %2}], [%3], %4;" ::"l"(map),
+      "r"(column), "r"(row), "r"(source), "l"(EVICT_FIRST)
+      : "memory");
 }
 
 // Section 9.7.9.25.3.1: closes this thread's bulk group.

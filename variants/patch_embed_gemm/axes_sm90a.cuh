@@ -18,7 +18,7 @@
 #error "KX_SCHEDULE is missing (axis schedule: cooperative, pingpong, overlapping)"
 #endif
 #ifndef KX_STORE
-#error "KX_STORE is missing (axis store: direct, staged, tma)"
+#error "KX_STORE is missing (axis store: direct, staged, tma, tma_evict_first)"
 #endif
 #ifndef KX_BOXES
 #error "KX_BOXES is missing (axis boxes: 1, 2, 3)"
@@ -30,7 +30,10 @@
 #error "KX_REGISTERS is missing (axis registers: equal, moved)"
 #endif
 #ifndef KX_CLUSTER
-#error "KX_CLUSTER is missing (axis cluster: 1, 2, 4)"
+#error "KX_CLUSTER is missing (axis cluster: 1, 2)"
+#endif
+#ifndef KX_PREFETCH
+#error "KX_PREFETCH is missing (axis prefetch: 0, 1, 2)"
 #endif
 #ifndef KX_ORDER
 #error "KX_ORDER is missing (axis order: linear, snake, strided, period)"
@@ -41,13 +44,14 @@ enum class OperandB { streamed_, resident_ };
 // Two warpgroups share a tile by rows; or take tiles in turn, each multiplying when the other one's
 // MMAs are complete; or when they are issued.
 enum class Schedule { cooperative_, pingpong_, overlapping_ };
-// From the accumulator's fragments, 4 bytes a lane; whole rows by way of shared memory; TMA.
-enum class Store { direct_, staged_, tma_ };
+// From the accumulator's fragments, 4 bytes a lane; whole rows by way of shared memory; TMA, with or
+// without the hint that nobody reads the output.
+enum class Store { direct_, staged_, tma_, tma_evict_first_ };
 // Where the table is read: global memory, 4 bytes a lane; global memory laid out by fragments, 16
 // bytes a lane; registers, which are filled when a tile's rows have another place in the table.
 enum class Combined { inline_, blocked_, registers_ };
 // Whether the load warp gives registers to the warps that multiply.
 enum class Registers { equal_, moved_ };
-// A cluster's tiles: in sequence, columns first; columns back and forth; every so manieth tile; in
-// sequence, tiles with the same place in the table after each other.
+// A cluster's tiles: in sequence, columns first; columns back and forth; every so many tiles; tiles
+// with the same place in the table after each other.
 enum class Order { linear_, snake_, strided_, period_ };

@@ -19,6 +19,7 @@ struct Config {
   static constexpr Combined COMBINED = Combined::KX_TOKEN(KX_COMBINED);
   static constexpr Registers REGISTERS = Registers::KX_TOKEN(KX_REGISTERS);
   static constexpr uint32_t CLUSTER = KX_CLUSTER;
+  static constexpr uint32_t PREFETCH = KX_PREFETCH;
   static constexpr Order ORDER = Order::KX_TOKEN(KX_ORDER);
 
   // The problem: out[m, N] = a[m, K] * b[N, K]^T + combined[row % PERIOD, N].
@@ -76,7 +77,9 @@ struct Config {
   static_assert(TILE_N == 128 || TILE_N == 192 || TILE_N == 256, "wgmma.cuh has these widths");
   static_assert(MMAS * ACCUMULATORS <= 192,
                 "a thread holds 192 accumulators at most, beside the epilogue's registers");
-  static_assert(CLUSTER == 1 || CLUSTER == 2 || CLUSTER == 4, "clusters of 1, 2 and 4 CTAs");
+  static_assert(CLUSTER == 1 || CLUSTER == 2, "clusters of 1 and 2 CTAs");
+  static_assert(PREFETCH == 0 || RESIDENT,
+                "prefetch is of A, which operand_b=resident waits for alone");
   static_assert(!RESIDENT || COLUMN_TILES % CLUSTER == 0,
                 "with operand_b=resident a cluster's CTAs have columns of their own");
   static_assert(A_BOX_ROWS % 8 == 0 && B_BOX_ROWS % 8 == 0,

@@ -75,7 +75,7 @@ struct Table {
   }
 };
 
-// Box `index` of the slice: 32 accumulators and 16 pairs of the table to 16 pairs of BF16.
+// One box: 32 accumulators and 16 pairs of the table to 16 pairs of BF16.
 __device__ __forceinline__ void add_table(uint32_t (&pairs)[16], const float* d,
                                           const uint32_t (&table)[16]) {
 #pragma unroll
@@ -141,8 +141,14 @@ __device__ __forceinline__ void store_box(const Slice& slice, uint32_t row, uint
     kx::fence_proxy_async_shared_cta();
     __syncwarp();
     if (slice.lane == 0) {
-      kx::cp_async_bulk_tensor_2d_global_shared(slice.map, slice.column + column, slice.row + row,
-                                                buffer);
+      const uint32_t first_column = slice.column + column;
+      const uint32_t first_row = slice.row + row;
+      if constexpr (Config::STORE == Store::tma_) {
+        kx::cp_async_bulk_tensor_2d_global_shared(slice.map, first_column, first_row, buffer);
+      } else {
+        kx::cp_async_bulk_tensor_2d_global_shared_cache_hint(slice.map, first_column, first_row,
+                                                             buffer);
+      }
       kx::cp_async_bulk_commit_group();
     }
   }

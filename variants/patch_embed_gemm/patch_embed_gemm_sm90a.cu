@@ -39,6 +39,8 @@ struct Cta {
   uint32_t rank;
   uint32_t smem;
   uint32_t strip;       // of the columns that the cluster keeps
+  uint32_t worker;      // rank of the cluster among those of its strip
+  uint32_t workers;     // clusters of a strip
   uint32_t row_tiles;   // of the output
   uint32_t first_tile;  // of the cluster
   uint32_t last_tile;   // one past it
@@ -61,20 +63,67 @@ struct Tile {
   uint32_t column;
 };
 
-// Row tile at place `index` of a strip when those that begin in the same row of the table follow
-// each other. What is left of the last period comes at the end.
-__device__ __forceinline__ uint32_t row_tile_by_period(uint32_t index, uint32_t row_tiles) {
-  const uint32_t periods = row_tiles / Config::TILE_PERIOD;
-  if (index >= periods * Config::TILE_PERIOD) {
-    return index;
+// The tiles of one of `workers` workers in a strip with order=period: windows of as many periods of
+// the table as there are workers, a window's tiles sorted by their place in the period, and each
+// worker TILE_PERIOD of them in sequence, which begin in two or three different rows of the table.
+// All workers are in the same window, so that they touch few pages. The last window is narrower,
+// and what is left of the last period comes after it.
+struct ByPeriod {
+  uint32_t worker;
+  uint32_t workers;
+  uint32_t full_windows;
+  uint32_t last_periods;  // of the last window
+  uint32_t leftover;      // tiles
+
+  __device__ __forceinline__ ByPeriod(uint32_t row_tiles, uint32_t worker, uint32_t workers)
+      : worker(worker), workers(workers) {
+    const uint32_t periods = row_tiles / Config::TILE_PERIOD;
+    full_windows = periods / workers;
+    last_periods = periods % workers;
+    leftover = row_tiles % Config::TILE_PERIOD;
   }
-  return index / periods + index % periods * Config::TILE_PERIOD;
-}
+
+  __device__ __forceinline__ uint32_t first_of(uint32_t tiles, uint32_t worker) const {
+    return worker * tiles / workers;
+  }
+
+  __device__ __forceinline__ uint32_t count_of(uint32_t tiles) const {
+    return first_of(tiles, worker + 1) - first_of(tiles, worker);
+  }
+
+  __device__ __forceinline__ uint32_t in_last_window() const {
+    return count_of(last_periods * Config::TILE_PERIOD);
+  }
+
+  __device__ __forceinline__ uint32_t count() const {
+    return full_windows * Config::TILE_PERIOD + in_last_window() + count_of(leftover);
+  }
+
+  // The worker's `index`th row tile.
+  __device__ __forceinline__ uint32_t row_tile(uint32_t index) const {
+    const uint32_t window = index / Config::TILE_PERIOD;
+    uint32_t periods = workers;
+    uint32_t place = worker * Config::TILE_PERIOD + index % Config::TILE_PERIOD;
+    if (window >= full_windows) {
+      const uint32_t rest = index - full_windows * Config::TILE_PERIOD;
+      if (rest >= in_last_window()) {
+        return (full_windows * workers + last_periods) * Config::TILE_PERIOD +
+               first_of(leftover, worker) + rest - in_last_window();
+      }
+      periods = last_periods;
+      place = first_of(last_periods * Config::TILE_PERIOD, worker) + rest;
+    }
+    const uint32_t first_window = min(window, full_windows) * workers;
+    return (first_window + place % periods) * Config::TILE_PERIOD + place / periods;
+  }
+};
 
 __device__ __forceinline__ Tile tile_at(const Cta& cta, uint32_t index) {
   if constexpr (Config::RESIDENT) {
-    const uint32_t row_tile =
-        Config::ORDER == Order::period_ ? row_tile_by_period(index, cta.row_tiles) : index;
+    uint32_t row_tile = index;
+    if constexpr (Config::ORDER == Order::period_) {
+      row_tile = ByPeriod(cta.row_tiles, cta.worker, cta.workers).row_tile(index);
+    }
     const uint32_t column_tile = cta.strip * Config::CLUSTER + cta.rank;
     return {row_tile * Config::TILE_M, column_tile * Config::TILE_N};
   } else {
@@ -89,18 +138,22 @@ __device__ __forceinline__ Tile tile_at(const Cta& cta, uint32_t index) {
 // Tiles of cluster `cluster` of `clusters`.
 __device__ __forceinline__ void deal_tiles(Cta& cta, uint32_t cluster, uint32_t clusters) {
   cta.strip = cluster % Config::STRIPS;
-  const uint32_t worker = cluster / Config::STRIPS;
-  const uint32_t workers = clusters / Config::STRIPS;
+  cta.worker = cluster / Config::STRIPS;
+  cta.workers = clusters / Config::STRIPS;
   const uint32_t tiles = Config::RESIDENT
                              ? cta.row_tiles
                              : cta.row_tiles / Config::CLUSTER * Config::COLUMN_TILES;
   if constexpr (Config::ORDER == Order::strided_) {
-    cta.first_tile = worker;
+    cta.first_tile = cta.worker;
     cta.last_tile = tiles;
-    cta.step = workers;
+    cta.step = cta.workers;
+  } else if constexpr (Config::ORDER == Order::period_) {
+    cta.first_tile = 0;
+    cta.last_tile = ByPeriod(cta.row_tiles, cta.worker, cta.workers).count();
+    cta.step = 1;
   } else {
-    cta.first_tile = worker * tiles / workers;
-    cta.last_tile = (worker + 1) * tiles / workers;
+    cta.first_tile = cta.worker * tiles / cta.workers;
+    cta.last_tile = (cta.worker + 1) * tiles / cta.workers;
     cta.step = 1;
   }
 }
@@ -134,7 +187,14 @@ __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
   kx::Pipeline<Config::STAGES> ring;
   for (uint32_t index = cta.first_tile; index < cta.last_tile; index += cta.step) {
     const Tile tile = tile_at(cta, index);
+    const uint32_t ahead = index + Config::PREFETCH * cta.step;
+    const bool is_prefetched = Config::PREFETCH > 0 && ahead < cta.last_tile;
+    const uint32_t prefetched_row =
+        is_prefetched ? tile_at(cta, ahead).row + cta.rank * Config::A_BOX_ROWS : 0;
     for (uint32_t k = 0; k < Config::K; k += Config::TILE_K) {
+      if (is_prefetched) {
+        kx::cp_async_bulk_prefetch_tensor_2d(a, k, prefetched_row);
+      }
       const uint32_t stage = cta.stage(ring.stage);
       const uint32_t full = cta.full(ring.stage);
       kx::wait_for_phase(cta.free(ring.stage), ring.phase ^ 1);
@@ -256,7 +316,7 @@ __device__ __forceinline__ void multiply_role(const Cta& cta, uint32_t warpgroup
     }
     epilogue(slice, d, table, next_buffer);
   }
-  if constexpr (Config::STORE == Store::tma_) {
+  if constexpr (Config::STORE == Store::tma_ || Config::STORE == Store::tma_evict_first_) {
     if (slice.lane == 0) {
       kx::cp_async_bulk_wait_group<0>();
     }

@@ -1,0 +1,129 @@
+"""variants/patch_embed_gemm on Hopper: problem.py and the source say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelexp import problem as contract
+from kernelexp.arch import find
+from kernelexp.launch import TensorMap
+from kernelexp.toolchain import Completed
+
+ROOT = Path(__file__).parents[2]
+DEFAULTS: dict[str, object] = {
+    "stages": 8,
+    "tile_m": 64,
+    "tile_n": 192,
+    "operand_b": "resident",
+    "schedule": "overlapping",
+    "store": "tma",
+    "boxes": 1,
+    "combined": "blocked",
+    "registers": "moved",
+    "cluster": 2,
+    "prefetch": 0,
+    "order": "strided",
+}
+STREAMED = {
+    "stages": 4,
+    "tile_m": 128,
+    "tile_n": 256,
+    "operand_b": "streamed",
+    "schedule": "cooperative",
+    "order": "snake",
+}
+
+problem = contract.load(ROOT, "patch_embed_gemm")
+Nvcc = Callable[..., Completed]
+
+
+def axes(**changed: object) -> dict[str, object]:
+    return DEFAULTS | changed
+
+
+def exports_of(nvcc: Nvcc, tmp_path: Path, point: dict[str, object]) -> dict[str, int]:
+    """What config_sm90a.cuh computes for a combination, as the compiler leaves it in the PTX."""
+    done = nvcc('#include "config_sm90a.cuh"\n', point)
+    assert done.returncode == 0, done.stderr
+    ptx = (tmp_path / "source.ptx").read_text()
+    return {name: int(value) for name, value in re.findall(r"\bkx_(\w+) = (\d+);", ptx)}
+
+
+SIZED = [
+    axes(),
+    axes(cluster=1),
+    axes(store="direct"),
+    axes(stages=6, boxes=2),
+    axes(order="period", combined="registers"),
+    axes(tile_m=128, schedule="cooperative", stages=4),
+    axes(**STREAMED),
+    axes(**STREAMED | {"tile_n": 192, "schedule": "pingpong", "cluster": 1}),
+    axes(**STREAMED | {"tile_m": 256, "tile_n": 128}),
+]
+
+
+@pytest.mark.parametrize("point", SIZED, ids=str)
+def test_the_budget_is_what_the_source_computes(
+    point: dict[str, object], nvcc: Nvcc, tmp_path: Path
+) -> None:
+    exports = exports_of(nvcc, tmp_path, point)
+    budget = problem.budget(point, "sm_90a")
+    assert budget.threads == exports["threads"]
+    assert budget.cluster == exports["cluster"]
+    assert budget.dynamic_smem_bytes == exports["dynamic_smem_bytes"]
+    assert not list(problem.constraints(point, "sm_90a"))
+
+
+def test_the_terms_add_up_to_the_shared_memory() -> None:
+    budget = problem.budget(DEFAULTS, "sm_90a")
+    assert budget.terms["dynamic_smem_bytes"] == (
+        "B 147,456 B + 8 stages x 8,192 B + barriers 152 B + 8 warps x 2,048 B of staging"
+    )
+    assert budget.dynamic_smem_bytes == 147_456 + 8 * 8_192 + 152 + 8 * 2_048
+
+
+def test_a_ninth_stage_does_not_fit() -> None:
+    smem = problem.budget(axes(stages=9), "sm_90a").dynamic_smem_bytes
+    assert smem > find("sm_90a").smem_per_cta_bytes
+
+
+REFUSED = [
+    (axes(schedule="cooperative"), "a warpgroup multiplies 64 rows at a time"),
+    (axes(**STREAMED | {"schedule": "pingpong"}), "192"),
+    (axes(boxes=3, tile_n=128), "boxes"),
+    (axes(order="snake"), "order=snake turns in a row of tiles"),
+    (axes(**STREAMED | {"order": "period"}), "order=period goes down a strip"),
+    (axes(**STREAMED | {"prefetch": 1}), "prefetch is of A"),
+    (axes(combined="registers"), "combined=registers"),
+]
+
+
+@pytest.mark.parametrize(("point", "sentence"), REFUSED, ids=lambda value: str(value)[:40])
+def test_what_the_constraints_refuse_the_source_refuses(
+    point: dict[str, object], sentence: str, nvcc: Nvcc
+) -> None:
+    (reason,) = problem.constraints(point, "sm_90a")
+    assert sentence in reason
+    assert nvcc('#include "config_sm90a.cuh"\n', point).returncode != 0
+
+
+def test_the_table_is_laid_out_in_the_order_of_the_fragments() -> None:
+    table = torch.arange(2 * 64, dtype=torch.bfloat16).reshape(2, 64)
+    arranged = problem.arrange({"combined": table}, DEFAULTS)["combined"]
+    for lane, group, column in ((0, 0, 0), (1, 0, 1), (2, 3, 0), (3, 1, 1)):
+        got = arranged[1, 32 + 8 * lane + 2 * group + column]
+        assert got == table[1, 32 + 8 * group + 2 * lane + column]
+
+
+def test_the_output_is_stored_through_a_map_of_its_own(nvcc: Nvcc, tmp_path: Path) -> None:
+    exports = exports_of(nvcc, tmp_path, DEFAULTS)
+    launch = problem.launch(DEFAULTS, problem.SIZES["full"], exports)
+    assert launch.grid == (132, 1, 1)
+    out = launch.arguments[2]
+    assert isinstance(out, TensorMap)
+    assert (out.array, out.box, out.strides_bytes) == ("out", (64, 16), (1536,))
