@@ -127,3 +127,16 @@ def test_the_output_is_stored_through_a_map_of_its_own(nvcc: Nvcc, tmp_path: Pat
     out = launch.arguments[2]
     assert isinstance(out, TensorMap)
     assert (out.array, out.box, out.strides_bytes) == ("out", (64, 16), (1536,))
+
+
+@pytest.mark.parametrize(
+    ("changed", "size", "ctas"),
+    [({}, "emulated", 4), ({"tile_n": 128, "stages": 12}, "emulated", 6), ({}, "full", 132)],
+    ids=str,
+)
+def test_every_strip_has_a_cluster(
+    changed: dict[str, object], size: str, ctas: int, nvcc: Nvcc, tmp_path: Path
+) -> None:
+    point = axes(**changed)
+    launch = problem.launch(point, problem.SIZES[size], exports_of(nvcc, tmp_path, point))
+    assert launch.grid == (ctas, 1, 1)
