@@ -14,7 +14,8 @@ load it.
         The arrays as a variant wants them (a re-laid table, say); not timed. Optional.
     def reference(inputs, size) -> Iterator[Chunk]
         The right output in higher precision, in pieces that fit, from the unarranged inputs.
-    def tolerance(size) -> Tolerance
+    def tolerance(size, arch) -> Tolerance
+        Tensor cores of one architecture are less exact than those of another.
     def constraints(axes, arch) -> Iterator[str]
         A sentence for each reason why this combination of values does not exist. Optional.
     def budget(axes, arch) -> Budget
@@ -105,7 +106,7 @@ class Problem(Protocol):
     outputs: Callable[[Size], Mapping[str, Array]]
     inputs: Callable[[Size, int, str], Mapping[str, torch.Tensor]]
     reference: Callable[[Mapping[str, torch.Tensor], Size], Iterator[Chunk]]
-    tolerance: Callable[[Size], Tolerance]
+    tolerance: Callable[[Size, str], Tolerance]
     budget: Callable[[Axes, str], Budget]
     launch: Callable[[Axes, Size, Mapping[str, int]], Launch]
 

@@ -71,6 +71,7 @@ def _take(root: Path, side: Emulable, size: str) -> EmulatedEvidence:
     job = EmulationJob(
         root=str(root),
         kernel=side.variant.kernel,
+        arch=side.variant.arch,
         ptx=str(side.ptx),
         axes=side.variant.axes,
         size=size,

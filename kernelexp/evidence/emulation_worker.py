@@ -40,6 +40,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
 
     root: str
     kernel: str
+    arch: str
     ptx: str
     """Path."""
     axes: dict[str, AxisValue]
@@ -67,7 +68,7 @@ def emulate(job: EmulationJob) -> EmulatedEvidence:
     arrays = {name: _raw(tensor) for name, tensor in {**given, **outputs}.items()}
     compared = emulator.compare(module, launch, arrays, unwritten=tuple(outputs))
     with blame(root, f"variants/{job.kernel}/problem.py"):
-        checked = _check(problem, job.size, inputs, outputs)
+        checked = _check(problem, job.size, job.arch, inputs, outputs)
     return _evidence(root, job.size, compared, checked)
 
 
@@ -98,12 +99,13 @@ def _raw(tensor: torch.Tensor) -> Any:
 def _check(
     problem: Problem,
     size: str,
+    arch: str,
     inputs: Mapping[str, torch.Tensor],
     outputs: Mapping[str, torch.Tensor],
 ) -> tuple[EmulatedArray, ...]:
     import torch
 
-    tolerance: Tolerance = problem.tolerance(problem.SIZES[size])
+    tolerance: Tolerance = problem.tolerance(problem.SIZES[size], arch)
     elements = dict.fromkeys(outputs, 0)
     wrong = dict.fromkeys(outputs, 0)
     worst = dict.fromkeys(outputs, 0.0)

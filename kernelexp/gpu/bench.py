@@ -64,6 +64,7 @@ class Bench:
     ) -> None:
         self._job, self._problem, self._say = job, problem, say
         self._options, self._size = job.options, job.job.size
+        self._tolerance = problem.tolerance(self._size, job.device.arch)
         arms = {
             index: arm
             for index, arm in enumerate(job.job.arms)
@@ -201,7 +202,7 @@ class Bench:
         chunks: Iterator[Chunk] | Sequence[Chunk] = reference.chunks or self._problem.reference(
             chosen.inputs, self._size
         )
-        arrays = compare(written, chunks, self._problem.tolerance(self._size))
+        arrays = compare(written, chunks, self._tolerance)
         if sentence := describe(arrays):
             raise Wrong(self.current, sentence)
         for name, output in chosen.outputs.items():

@@ -39,7 +39,7 @@ def reference(inputs: Mapping[str, torch.Tensor], size: Size) -> Iterator[Chunk]
     yield Chunk(array="y", first=0, values=inputs["x"].double())
 
 
-def tolerance(size: Size) -> Tolerance:
+def tolerance(size: Size, arch: str) -> Tolerance:
     return Tolerance(rtol=0.0, atol=0.0, why="1 - x is exact for x in [0.5, 1]")
 
 

@@ -30,6 +30,7 @@ def evidence(root: Path, tools: Toolchain, *edits: tuple[str, str]) -> EmulatedE
     job = EmulationJob(
         root=str(root),
         kernel="scale",
+        arch="sm_90a",
         ptx=str(found.ptx),
         axes=variant.axes,
         size="emulated",

@@ -104,8 +104,8 @@ def reference(inputs: Mapping[str, torch.Tensor], size: Size) -> Iterator[Chunk]
         yield Chunk(array="out", first=first, values=rows @ b.T + table[place])
 
 
-def tolerance(size: Size, arch: str = "sm_90a") -> Tolerance:
-    """Of the target's tensor cores; without an arch, of the less exact ones."""
+def tolerance(size: Size, arch: str) -> Tolerance:
+    """Of the architecture's tensor cores."""
     if arch == "sm_90a":
         return Tolerance(
             rtol=2.0**-8,

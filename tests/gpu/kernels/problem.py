@@ -42,7 +42,7 @@ def reference(inputs, size):
         yield Chunk(array="sums", first=first, values=y.sum(dim=1))
 
 
-def tolerance(size):
+def tolerance(size, arch):
     return Tolerance(
         rtol=1e-6,
         atol=2e-4,

@@ -23,7 +23,7 @@ def reference(inputs, size):
     yield Chunk(array="y", first=0, values=inputs["x"].double() * FACTOR)
 
 
-def tolerance(size):
+def tolerance(size, arch):
     return Tolerance(rtol=2**-24, atol=0.0, why="one rounding of an exact product")
 
 
