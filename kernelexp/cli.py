@@ -13,9 +13,19 @@ from typer.core import TyperGroup
 
 from kernelexp import __version__, errors
 from kernelexp.arguments import changed, chosen, parse_seconds, parse_sets, parse_variant
-from kernelexp.completion import assignments, complete, experiment_names, variant_names
+from kernelexp.completion import complete, experiment_names
 from kernelexp.console import output, print_json, print_rich, progress_bars
 from kernelexp.errors import KernelexpError
+from kernelexp.options import (
+    HERE,
+    DeviceOption,
+    JsonOption,
+    MarginOption,
+    NvccOption,
+    ProjectOption,
+    SetOption,
+    VariantsArgument,
+)
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -59,45 +69,6 @@ app = typer.Typer(
 def main() -> None:
     """The program."""
     app(prog_name="kernelexp")
-
-
-# ---- options that several commands have ----------------------------------------------------------
-
-ProjectOption = Annotated[
-    Path,
-    typer.Option("--project", "-C", metavar="PATH", help="A folder in the project, or its file."),
-]
-NvccOption = Annotated[
-    str | None,
-    typer.Option(
-        "--nvcc", metavar="PATH", help="Another compiler; also KERNELEXP_NVCC in the environment."
-    ),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="AXIS=VALUE",
-        autocompletion=complete(assignments),
-        help="Change the candidate, or the variant; may be given several times.",
-    ),
-]
-VariantsArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="VARIANT...",
-        autocompletion=complete(variant_names),
-        help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
-    ),
-]
-DeviceOption = Annotated[
-    str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU.")
-]
-MarginOption = Annotated[
-    float, typer.Option("--margin", min=0.01, metavar="PERCENT", help="What is no difference.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-HERE = Path()
 
 
 def _version(value: bool) -> None:
@@ -371,28 +342,18 @@ def check(
     Registers, spills, stack, shared memory and SASS size of each variant that an experiment or the
     history names. Better fails too, so that a gain is locked in where a reviewer sees it.
     """
-    from kernelexp import examine
     from kernelexp.commands import check as gates
 
     loaded = _load(project)
     tools = _tools(loaded, nvcc)
-    named = gates.named_variants(loaded)
-    baseline = None if update else gates.read_baseline(loaded.root)
     with progress_bars() as bars:
-        judged = examine.judge(loaded, list(named.values()), tools, bars.build)
-        if emulate:
-            judged = examine.emulate(loaded, judged, bars.emulate)
-    labelled = {label: judged[examine.key(variant)] for label, variant in named.items()}
+        judged = gates.examine_all(loaded, tools, emulate, bars.build, bars.emulate)
     if update:
-        path = gates.write_baseline(loaded.root, tools.version, labelled)
-        typer.echo(f"wrote {path.relative_to(loaded.root)}: {len(named)} variants")
+        path = gates.write_baseline(loaded.root, tools.version, judged)
+        typer.echo(f"wrote {path.relative_to(loaded.root)}: {len(judged)} variants")
         return
-    findings = gates.compare(baseline, tools.version, labelled)
-    if junit:
-        junit.write_text(gates.to_junit(findings))
-    for annotation in gates.to_annotations(findings):
-        if gates.in_github_actions():
-            typer.echo(annotation)
+    findings = gates.compare(gates.read_baseline(loaded.root), tools.version, judged)
+    gates.publish(findings, junit, typer.echo)
     output(findings, gates.render(findings), json)
     raise typer.Exit(gates.exit_code(findings))
 

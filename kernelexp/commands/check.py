@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 from xml.etree import ElementTree
 
 import msgspec
 
-from kernelexp import errors
+from kernelexp import errors, examine
+from kernelexp.build import Progress
 from kernelexp.errors import ConfigurationError, EnvironmentFault
 from kernelexp.examine import Judged
 from kernelexp.model import BuildEvidence, Status, Variant
 from kernelexp.project import Project
+from kernelexp.toolchain import Toolchain
 
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"
@@ -61,6 +63,21 @@ def named_variants(project: Project) -> dict[str, Variant]:
         for variant in (baseline, *candidates):
             found[project.label(variant)] = variant
     return dict(sorted(found.items()))
+
+
+def examine_all(
+    project: Project,
+    tools: Toolchain,
+    emulate: bool,
+    on_build: Progress | None = None,
+    on_emulate: Progress | None = None,
+) -> dict[str, Judged]:
+    """Every named variant by its label: built, and with `emulate` executed."""
+    named = named_variants(project)
+    judged: Mapping[str, Judged] = examine.judge(project, list(named.values()), tools, on_build)
+    if emulate:
+        judged = examine.emulate(project, judged, on_emulate)
+    return {label: judged[examine.key(variant)] for label, variant in named.items()}
 
 
 def read_baseline(root: Path) -> Baseline | None:
@@ -207,6 +224,15 @@ def to_annotations(findings: Sequence[Finding]) -> list[str]:
 def _escape(text: str) -> str:
     """Of a workflow command's message: percent and line ends."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def publish(findings: Sequence[Finding], junit: Path | None, say: Callable[[str], None]) -> None:
+    """For a CI server: JUnit XML where a file is named, annotations within GitHub Actions."""
+    if junit:
+        junit.write_text(to_junit(findings))
+    if in_github_actions():
+        for annotation in to_annotations(findings):
+            say(annotation)
 
 
 def in_github_actions() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,12 +66,12 @@ class Site:
         self.size = element * elements
         self.store = store
         self.relaxed = relaxed
+        """volatile, relaxed, atomic: an access that cannot be half of a data race."""
         self.pairs = not store
         """Whether lanes with the same address may share a phase: loads but for ldmatrix."""
-        """volatile, relaxed, atomic: an access that cannot be half of a data race."""
 
 
-class Space:
+class Space(ABC):
     """Loads and stores of one state space."""
 
     name = ""
@@ -79,9 +80,9 @@ class Space:
         self.machine = machine
         self.arena = arena
 
+    @abstractmethod
     def offsets(self, warps: WarpSet, address: Array, site: Site, m: Any) -> Array:
         """Arena offsets of every lane's access (0 for inactive lanes), checked for bounds."""
-        raise NotImplementedError
 
     def cost(self, offsets: Array, site: Site, m: Any) -> Cost | None:
         return None
@@ -122,10 +123,12 @@ class Space:
             self.machine.tally(site.number).add(cost)
 
     def read(self, warps: WarpSet, offsets: Array, site: Site, m: Any) -> None:
-        """Told of every load."""
+        """Told of every load; most spaces need not know."""
+        return
 
     def written(self, warps: WarpSet, offsets: Array, values: Array, site: Site, m: Any) -> None:
-        """Told of every store, before it."""
+        """Told of every store, before it; most spaces need not know."""
+        return
 
     # Faults
 
