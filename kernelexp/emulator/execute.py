@@ -120,8 +120,8 @@ def run(
         findings=machine.findings.all(),
         hang=hang,
         counters=counters,
-        warp_instructions=counters.kernel["smsp__inst_executed"],
-        thread_instructions=counters.kernel["smsp__thread_inst_executed"],
+        warp_instructions=counters.kernel["ptx__inst_executed"],
+        thread_instructions=counters.kernel["ptx__thread_inst_executed"],
         seconds=time.perf_counter() - started,
     )
 

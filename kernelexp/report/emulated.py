@@ -14,7 +14,7 @@ from kernelexp.model import EmulatedEvidence
 from kernelexp.report import figures
 
 # The same accesses under a second name, and PTX-level totals that only say how long it ran.
-_LEFT_OUT = ("l1tex__t_", "smsp__thread_inst_executed")
+_LEFT_OUT = ("l1tex__t_", "ptx__thread_inst_executed")
 _LINES_SHOWN = 3
 _FINDINGS_SHOWN = 5
 _COSTS = {

@@ -96,3 +96,8 @@ def test_several_warps_cost_the_sum_of_each():
     at = np.stack([np.arange(32) * 4, np.arange(32) * 128]).astype(np.int64)
     assert shared_cost(at, 4, None).wavefronts == 33
     assert global_cost(at, 4, None).sectors == 4 + 32
+
+
+def test_one_sector_for_all_lanes_is_ideal():
+    cost = global_cost(np.zeros((1, 32), np.int64), 4, None)
+    assert (cost.sectors, cost.ideal_sectors) == (1, 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import EARLY, LATE, found, ptx, run
 
-from kernelexp.emulator.machine.tma import chunks, image, swizzled
+from kernelexp.emulator.machine.tma import chunks, image, sectors, swizzled
 from kernelexp.errors import UsageError
 from kernelexp.launch import Pointer, TensorMap
 
@@ -146,3 +146,18 @@ def test_a_reduction_adds_to_what_is_there(schedule):
     assert result.findings == ()
     lane = np.arange(32, dtype=np.uint32)
     assert (target == 100 + np.stack([lane, lane, lane, np.ones(32)], axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("start", "loaded", "stored"),
+    [
+        ((0, 0), 24, 24),  # 48 bytes a row: each second one begins inside a sector
+        ((-16, -2), 30, 14),  # rows and half rows outside come packed to a load
+        ((32, 19), 21, 5),
+        ((64, 24), 16, 0),
+    ],
+)
+def test_a_box_moves_the_sectors_of_its_rows(start, loaded, stored):
+    box = TensorMap(array="in", element="u8", shape=(48, 24), strides_bytes=(48,), box=(32, 16))
+    assert sectors(box, 0, start, load=True) == loaded
+    assert sectors(box, 0, start, load=False) == stored

@@ -19,7 +19,7 @@ from kernelexp.emulator.isa.issue import At, each_lane
 from kernelexp.emulator.isa.mbarrier import WINDOW
 from kernelexp.emulator.isa.registry import Op, builder, modifiers
 from kernelexp.emulator.machine import tma
-from kernelexp.emulator.machine.access import SECTOR_BYTES
+from kernelexp.emulator.machine.access import SECTOR_BYTES, TAG_BYTES
 from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.copying import (
@@ -162,7 +162,9 @@ def bulk_load(ins: Instruction, d: Decoder) -> Op:
                 mask, first = int(R[mask_slot][row, lane]), own - machine.ctas[own].rank
                 ctas = [first + rank for rank in range(machine.cluster_size) if mask >> rank & 1]
             issuer, address = Issuer(machine, place, lane), source.value(R, row, lane)
-            machine.tally(number).tma_sectors += 0 if from_shared else -(-size // SECTOR_BYTES)
+            if not from_shared:
+                to_ctas = len(ctas) if multicast else 0
+                machine.tally(number).load(_sectors(address, size), to_ctas)
 
             def land(
                 size: int = size,
@@ -193,6 +195,15 @@ def bulk_load(ins: Instruction, d: Decoder) -> Op:
             )
 
     return op
+
+
+def _sectors(address: int, size: int) -> int:
+    """Sectors of a linear copy: each 128 bytes of it count for themselves (an H200 does so)."""
+    ends = [min(first + TAG_BYTES, size) for first in range(0, size, TAG_BYTES)]
+    return sum(
+        (address + end - 1) // SECTOR_BYTES - (address + first) // SECTOR_BYTES + 1
+        for first, end in zip(range(0, size, TAG_BYTES), ends, strict=True)
+    )
 
 
 def _bulk_size(machine: Machine, size: int, ins: Instruction, place: int) -> None:
@@ -267,7 +278,7 @@ def bulk_store(ins: Instruction, d: Decoder) -> Op:
                 machine, place, source.value(R, row, lane), size, BULK_ALIGN, ins
             )
             first = global_range(machine, issuer, to.value(R, row, lane), size, ins)
-            machine.tally(number).tma_sectors += -(-size // SECTOR_BYTES)
+            machine.tally(number).tma_sectors += _sectors(first + GLOBAL_BASE, size)
 
             read = functools.partial(fetch_shared, machine, issuer, cta, low, size, tma.LINEAR, ins)
             write = functools.partial(_write_linear, machine, first, element, operation)

@@ -43,6 +43,7 @@ def cp_async(ins: Instruction, d: Decoder) -> Op:
         mask = True if wanted.all() else wanted
         where, target = source(R).copy(), to(R).copy()
         offsets = machine.spaces["shared"].offsets(warps, target, write, m)
+        machine.spaces["shared"].count(offsets, write, m)
         if wanted.any():
             machine.spaces["global"].offsets(warps, where, read, mask)
 

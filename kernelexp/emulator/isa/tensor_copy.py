@@ -11,7 +11,6 @@ from kernelexp.emulator.isa.issue import At, each_lane
 from kernelexp.emulator.isa.mbarrier import WINDOW
 from kernelexp.emulator.isa.registry import Op, builder, modifiers, refuse
 from kernelexp.emulator.machine import tma
-from kernelexp.emulator.machine.access import SECTOR_BYTES
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.copying import (
     check_start,
@@ -80,7 +79,9 @@ def tensor_load(ins: Instruction, d: Decoder) -> Op:
                 ctas = [first + rank for rank in range(machine.cluster_size) if mask >> rank & 1]
             start = source.start(R, row, lane)
             check_start(machine, tensor, start, ins, place)
-            machine.tally(number).tma_sectors += size // SECTOR_BYTES
+            array = machine.global_layout.address(tensor.array)
+            sectors = tma.sectors(tensor, array, start, load=True)
+            machine.tally(number).load(sectors, len(ctas) if multicast else 0)
             _issue_load(
                 machine,
                 Issuer(machine, place, lane),
@@ -158,7 +159,8 @@ def _tensor_out(ins: Instruction, d: Decoder, operation: str | None) -> Op:
             cta, low = shared_range(
                 machine, place, source.value(R, row, lane), footprint, TENSOR_ALIGN, ins
             )
-            machine.tally(number).tma_sectors += size // SECTOR_BYTES
+            array = machine.global_layout.address(tensor.array)
+            machine.tally(number).tma_sectors += tma.sectors(tensor, array, start, load=False)
             issuer = Issuer(machine, place, lane)
 
             read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, ins)

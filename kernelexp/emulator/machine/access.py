@@ -118,4 +118,5 @@ def _global_row(addresses: Array, lanes: Array, width: int) -> Cost:
     both = np.concatenate([addresses, ends])
     ideal = -(-len(addresses) * width // SECTOR_BYTES)
     sectors, tags = np.unique(both // SECTOR_BYTES), np.unique(both // TAG_BYTES)
-    return Cost(0, 0, len(sectors), ideal, len(tags))
+    # As for wavefronts: a broadcast's one sector is ideal.
+    return Cost(0, 0, len(sectors), min(len(sectors), ideal), len(tags))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Between arrays: an access this far past an array's end is still found.
 GUARD_BYTES = 4096
+# No array begins inside a sector or a line, as none does that cudaMalloc gave.
+ALIGNMENT = 1024
 _SCALARS = {"u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q", "f32": "<f", "f64": "<d"}
 
 
@@ -66,14 +68,14 @@ class GlobalLayout:
         self.arrays = arrays
         self.offsets: dict[str, int] = {}
         self._symbols: dict[str, int] = {}
-        end = SCRATCH_BYTES + GUARD_BYTES
+        end = _up(SCRATCH_BYTES + GUARD_BYTES, ALIGNMENT)
         variables = [v for v in module.variables if v.space in ("global", "const")]
         for name, array in arrays.items():
             self.offsets[name] = end
-            end = _up(end + array.nbytes + GUARD_BYTES, 1024)
+            end = _up(end + array.nbytes + GUARD_BYTES, ALIGNMENT)
         for variable in variables:
             self._symbols[variable.name] = end
-            end = _up(end + variable.size + GUARD_BYTES, 1024)
+            end = _up(end + variable.size + GUARD_BYTES, ALIGNMENT)
         self.arena = Arena(end)
         for name, array in arrays.items():
             self._place(array, self.offsets[name], name in unwritten)

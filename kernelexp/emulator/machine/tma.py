@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelexp.emulator.machine.access import SECTOR_BYTES
 from kernelexp.emulator.slots import Array
 from kernelexp.errors import UsageError
 from kernelexp.launch import TensorMap
@@ -112,3 +113,30 @@ def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, A
     return np.broadcast_arrays(offset, inside)[0].ravel(), np.broadcast_to(
         inside, tensor_map.box[::-1]
     ).ravel()
+
+
+@functools.lru_cache(maxsize=4096)
+def sectors(tensor_map: TensorMap, address: int, start: tuple[int, ...], *, load: bool) -> int:
+    """Sectors of 32 bytes that a box of the array at `address` moves, row by row.
+
+    What lies inside counts where it lies. A load counts what is outside too, packed, from the last
+    16 bytes on that are inside in part: so an H200 counted boxes over every edge.
+    """
+    width = ELEMENT_BYTES[tensor_map.element]
+    offsets, inside = box_offsets(tensor_map, start)
+    rows = (address + offsets).reshape(-1, tensor_map.box[0])
+    kept = inside.reshape(rows.shape)
+    begin, end = rows[:, 0], rows[:, -1] + width
+    first = np.where(kept, rows, rows.max()).min(axis=1)
+    last = np.where(kept, rows + width, 0).max(axis=1)
+    touched = _up_sectors(last) - first // SECTOR_BYTES
+    if load:
+        last = np.minimum(end, first - (first - last) // CHUNK_BYTES * CHUNK_BYTES)
+        touched = _up_sectors(last) - first // SECTOR_BYTES
+        touched += _up_sectors(first - begin) + _up_sectors(end - last)
+    absent = _up_sectors(end - begin) if load else np.zeros_like(begin)
+    return int(np.where(kept.any(axis=1), touched, absent).sum())
+
+
+def _up_sectors(size: Array) -> Array:
+    return -(-size // SECTOR_BYTES)

@@ -58,3 +58,12 @@ def wavefronts() -> dict[tuple[str, str], dict[str, int]]:
             (row.pop("entry"), row.pop("pattern")): {key: int(value) for key, value in row.items()}
             for row in csv.DictReader(file)
         }
+
+
+def counters() -> dict[tuple[str, str], dict[str, int]]:
+    """What ncu counted of launches, by area and case: its metrics."""
+    with (FOLDER / "counters.csv").open() as file:
+        return {
+            (row.pop("area"), row.pop("case")): {key: int(value) for key, value in row.items()}
+            for row in csv.DictReader(file)
+        }

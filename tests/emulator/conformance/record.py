@@ -1,6 +1,6 @@
 """Builds the suite's programs, runs them on this machine's GPU, and writes the golden data.
 
-python -m conformance.record build FOLDER      # needs the compiler, no GPU
+python -m conformance.record build FOLDER [AREA ...] # needs the compiler, no GPU
 python -m conformance.record run FOLDER OUT [AREA ...]
 python -m conformance.record deep FOLDER OUT   # many more inputs, against the arithmetic
 python -m conformance.record wavefronts FOLDER # one launch a pattern, to be run under ncu
@@ -37,11 +37,11 @@ DEEP_DOUBLE = 1 << 12
 """Fewer for f64, whose reference counts on Python integers."""
 
 
-def build(folder: Path) -> None:
-    """PTX and cubin of every area, and the compiler's version."""
+def build(folder: Path, names: list[str]) -> None:
+    """PTX and cubin of areas, of all if none is named, and the compiler's version."""
     folder.mkdir(parents=True, exist_ok=True)
     tools = find(None, folder)
-    for area in MODULES.values():
+    for area in (MODULES[name] for name in names or MODULES):
         ptx = folder / f"{area.name}.ptx"
         if area.source is None:
             ptx.write_text(area.origin())
@@ -238,7 +238,7 @@ def main(argv: list[str]) -> None:
     started = time.monotonic()
     verb, folder, *rest = argv
     if verb == "build":
-        build(Path(folder))
+        build(Path(folder), rest)
     elif verb == "run":
         record(Path(folder), Path(rest[0]), rest[1:])
     elif verb == "deep":

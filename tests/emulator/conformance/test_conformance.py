@@ -11,7 +11,7 @@ import pytest
 from kernelexp.emulator import Module, Schedule, load, run
 from kernelexp.toolchain import Toolchain
 
-from . import golden, wavefronts
+from . import counting, golden, wavefronts
 from .cases import Case
 from .record import MODULES, compile_ptx
 from .test_arithmetic import differing
@@ -87,3 +87,23 @@ def test_the_emulator_counts_the_wavefronts_that_ncu_counted(ptx) -> None:  # ty
             if got != gpu:
                 problems.append(f"{case.name}: {metric} {got}, ncu counted {gpu}")
     assert not problems, "\n".join(problems)
+
+
+@functools.cache
+def _counted() -> dict[tuple[str, str], dict[str, int]]:
+    return golden.counters()
+
+
+@pytest.mark.parametrize("area", counting.AREAS)
+def test_the_emulator_counts_what_ncu_counted(area: str, ptx) -> None:  # type: ignore[no-untyped-def]
+    module = load(ptx(area))
+    differing = {}
+    for case in golden.cases(area):
+        result = run(module, case.launch, {name: a.copy() for name, a in case.arrays.items()})
+        counted = _counted()[area, case.name]
+        apart = {m: (result.counters.kernel[m], n) for m, n in counted.items()}
+        apart = {metric: pair for metric, pair in apart.items() if pair[0] != pair[1]}
+        if apart:
+            differing[area, case.name] = apart
+    explained = {key for key in counting.DIFFERENT if key[0] == area}
+    assert set(differing) == explained, differing

@@ -1,0 +1,320 @@
+"""What the emulator counts of a launch, held against what ncu counts of it on this machine's GPU.
+
+    python benchmarks/counters.py [VARIANT ...] [--size NAME]
+
+VARIANT is KERNEL[@ARCH][:axis=value,...] or an experiment, as for `kernelexp emulate`; without one,
+patch_embed_gemm@sm_90a. Each variant is built and emulated, then launched once under ncu, with the
+same arguments on the same inputs; clocks and caches are left as they are. Needs nvcc, ncu, torch
+and a Hopper GPU: the metrics are GH100's. Ends with 1 if a counter is not what it should be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import arguments, build, examine, problem, project, toolchain
+from kernelexp.evidence import emulated
+from kernelexp.evidence.emulated import Emulable
+from kernelexp.evidence.emulation_worker import SEED
+from kernelexp.examine import Judged
+from kernelexp.model import AxisValue, EmulatedEvidence, Variant
+
+ROOT = Path(__file__).parent.parent
+DEFAULT = "patch_embed_gemm@sm_90a"
+TIMEOUT_S = 600.0
+OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One counter of the emulator's, and what of ncu's is held against it."""
+
+    counter: str
+    """The emulator's name."""
+    metric: str = ""
+    """ncu's name, as `--metrics` takes it."""
+    opcodes: str = ""
+    """In place of a metric: which SASS opcodes to add up, as a regular expression."""
+    because: str = ""
+    """Why ncu's figure may be another one; empty: it must be equal."""
+    at_least: bool = False
+    """ncu's figure may be another one, but not less."""
+
+
+def _same(*counters: str) -> tuple[Row, ...]:
+    return tuple(
+        Row(counter=c, metric=f"{c}.sum" if c.startswith(("smsp", "l1tex")) else c)
+        for c in counters
+    )
+
+
+_L1 = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op"
+_PTXAS = "ptxas makes other instructions of it"
+# ncu 2025.3 drops sass__inst_executed_global_loads and others from a list of metrics.
+_SASS = "smsp__sass_inst_executed_op"
+ROWS = (
+    Row(counter="sass__inst_executed_global_loads", metric=f"{_SASS}_global_ld.sum"),
+    Row(counter="sass__inst_executed_global_stores", metric=f"{_SASS}_global_st.sum"),
+    Row(counter="sass__inst_executed_shared_loads", opcodes=r"LDS\b"),
+    Row(counter="sass__inst_executed_shared_stores", opcodes=r"STS\b"),
+    *_same(
+        "smsp__inst_executed_op_ldsm",
+        "smsp__inst_executed_op_shared_stsm",
+        "smsp__inst_executed_op_ldgsts",
+        "smsp__sass_inst_executed_op_shared_gmma",
+        "smsp__inst_executed_op_tma_ld",
+        "smsp__inst_executed_op_tma_st",
+        "memory_l1_wavefronts_shared",
+        "memory_l1_wavefronts_shared_ideal",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st",
+        "memory_l2_theoretical_sectors_global",
+        "memory_l2_theoretical_sectors_global_ideal",
+        "memory_l1_tag_requests_global",
+        "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+        "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld_dest_multicast",
+        "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+        "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
+    ),
+    *(
+        Row(counter=f"{_L1}_{op}", metric=f"{_L1}_{op}.sum", because="arbitration", at_least=True)
+        for op in ("ld", "st")
+    ),
+    *(
+        Row(
+            counter=f"sass__inst_executed_local_{verb}s",
+            metric=f"smsp__inst_executed_op_local_{op}.sum",
+            because="spills of ptxas",
+            at_least=True,
+        )
+        for verb, op in (("load", "ld"), ("store", "st"))
+    ),
+    Row(counter="ptx__inst_executed_shuffle", opcodes="SHFL", because=_PTXAS),
+    Row(counter="ptx__inst_executed_barrier", opcodes=r"BAR\.|UCGABAR", because=_PTXAS),
+    Row(counter="ptx__inst_executed_mbarrier", opcodes=r"SYNCS\.(?!PHASECHK)", because=_PTXAS),
+    Row(
+        counter="ptx__inst_executed_mbarrier_wait",
+        opcodes=r"SYNCS\.PHASECHK",
+        because="as often as time makes it",
+    ),
+    Row(counter="ptx__inst_executed_mma", opcodes="[HID]MMA", because=_PTXAS),
+    Row(
+        counter="ptx__inst_executed_branch",
+        metric="smsp__inst_executed_op_branch.sum",
+        because=_PTXAS,
+    ),
+    Row(counter="ptx__inst_executed", metric="smsp__inst_executed.sum", because=_PTXAS),
+)
+METRICS = (*dict.fromkeys(row.metric for row in ROWS if row.metric), OPCODES)
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A row with both figures."""
+
+    row: Row
+    emulated: int
+    counted: int
+
+    @property
+    def equal(self) -> bool:
+        return self.emulated == self.counted
+
+    @property
+    def wrong(self) -> bool:
+        if self.row.at_least:
+            return self.counted < self.emulated
+        return not self.equal and not self.row.because
+
+
+class LaunchJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A built variant to be launched once."""
+
+    root: str
+    kernel: str
+    cubin: str
+    axes: dict[str, AxisValue]
+    size: str
+    exports: dict[str, int]
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant that is built and emulated."""
+
+    label: str
+    entry: str
+    counters: dict[str, int]
+    job: LaunchJob
+
+
+def prepare(root: Path, names: Sequence[str], size: str) -> list[Prepared]:
+    """Builds and emulates variants; SystemExit with what is wrong with one."""
+    loaded = project.load(root)
+    variants: list[Variant] = []
+    for name in names:
+        variants += arguments.parse_variant(loaded, name)
+    tools = toolchain.find(None, root / build.CACHE)
+    judged = list(examine.judge(loaded, variants, tools).values())
+    sides = [_emulable(loaded.label(each.variant), each) for each in judged]
+    found = emulated.take(root, sides, size)
+    return [
+        _prepared(loaded, each, evidence, size)
+        for each, evidence in zip(judged, found, strict=True)
+    ]
+
+
+def _emulable(label: str, judged: Judged) -> Emulable:
+    if judged.refused or not judged.ptx or not judged.arm.build:
+        said = judged.refused.sentence if judged.refused else judged.arm.build_log
+        raise SystemExit(f"{label}: {said}")
+    exports = judged.arm.build.exports
+    return Emulable(variant=judged.variant, ptx=judged.ptx, exports=exports)
+
+
+def _prepared(
+    loaded: project.Project, judged: Judged, evidence: EmulatedEvidence, size: str
+) -> Prepared:
+    label = loaded.label(judged.variant)
+    if evidence.unsupported:
+        raise SystemExit(f"{label}: {evidence.unsupported}")
+    assert judged.cubin
+    assert judged.arm.build
+    kernel, axes = judged.variant.kernel, judged.variant.axes
+    exports = judged.arm.build.exports
+    module = problem.load(loaded.root, kernel)
+    return Prepared(
+        label=label,
+        entry=module.launch(axes, module.SIZES[size], exports).entry,
+        counters=evidence.counters,
+        job=LaunchJob(
+            root=str(loaded.root),
+            kernel=kernel,
+            cubin=str(judged.cubin),
+            axes=dict(axes),
+            size=size,
+            exports=exports,
+        ),
+    )
+
+
+def launch_each(jobs: Sequence[LaunchJob]) -> None:
+    """One launch of each, in this process, on the inputs that the emulator had."""
+    import torch
+
+    from kernelexp.gpu.arrays import TORCH_NAMES
+    from kernelexp.gpu.launch import Kernel
+
+    torch.zeros(1, device="cuda")
+    for job in jobs:
+        module = problem.load(Path(job.root), job.kernel)
+        size = module.SIZES[job.size]
+        inputs = module.inputs(size, SEED, "cpu")
+        arrange = getattr(module, "arrange", None)
+        given = arrange(inputs, job.axes) if arrange else inputs
+        arrays = {name: tensor.cuda() for name, tensor in given.items()}
+        for name, array in module.outputs(size).items():
+            dtype = getattr(torch, TORCH_NAMES[array.dtype])
+            arrays[name] = torch.zeros(array.shape, dtype=dtype, device="cuda")
+        kernel = Kernel(Path(job.cubin), module.launch(job.axes, size, job.exports))
+        kernel.bind(arrays)(torch.cuda.current_stream().cuda_stream)
+        torch.cuda.synchronize()
+
+
+def count(prepared: Sequence[Prepared]) -> list[dict[str, str]]:
+    """ncu's raw page of one launch of each: texts by metric."""
+    ncu = shutil.which("ncu")
+    if ncu is None:
+        raise SystemExit("ncu (Nsight Compute) is not on the PATH.")
+    entries = "|".join(sorted({re.escape(each.entry) for each in prepared}))
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = Path(folder) / "jobs.json"
+        jobs.write_bytes(msgspec.json.encode([each.job for each in prepared]))
+        argv = [ncu, "--csv", "--page", "raw", "--print-units", "base"]
+        argv += ["--print-metric-instances", "details", "--metrics", ",".join(METRICS)]
+        argv += ["--clock-control", "none", "--cache-control", "none"]
+        argv += ["--kernel-name", f"regex:^({entries})$"]
+        argv += [sys.executable, __file__, "--launch", str(jobs)]
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        done = toolchain.run(argv, env={"PYTHONPATH": path}, timeout_s=TIMEOUT_S)
+    found = parse_raw_page(done.stdout)
+    if done.returncode != 0 or len(found) != len(prepared):
+        raise SystemExit(f"ncu counted {len(found)} launches.\n{done.stdout}{done.stderr}")
+    return found
+
+
+def parse_raw_page(printed: str) -> list[dict[str, str]]:
+    """The rows of `ncu --csv --page raw`, one a launch, by column; the units' row is left out."""
+    csv.field_size_limit(1 << 30)
+    lines = [line for line in printed.splitlines() if line.startswith('"')]
+    header, *rows = csv.reader(lines) if lines else ([],)
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
+
+
+def figure(text: str) -> int:
+    """`1,234` and `1,234 (LDS: 1,000; LDL: 234)`, as ncu prints a metric that has instances."""
+    return int(text.split(" ")[0].replace(",", "") or 0)
+
+
+def opcodes(text: str) -> dict[str, int]:
+    """The instances of a metric that has one for each opcode."""
+    inside = text.partition("(")[2].rpartition(")")[0]
+    pairs = (part.rpartition(": ") for part in inside.split("; ") if part)
+    return {name: figure(value) for name, _, value in pairs}
+
+
+def hold(emulated: Mapping[str, int], counted: Mapping[str, str]) -> Iterator[Held]:
+    """The rows in which either has counted something; `counted` is a launch of ncu's raw page."""
+    executed = opcodes(counted[OPCODES])
+    for row in ROWS:
+        if row.metric:
+            said = figure(counted[row.metric])
+        else:
+            said = sum(n for name, n in executed.items() if re.match(row.opcodes, name))
+        mine = emulated.get(row.counter, 0)
+        if mine or said:
+            yield Held(row=row, emulated=mine, counted=said)
+
+
+def show(label: str, held: Sequence[Held]) -> None:
+    print(label)
+    print(f"  {'':70} {'emulated':>9} {'ncu':>9}")
+    for each in held:
+        verdict = "equal" if each.equal else f"differs: {each.row.because}"
+        if each.wrong:
+            verdict = "WRONG"
+        print(f"  {each.row.counter:70} {each.emulated:9,} {each.counted:9,} {verdict}")
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("variants", metavar="VARIANT", nargs="*", default=[DEFAULT])
+    parser.add_argument("--size", default=emulated.SIZE, help="a key of problem.py's SIZES")
+    parser.add_argument("--launch", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(argv)
+    if chosen.launch:
+        launch_each(msgspec.json.decode(chosen.launch.read_bytes(), type=list[LaunchJob]))
+        return 0
+    prepared = prepare(ROOT, chosen.variants, chosen.size)
+    wrong = False
+    for each, counted in zip(prepared, count(prepared), strict=True):
+        held = list(hold(each.counters, counted))
+        show(each.label, held)
+        wrong = wrong or any(row.wrong for row in held)
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
