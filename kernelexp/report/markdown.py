@@ -173,6 +173,7 @@ def _bold(verdict: Verdict) -> str:
 
 
 def history_row(step: Step) -> tuple[str, ...]:
+    """A measured step's notes begin with its change: times of different runs do not compare."""
     found, published = step.figures, step.figures.published
     if found.time_us is not None:
         time, rate = figures.time_ms(found.time_ms), f"{found.tflops:.0f}" if found.tflops else ""
@@ -180,7 +181,9 @@ def history_row(step: Step) -> tuple[str, ...]:
     else:
         time, rate = figures.published_time(published), figures.published_tflops(published)
         registers = figures.published_registers(published)
-    return (step.commit, step.change, time, rate or figures.NONE, registers, step.notes)
+    change = f"{100 * (found.effect.ratio - 1):+.2f}%" if found.effect else ""
+    notes = "; ".join(note for note in (change, step.notes) if note)
+    return (step.commit, step.change, time, rate or figures.NONE, registers, notes)
 
 
 def _table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:

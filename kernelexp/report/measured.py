@@ -22,11 +22,15 @@ def progress_line(phase: str, so_far: Measurement) -> str:
 
 
 def spell_effect(effect: Effect) -> str:
-    """The change of time with its interval: "-1.24% (-1.31% to -1.17%)"."""
+    """The change of time with its interval: "-1.24% (-1.31% to -1.17%)".
+
+    One process gives no interval (low is 0), and two may give one that is wider than any table.
+    """
     low, middle, high = (
-        f"{100 * (ratio - 1):+.2f}%" for ratio in (effect.low, effect.ratio, effect.high)
+        f"{100 * (ratio - 1):+.2f}%" if ratio < 11 else "over +1000%"
+        for ratio in (effect.low, effect.ratio, effect.high)
     )
-    return f"{middle} ({low} to {high})"
+    return f"{middle} ({low} to {high})" if effect.low > 0 else f"{middle} (no interval)"
 
 
 def render(record: Record) -> Iterator[RenderableType]:

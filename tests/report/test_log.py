@@ -135,3 +135,12 @@ def test_every_table_fits_80_columns_on_a_terminal() -> None:
     text = console.export_text()
     assert "0.579" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_measured_step_tells_its_change_beside_its_time() -> None:
+    h200 = next(
+        each for each in read() if (each.kernel, each.arch) == ("patch_embed_gemm", "sm_90a")
+    )
+    first, last = h200.history[0], h200.history[-1]
+    assert markdown.history_row(first)[-1].startswith("-39.20%; its baseline is the first")
+    assert markdown.history_row(last)[2:] == ("0.786", "1393", "168", "-6.09%")

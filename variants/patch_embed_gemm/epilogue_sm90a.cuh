@@ -8,7 +8,7 @@
 #include "config_sm90a.cuh"
 #include "convert.cuh"
 #include "ldst.cuh"
-#include "stmatrix.cuh"
+#include "matrix.cuh"
 #include "tma.cuh"
 
 // What a warp writes of one tile, and where it finds what it needs for it.
@@ -75,11 +75,12 @@ struct Table {
   }
 };
 
-// One box: 32 accumulators and 16 pairs of the table to 16 pairs of BF16.
-__device__ __forceinline__ void add_table(uint32_t (&pairs)[16], const float* d,
-                                          const uint32_t (&table)[16]) {
+// Accumulators and pairs of the table to pairs of BF16.
+template <uint32_t PAIRS>
+__device__ __forceinline__ void add_table(uint32_t* pairs, const float* d,
+                                          const uint32_t (&table)[PAIRS]) {
 #pragma unroll
-  for (uint32_t i = 0; i < 16; ++i) {
+  for (uint32_t i = 0; i < PAIRS; ++i) {
     pairs[i] = kx::cvt_rn_bf16x2_f32(d[2 * i + 1] + kx::high_bf16(table[i]),
                                      d[2 * i] + kx::low_bf16(table[i]));
   }
@@ -122,6 +123,17 @@ __device__ __forceinline__ void store_rows(const Slice& slice, uint32_t row, uin
   }
 }
 
+// One thread stores a box by TMA, as a group of its own.
+__device__ __forceinline__ void store_by_tma(const CUtensorMap* map, uint32_t column, uint32_t row,
+                                             uint32_t buffer) {
+  if constexpr (Config::STORE == Store::tma_evict_first_) {
+    kx::cp_async_bulk_tensor_2d_global_shared_cache_hint(map, column, row, buffer);
+  } else {
+    kx::cp_async_bulk_tensor_2d_global_shared(map, column, row, buffer);
+  }
+  kx::cp_async_bulk_commit_group();
+}
+
 __device__ __forceinline__ void store_box(const Slice& slice, uint32_t row, uint32_t column,
                                           uint32_t buffer, const uint32_t (&pairs)[16]) {
   if constexpr (Config::STORE == Store::direct_) {
@@ -141,15 +153,7 @@ __device__ __forceinline__ void store_box(const Slice& slice, uint32_t row, uint
     kx::fence_proxy_async_shared_cta();
     __syncwarp();
     if (slice.lane == 0) {
-      const uint32_t first_column = slice.column + column;
-      const uint32_t first_row = slice.row + row;
-      if constexpr (Config::STORE == Store::tma_) {
-        kx::cp_async_bulk_tensor_2d_global_shared(slice.map, first_column, first_row, buffer);
-      } else {
-        kx::cp_async_bulk_tensor_2d_global_shared_cache_hint(slice.map, first_column, first_row,
-                                                             buffer);
-      }
-      kx::cp_async_bulk_commit_group();
+      store_by_tma(slice.map, slice.column + column, slice.row + row, buffer);
     }
   }
 }

@@ -153,7 +153,16 @@ def _hopper_constraints(axes: Axes) -> Iterator[str]:
     tile_m, tile_n = int(axes["tile_m"]), int(axes["tile_n"])
     shares = 2 if axes["schedule"] == "cooperative" else 1
     is_resident = axes["operand_b"] == "resident"
+    is_transposed = axes["operand_b"] == "registers"
     accumulators = tile_m // shares * tile_n // 128
+    if is_transposed != (axes["combined"] == "resident"):
+        yield (
+            "operand_b=registers frees the shared memory that combined=resident takes, whose "
+            "fragments are transposed: there is neither without the other"
+        )
+    if is_transposed:
+        yield from _transposed_constraints(axes)
+        return
     if tile_m % (64 * shares):
         yield (
             f"tile_m={tile_m}, schedule={axes['schedule']}: a warpgroup multiplies 64 rows at a "
@@ -180,6 +189,25 @@ def _hopper_constraints(axes: Axes) -> Iterator[str]:
         )
     if axes["combined"] == "registers" and axes["order"] != "period":
         yield "combined=registers needs order=period: other orders read the table for each tile"
+
+
+def _transposed_constraints(axes: Axes) -> Iterator[str]:
+    """The static_asserts of config_sm90a.cuh where B's columns are the rows of an MMA."""
+    tile_m, tile_n = int(axes["tile_m"]), int(axes["tile_n"])
+    if tile_n > 192:
+        yield f"tile_n={tile_n}: 64 columns are a warpgroup's, and a CTA has room for three"
+    elif tile_m * tile_n > 64 * 256:
+        yield (
+            f"tile_m={tile_m}, tile_n={tile_n}: beside 96 registers of B, {tile_n // 64} "
+            f"warpgroups leave a thread no room for {tile_m // 2} accumulators"
+        )
+    if axes["store"] not in ("tma", "tma_evict_first"):
+        yield "with operand_b=registers a warpgroup stores together, by TMA"
+    if axes["order"] in ("snake", "period"):
+        yield (
+            f"order={axes['order']}: with operand_b=registers a CTA goes down one strip, and has "
+            "the table in shared memory"
+        )
 
 
 def _has_buffers(axes: Axes) -> bool:
@@ -218,37 +246,40 @@ def _hopper_budget(axes: Axes) -> Budget:
     """The arithmetic of config_sm90a.cuh."""
     stages, tile_m, tile_n = int(axes["stages"]), int(axes["tile_m"]), int(axes["tile_n"])
     a_bytes, b_bytes = tile_m * 128, tile_n * 128
-    is_resident = axes["operand_b"] == "resident"
-    stage = a_bytes if is_resident else a_bytes + b_bytes
-    buffer = 0 if axes["store"] == "direct" else int(axes["boxes"]) * 2048
-    barriers = 8 * (2 * stages + 3)
-    smem = (6 * b_bytes if is_resident else 0) + stages * stage + 8 * buffer + barriers
-    term = f"{stages} stages x {stage:,} B + barriers {barriers} B"
-    if is_resident:
-        term = f"B {6 * b_bytes:,} B + {term}"
-    if buffer:
-        term += f" + 8 warps x {buffer:,} B of staging"
+    operand_b = axes["operand_b"]
+    is_transposed = operand_b == "registers"
+    warpgroups = tile_n // 64 if is_transposed else 2
+    buffers, box = (warpgroups, 8192) if is_transposed else (8, 2048)
+    buffer = 0 if axes["store"] == "direct" else int(axes["boxes"]) * box
+    parts = {
+        f"B {6 * b_bytes:,} B": 6 * b_bytes if operand_b == "resident" else 0,
+        f"{stages} stages x {(stage := a_bytes + b_bytes * (operand_b == 'streamed')):,} B": stages
+        * stage,
+        f"{buffers} x {buffer:,} B of staging": buffers * buffer,
+        f"table {196 * (2 * tile_n + 16):,} B": 196 * (2 * tile_n + 16) * is_transposed,
+        f"barriers {8 * (2 * stages + 1 + warpgroups)} B": 8 * (2 * stages + 1 + warpgroups),
+    }
     return Budget(
-        threads=384,
-        dynamic_smem_bytes=smem,
+        threads=128 * (warpgroups + 1),
+        dynamic_smem_bytes=sum(parts.values()),
         cluster=int(axes["cluster"]),
         terms={
-            "threads": "(2 warpgroups that multiply + 1 that loads) x 128",
-            "dynamic_smem_bytes": term,
+            "threads": f"({warpgroups} warpgroups that multiply + 1 that loads) x 128",
+            "dynamic_smem_bytes": " + ".join(term for term, part in parts.items() if part),
         },
     )
 
 
 def _hopper_ctas(axes: Axes, size: Size) -> int:
     """Whole clusters, as many for each strip of columns that stays in shared memory."""
-    each = N // int(axes["tile_n"]) if axes["operand_b"] == "resident" else int(axes["cluster"])
+    each = N // int(axes["tile_n"]) if axes["operand_b"] != "streamed" else int(axes["cluster"])
     return max(1, size["ctas_sm_90a"] // each) * each
 
 
 def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
     """Arguments: tensor maps of a and b, the table, the output, the number of rows of tiles.
 
-    On sm_90a a tensor map of the output, too, after that of b.
+    On sm_90a, after those of a and b, a tensor map of the output, too, and the address of b.
     """
 
     def operand(array: str, rows: int, box_rows: int) -> TensorMap:
@@ -261,11 +292,11 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
             swizzle="128B",
         )
 
-    stored: tuple[TensorMap, ...] = ()
+    hopper: tuple[TensorMap | Pointer, ...] = ()
     ctas = size["ctas"]
     if _is_hopper(axes):
         ctas = _hopper_ctas(axes, size)
-        stored = (
+        hopper = (
             TensorMap(
                 array="out",
                 element="bf16",
@@ -274,6 +305,7 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
                 box=(exports["out_box_columns"], exports["out_box_rows"]),
                 swizzle="128B",
             ),
+            Pointer(array="b"),
         )
     return Launch(
         entry="patch_embed_gemm",
@@ -284,7 +316,7 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
         arguments=(
             operand("a", size["m"], exports["a_box_rows"]),
             operand("b", size["n"], exports["b_box_rows"]),
-            *stored,
+            *hopper,
             Pointer(array="combined"),
             Pointer(array="out"),
             Scalar(type="u32", value=size["m"] // exports["tile_m"]),
@@ -311,7 +343,11 @@ PEERS = ("torch._scaled_mm, product only", "torch.compile")
 def peers(
     inputs: Mapping[str, torch.Tensor], size: Size
 ) -> Mapping[str, Callable[[], torch.Tensor]]:
-    """cuBLAS through torch._scaled_mm: the product alone, and the whole job compiled by torch."""
+    """cuBLAS through torch._scaled_mm: the product alone, and the whole job compiled by torch.
+
+    mode="max-autotune" takes as long: +109.40% and +109.52% of the kernel's time in one run of H1
+    on an H200 (torch 2.11.0).
+    """
     import torch
 
     a, b_t, table = inputs["a"], inputs["b"].t(), inputs["combined"]
