@@ -21,6 +21,7 @@ VARIANTS = (
     f"{KERNEL}:combined=inline",
     f"{KERNEL}:schedule=cooperative,tile_m=128,stages=3",
     f"{KERNEL}:operand_b=streamed,tile_m=128,stages=4,boxes=1,combined=blocked,prefetch=0,order=snake",
+    f"{KERNEL}:operand_b=registers,combined=resident,order=linear,prefetch=0,boxes=1,stages=15",
     "transpose@sm_90a:layout=plain",
 )
 needs_ncu = pytest.mark.skipif(shutil.which("ncu") is None, reason="ncu is not on the PATH")

@@ -1,0 +1,69 @@
+"""compute-sanitizer finds nothing in any variant of the Hopper kernel's experiments."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from gpu_kernels import needs_gpu
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import counters
+
+from kernelexp import build, examine, project, toolchain
+
+CHECKS = (
+    ("memcheck", "--report-api-errors=no"),
+    ("racecheck",),
+    ("synccheck",),
+)
+needs_sanitizer = pytest.mark.skipif(
+    shutil.which("compute-sanitizer") is None, reason="compute-sanitizer is not on the PATH"
+)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """A file for launch_each: each variant of each experiment and step, on both small sizes."""
+    loaded = project.load(counters.ROOT)
+    variants = [
+        variant
+        for experiment in loaded.experiments.values()
+        if (experiment.kernel, experiment.arch) == ("patch_embed_gemm", "sm_90a")
+        for variant in (lambda found: (found[0], *found[1]))(loaded.variants(experiment))
+    ]
+    tools = toolchain.find(None, counters.ROOT / build.CACHE)
+    judged = examine.judge(loaded, variants, tools).values()
+    found = [
+        counters.LaunchJob(
+            root=str(loaded.root),
+            kernel=each.variant.kernel,
+            cubin=str(each.cubin),
+            axes=dict(each.variant.axes),
+            size=size,
+            exports=each.arm.build.exports,
+        )
+        for each in judged
+        for size in ("emulated", "uneven")
+    ]
+    path = tmp_path_factory.mktemp("jobs") / "jobs.json"
+    path.write_bytes(msgspec.json.encode(found))
+    return path
+
+
+@needs_gpu
+@needs_sanitizer
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check[0])
+def test_nothing_is_found_in_any_variant(check, jobs):
+    tool, *options = check
+    argv = ["compute-sanitizer", "--tool", tool, *options, "--kernel-name", "kns=patch_embed_gemm"]
+    argv += [sys.executable, counters.__file__, "--launch", str(jobs)]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=counters.ROOT, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-4000:]
+    summaries = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", said)
+    assert summaries == ["0"], said[-4000:]
