@@ -1,5 +1,5 @@
-// Nothing but E4M3 MMAs, in the forms that patch_embed_gemm could use: operands in place, no copies,
-// no epilogue. Values as in its problem.py.
+// Nothing but E4M3 MMAs, in the forms that patch_embed_gemm could use: operands in place, no
+// copies, no epilogue. Values as in its problem.py.
 #include <cstdint>
 
 #include "wgmma.cuh"
@@ -27,10 +27,10 @@ constexpr uint32_t N_BYTES = 3 * 256 * 128;  // 3 K blocks of 256 columns
 constexpr uint32_t K_BLOCKS = 6;
 constexpr uint32_t STEPS = 4;  // MMAs a K block
 
-// Each warpgroup for itself: `tiles` times 24 MMAs of 64 x COLUMNS x 32, one K block in flight while
-// the next one is issued. IN_REGISTERS: the 64 rows are B's, in registers; else A's. `keeps` is 0: it
-// hides from ptxas that a tile begins at 0, without which it drops the MMAs of all tiles but the
-// last.
+// Each warpgroup for itself: `tiles` times 24 MMAs of 64 x COLUMNS x 32, one K block in flight
+// while the next one is issued. IN_REGISTERS: the 64 rows are B's, in registers; else A's. `keeps`
+// is 0: it hides from ptxas that a tile begins at 0, without which it drops the MMAs of all tiles
+// but the last.
 template <uint32_t COLUMNS, bool IN_REGISTERS>
 __device__ void multiply(float* sink, uint32_t tiles, uint32_t keeps) {
   extern __shared__ __align__(1024) uint8_t smem[];
@@ -56,8 +56,8 @@ __device__ void multiply(float* sink, uint32_t tiles, uint32_t keeps) {
     kx::wgmma_fence();
 #pragma unroll
     for (uint32_t block = 0; block < K_BLOCKS; ++block) {
-      const uint64_t rows = kx::wgmma_k_major_128b_descriptor(
-          base + (tile % 2 * K_BLOCKS + block) * (64 * 128));
+      const uint64_t rows =
+          kx::wgmma_k_major_128b_descriptor(base + (tile % 2 * K_BLOCKS + block) * (64 * 128));
       const uint64_t columns =
           kx::wgmma_k_major_128b_descriptor(base + M_BYTES + block % 3 * (256 * 128));
 #pragma unroll

@@ -144,6 +144,8 @@ class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
     opcodes: dict[str, int]
     exports: dict[str, int]
     """The figures that the source computed for its host (KX_EXPORT), without their kx_ prefix."""
+    warnings: tuple[str, ...] = ()
+    """What ptxas warned of, in its own words: wgmma that it serializes, an ignored setmaxnreg."""
 
 
 class EmulatedArray(msgspec.Struct, frozen=True, kw_only=True):

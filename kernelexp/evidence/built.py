@@ -20,4 +20,5 @@ def collect(built: Built) -> BuildEvidence:
         pipes=instructions.group_by_pipe(opcodes),
         opcodes=opcodes,
         exports=exports,
+        warnings=resources.warnings(built.ptxas_report),
     )

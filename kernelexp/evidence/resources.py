@@ -19,6 +19,12 @@ _SHARED_PREFIX = ".nv.shared."
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _SPILLS = r"(\d+) bytes spill stores, (\d+) bytes spill loads"
+# What costs time is said as info: "ptxas info : (C7510) Potential Performance Loss: ...".
+_WARNING = re.compile(
+    r"^ptxas (?:[^:]*warning\s*:|info\s*:(?=.*Potential Performance Loss))\s*(?:\(C\d+\)\s*)?"
+    r"(?:Potential Performance Loss:\s*)?(.*)$",
+    re.MULTILINE,
+)
 _USAGE = r"Function {}:\s+REG:(\d+) STACK:(\d+)"
 
 
@@ -56,6 +62,11 @@ def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dic
         sass_bytes=sass_bytes,
     )
     return entry, resources, exports
+
+
+def warnings(ptxas_report: str) -> tuple[str, ...]:
+    """What ptxas warned of, each sentence once."""
+    return tuple(dict.fromkeys(_WARNING.findall(ptxas_report)))
 
 
 def _numbers(pattern: str, text: str) -> tuple[int, ...]:

@@ -38,6 +38,7 @@ def render(rows: Mapping[str, tuple[Arm, Verdict | None]]) -> Iterator[Renderabl
             table.add_row(Text(label), Text(refused.status, style=STYLES[refused.status]))
     yield table
     for label, (arm, refused) in rows.items():
+        yield from page.warnings(label, arm)
         if refused:
             yield Text(f"{label}: {refused.status}. {refused.sentence}")
             if arm.build_log:

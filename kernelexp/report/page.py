@@ -32,6 +32,8 @@ def render(
     if any(arm.build for arm in arms):
         yield _evidence(arms, record.compiler)
         yield from _opcodes(arms)
+        for name, arm in zip(arm_names(len(arms) - 1), arms, strict=True):
+            yield from warnings(name, arm)
     yield from emulated.render(arm_names(len(arms) - 1), [arm.emulated for arm in arms])
     for arm in arms:
         if arm.build_log:
@@ -140,6 +142,12 @@ def _opcodes(arms: Sequence[Arm]) -> Iterator[RenderableType]:
             if was != now
         )
         yield Text(f"{name}, most changed: " + ", ".join(words))
+
+
+def warnings(name: str, arm: Arm) -> Iterator[Text]:
+    """What ptxas warned of, a line each."""
+    for warning in arm.build.warnings if arm.build else ():
+        yield Text(f"{name}: ptxas: {warning}", style="yellow")
 
 
 def _earlier(earlier: Sequence[Record]) -> Iterator[RenderableType]:

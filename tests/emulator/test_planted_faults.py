@@ -371,13 +371,17 @@ OUT:
 
 
 def store(
-    fence: str, sync: str, wait: str = "cp.async.bulk.wait_group 0;", reuse: str = ""
+    fence: str,
+    sync: str,
+    wait: str = "cp.async.bulk.wait_group 0;",
+    reuse: str = "",
+    schedule: Schedule = LATE,
 ) -> set[str]:
     body = STORE.replace("FENCE", fence).replace("SYNC", sync).replace("WAIT", wait)
     text = ptx(body.replace("REUSE", reuse), shared=SHARED)
     text = text.replace("k()", "k(.param .align 128 .b8 k_map[128])")
     arrays = {"in": np.zeros((8, 32), np.uint32)}
-    result = run(text, arrays, arguments=[BOX])
+    result = run(text, arrays, arguments=[BOX], schedule=schedule)
     want = np.tile(np.arange(32, dtype=np.uint32), (8, 1))
     return found(result) | (set() if (arrays["in"] == want).all() else {WRONG})
 
@@ -398,8 +402,20 @@ def test_a_store_that_nobody_waits_for_is_found():
     assert "exit-with-pending-copy" in store(FENCE, SYNC, wait="")
 
 
-def test_staging_overwritten_before_its_store_has_read_it_is_caught():
-    assert store(FENCE, SYNC, wait="", reuse="st.shared.b32 [%r1], 77;") & {WRONG, "race"}
+AGAIN = "st.shared.b32 [%r1], 77; cp.async.bulk.wait_group 0;"
+
+
+@pytest.mark.parametrize(
+    "wait", ["cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"]
+)
+def test_staging_may_be_overwritten_when_its_store_has_read_it(wait):
+    assert store(FENCE, SYNC, wait=wait, reuse=AGAIN) == set()
+
+
+@pytest.mark.parametrize("wait", ["", "cp.async.bulk.wait_group.read 1;"])
+def test_staging_overwritten_before_its_store_was_waited_for_is_found(wait):
+    assert WRONG in store(FENCE, SYNC, wait=wait, reuse=AGAIN)
+    assert store(FENCE, SYNC, wait=wait, reuse=AGAIN, schedule=EARLY) == {"race"}
 
 
 def test_waiting_for_the_read_does_not_wait_for_the_write():

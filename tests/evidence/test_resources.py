@@ -55,3 +55,19 @@ def test_a_second_entry_is_refused_with_both_names(scale: Path, tools: Toolchain
 def test_a_missing_export_is_a_sentence(scale: Path, tools: Toolchain) -> None:
     with pytest.raises(ConfigurationError, match=r"add KX_EXPORT\(threads, \.\.\.\)"):
         collect(scale, tools, ("KX_EXPORT(threads, THREADS);", ""))
+
+
+def test_wgmma_that_ptxas_serializes_is_a_warning(scale: Path, tools: Toolchain) -> None:
+    wgmma = (
+        "float d[4] = {}; for (int k = 0; k < 2; ++k) {"
+        ' asm volatile("wgmma.fence.sync.aligned;\\n\\t"'
+        ' "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {%0, %1, %2, %3}, %4, %4, 1, 1, 1;"'
+        ' : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ull));'
+        " d[0] += factor; } factor = d[0]; if (i >= count) return;"
+    )
+    (warning,) = collect(scale, tools, ("if (i >= count) return;", wgmma)).warnings
+    assert warning.startswith("wgmma.mma_async instructions are serialized due to")
+
+
+def test_a_build_without_a_warning_has_none(scale: Path, tools: Toolchain) -> None:
+    assert collect(scale, tools, ("THREADS", "THREADS")).warnings == ()

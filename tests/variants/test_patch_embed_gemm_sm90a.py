@@ -38,6 +38,8 @@ STREAMED = {
     "order": "snake",
 }
 
+IN_REGISTERS = {"operand_b": "registers", "combined": "resident", "stages": 15}
+
 problem = contract.load(ROOT, "patch_embed_gemm")
 Nvcc = Callable[..., Completed]
 
@@ -64,6 +66,8 @@ SIZED = [
     axes(**STREAMED),
     axes(**STREAMED | {"tile_n": 192, "schedule": "pingpong", "cluster": 1}),
     axes(**STREAMED | {"tile_m": 256, "tile_n": 128}),
+    axes(**IN_REGISTERS),
+    axes(**IN_REGISTERS | {"tile_m": 128, "tile_n": 128, "stages": 8, "boxes": 2}),
 ]
 
 
@@ -82,7 +86,7 @@ def test_the_budget_is_what_the_source_computes(
 def test_the_terms_add_up_to_the_shared_memory() -> None:
     budget = problem.budget(DEFAULTS, "sm_90a")
     assert budget.terms["dynamic_smem_bytes"] == (
-        "B 147,456 B + 8 stages x 8,192 B + barriers 152 B + 8 warps x 2,048 B of staging"
+        "B 147,456 B + 8 stages x 8,192 B + 8 x 2,048 B of staging + barriers 152 B"
     )
     assert budget.dynamic_smem_bytes == 147_456 + 8 * 8_192 + 152 + 8 * 2_048
 
@@ -100,6 +104,13 @@ REFUSED = [
     (axes(**STREAMED | {"order": "period"}), "order=period goes down a strip"),
     (axes(**STREAMED | {"prefetch": 1}), "prefetch is of A"),
     (axes(combined="registers"), "combined=registers"),
+    (axes(combined="resident"), "operand_b=registers frees the shared memory"),
+    (axes(**IN_REGISTERS | {"combined": "blocked"}), "operand_b=registers frees"),
+    (axes(**IN_REGISTERS | {"tile_m": 128}), "no room for 64 accumulators"),
+    (axes(**IN_REGISTERS | {"tile_n": 256}), "a CTA has room for three"),
+    (axes(**IN_REGISTERS | {"store": "staged"}), "stores together, by TMA"),
+    (axes(**IN_REGISTERS | {"order": "snake"}), "order=snake"),
+    (axes(**IN_REGISTERS | {"order": "period"}), "order=period"),
 ]
 
 

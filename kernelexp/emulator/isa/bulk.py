@@ -58,9 +58,14 @@ def add_to_group(
     """Issues a store of the open bulk group of its thread: first it reads, later it writes."""
     data: list[Array] = []
     order = ("bulk", next(machine.serial))
+
+    def take() -> None:
+        data.append(read())
+        reading.landed = machine.clocks.now
+
     reading = Pending(
         f"the read of a store to {to} ({ins.where()})",
-        lambda: data.append(read()),
+        take,
         ins,
         order=order,
         touches=((base, base + size),),
@@ -97,26 +102,37 @@ class BulkWait(Gate):
         self.reads_only = modifiers(ins)[-1] == "read"
 
     def _waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
-        found: list[Pending] = []
-        for lane in lanes_of(fragment):
-            groups = machine.groups.get(("bulk", fragment.warp * 32 + lane), [])
-            for group in groups[: max(0, len(groups) - self.allowed)]:
-                found += [p for p in group if p.touches or not self.reads_only]
-        return found
+        return [
+            operation
+            for lane in lanes_of(fragment)
+            for group in self._old(machine, fragment, lane)
+            for operation in group
+            if operation.touches or not self.reads_only
+        ]
+
+    def _old(self, machine: Machine, fragment: Fragment, lane: int) -> list[list[Pending]]:
+        """The groups of a thread that may not be pending any more."""
+        groups = machine.groups.get(("bulk", fragment.warp * 32 + lane), [])
+        return groups[: max(0, len(groups) - self.allowed)]
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
         return all(operation.done for operation in self._waited(machine, fragment))
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
+        # What these copies have read may be overwritten by whoever hears of this; a copy that the
+        # wait allows to be pending may have been read by now, but nobody can know.
+        waited = self._waited(machine, fragment)
+        row = np.zeros_like(machine.clocks.seen[fragment.warp])
+        row[machine.clocks.store] = max((p.landed for p in waited), default=0)
+        machine.clocks.acquire(fragment.warp, row)
         for lane in lanes_of(fragment):
             key = ("bulk", fragment.warp * 32 + lane)
-            groups = machine.groups.get(key, [])
-            while groups and all(operation.done for operation in groups[0]):
-                groups.pop(0)
-        # What these copies have read may be overwritten by whoever hears of this.
-        row = np.zeros_like(machine.clocks.seen[fragment.warp])
-        row[machine.clocks.copy] = machine.clocks.now
-        machine.clocks.acquire(fragment.warp, row)
+            groups, old = machine.groups.get(key, []), len(self._old(machine, fragment, lane))
+            machine.groups[key] = [
+                group
+                for index, group in enumerate(groups)
+                if index >= old or not all(operation.done for operation in group)
+            ]
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         pending = sum(not operation.done for operation in self._waited(machine, fragment))
@@ -250,7 +266,7 @@ def _linear_shared(
     machine: Machine, issuer: Issuer, address: int, size: int, ins: Instruction
 ) -> Array:
     cta, low = shared_range(machine, issuer.place, address, size, BULK_ALIGN, ins)
-    return fetch_shared(machine, issuer, cta, low, size, tma.LINEAR, ins)
+    return fetch_shared(machine, issuer, cta, low, size, tma.LINEAR, ins, machine.clocks.copy)
 
 
 @builder(f"cp.async.bulk.global.shared::cta.bulk_group{_HINT}")
@@ -280,7 +296,10 @@ def bulk_store(ins: Instruction, d: Decoder) -> Op:
             first = global_range(machine, issuer, to.value(R, row, lane), size, ins)
             machine.tally(number).tma_sectors += _sectors(first + GLOBAL_BASE, size)
 
-            read = functools.partial(fetch_shared, machine, issuer, cta, low, size, tma.LINEAR, ins)
+            agent = machine.clocks.store
+            read = functools.partial(
+                fetch_shared, machine, issuer, cta, low, size, tma.LINEAR, ins, agent
+            )
             write = functools.partial(_write_linear, machine, first, element, operation)
             base = machine.arena_offset(cta, low)
             add_to_group(machine, issuer, ins, read, write, base, size, "global memory")

@@ -163,7 +163,10 @@ def _tensor_out(ins: Instruction, d: Decoder, operation: str | None) -> Op:
             machine.tally(number).tma_sectors += tma.sectors(tensor, array, start, load=False)
             issuer = Issuer(machine, place, lane)
 
-            read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, ins)
+            agent = machine.clocks.store
+            read = functools.partial(
+                fetch_shared, machine, issuer, cta, low, size, form, ins, agent
+            )
             write = functools.partial(write_box, machine, tensor, start, operation)
             base = machine.arena_offset(cta, low)
             add_to_group(machine, issuer, ins, read, write, base, footprint, tensor.array)

@@ -31,6 +31,8 @@ class Pending:
     registers: tuple[int, ...] = ()
     """Slots that it writes when it is waited for."""
     done: bool = False
+    landed: int = 0
+    """The clock when a bulk store had read its source."""
 
 
 class Engines:

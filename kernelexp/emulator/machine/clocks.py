@@ -1,6 +1,7 @@
 """Who has seen whose accesses to shared memory: happens-before, word by word.
 
-Each warp, the copy engine and the tensor core are agents. `seen[w, a]` is the time up to which
+Each warp, the copy engine and the tensor core are agents; the copy engine once more for what bulk
+stores read, of which only cp.async.bulk.wait_group tells. `seen[w, a]` is the time up to which
 agent a's accesses are ordered before what warp w does now; barriers, mbarriers and atomics carry
 such rows from one warp to the next. A word remembers its last writer and its last reader: an access
 that is not ordered after them is a race. On the diagonal stands a warp's own last meeting point, so
@@ -21,14 +22,14 @@ class Clocks:
         self.unit = unit
         units = size // unit
         self.warps = warps
-        self.copy, self.tensor = warps, warps + 1
+        self.copy, self.tensor, self.store = warps, warps + 1, warps + 2
         self.write_time = np.zeros(units, np.int64)
         self.write_thread = np.zeros(units, np.int32)
         self.read_time = np.zeros(units, np.int64)
         self.read_thread = np.zeros(units, np.int32)
-        self.seen = np.zeros((warps, warps + 2), np.int64)
+        self.seen = np.zeros((warps, warps + 3), np.int64)
         self.fence_time = np.zeros(warps * 32, np.int64)
-        self.fence_seen = np.zeros((warps, warps + 2), np.int64)
+        self.fence_seen = np.zeros((warps, warps + 3), np.int64)
         self.now = 1
 
     def tick(self) -> int:

@@ -188,14 +188,13 @@ def fetch_shared(
     size: int,
     form: tma.Image,
     ins: Instruction,
+    agent: int,
 ) -> Array:
-    """Bytes from shared memory, read by the copy engine."""
+    """Bytes from shared memory, read by the copy engine: `agent` is clocks.copy or clocks.store."""
     base = machine.arena_offset(cta, low)
     machine.clocks.tick()
     units = _units(machine, base, low, size, form)
-    machine.races.engine_read(
-        units, issuer.thread, issuer.seen, issuer.fence, machine.clocks.copy, ins
-    )
+    machine.races.engine_read(units, issuer.thread, issuer.seen, issuer.fence, agent, ins)
     chunks = tma.chunks(low, size, form) + (base - low)
     if (machine.shared.states(16)[chunks // 16].view(np.uint8) == UNWRITTEN).any():
         machine.found(

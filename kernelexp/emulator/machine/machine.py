@@ -284,7 +284,7 @@ class Machine:
         return f"shared {low:#x} of CTA {self.ctas[cta].number}"
 
     def agent_name(self, agent: int) -> str:
-        if agent == self.clocks.copy:
+        if agent in (self.clocks.copy, self.clocks.store):
             return "copy engine"
         if agent == self.clocks.tensor:
             return "tensor core"
