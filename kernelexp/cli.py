@@ -116,7 +116,9 @@ def run(
     device: DeviceOption = None,
     budget: Annotated[
         str,
-        typer.Option("--budget", metavar="TIME", help="Most time to measure: 30s, 2m."),
+        typer.Option(
+            "--budget", metavar="TIME", help="Most time to measure, beside starting up: 30s, 2m."
+        ),
     ] = "30s",
     processes: Annotated[
         int,

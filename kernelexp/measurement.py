@@ -129,7 +129,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Processes before the first look at the interval."""
     processes_max: int = 16
     budget_s: float = 30.0
-    """No process is started that would probably end later than this."""
+    """From the third on, no process is started that would probably end later than this; what the
+    first takes longer than another one is not counted."""
     timing_s: float = 1.0
     """GPU time that one process spends on timed rows."""
     l2: L2 = "cold"

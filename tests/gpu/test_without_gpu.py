@@ -130,3 +130,18 @@ def test_the_gpu_is_found_by_index_and_by_uuid():
     assert device.find(found.uuid) == found
     with pytest.raises(UsageError, match="there is no GPU"):
         device.find("GPU-none")
+
+
+@pytest.mark.parametrize(
+    ("turns", "spent"),
+    [
+        ([40.0], False),
+        ([40.0, 5.0, 5.0, 5.0], False),
+        ([40.0, 5.0, 5.0, 5.0, 5.0], True),
+        ([5.0, 5.0, 5.0, 5.0], False),
+        ([5.0, 5.0, 5.0, 5.0, 5.0], True),
+        ([20.0, 20.0], True),
+    ],
+)
+def test_starting_up_is_not_counted_to_a_budget_of_30_s(turns, spent):
+    assert measure.is_budget_spent(sum(turns) + 0.1, turns, 30.0) == spent
