@@ -153,6 +153,7 @@ def run(
     For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
     """
     from kernelexp import runner
+    from kernelexp.commands import log as service
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
 
@@ -183,7 +184,9 @@ def run(
             on_measure=bars.measure,
         )
     if record:
-        _write_log(loaded)
+        logs, unreadable = service.read(loaded)
+        _warn(loaded, unreadable)
+        service.write(loaded, logs)
     _print_ran(loaded, ran, json)
     raise typer.Exit(runner.exit_code([each.record for each in ran]))
 
@@ -286,14 +289,15 @@ def log(
 
     A table on a terminal, markdown in a pipe.
     """
-    loaded = _load(project)
-    if write:
-        typer.echo(f"wrote {_write_log(loaded).relative_to(loaded.root)}")
-        return
-    logs = _read_log(loaded)
+    from kernelexp.commands import log as service
     from kernelexp.report import export, markdown
 
-    if json:
+    loaded = _load(project)
+    logs, unreadable = service.read(loaded)
+    _warn(loaded, unreadable)
+    if write:
+        typer.echo(f"wrote {service.write(loaded, logs).relative_to(loaded.root)}")
+    elif json:
         print_json(export.to_values(logs))
     elif csv:
         typer.echo(export.to_csv(logs), nl=False)
@@ -429,24 +433,6 @@ def _tools(project: Project, nvcc: str | None) -> Toolchain:
     from kernelexp import build, toolchain
 
     return toolchain.find(nvcc, project.root / build.CACHE)
-
-
-def _read_log(project: Project) -> Any:
-    from kernelexp import records
-    from kernelexp.report import log as logs
-
-    told = {name: records.read_telling(project.root, name) for name in project.experiments}
-    for each in told.values():
-        _warn(project, each.unreadable)
-    return logs.assemble(project, told)
-
-
-def _write_log(project: Project) -> Path:
-    from kernelexp import records
-    from kernelexp.report import markdown
-
-    text = markdown.render_file(_read_log(project))
-    return records.write_text(project.root, "logs/EXPERIMENTS.md", text)
 
 
 def _print_ran(project: Project, ran: list[Ran], json: bool) -> None:

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from test_stats import ARMS, SAMPLES, measurement, recorded, worker
+from measurements import ARMS, SAMPLES, measurement, recorded, worker
 
 from kernelexp import calibrate
 from kernelexp.measurement import Failure, Measurement

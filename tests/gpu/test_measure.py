@@ -2,42 +2,15 @@
 
 import msgspec
 import pytest
+from measurements import measurement, worker
 
 from kernelexp.gpu.measure import is_hopeless, is_look_due
-from kernelexp.measurement import Device, Failure, Measurement, Options, TimedArm, Worker
-
-DEVICE = Device(
-    name="NVIDIA H200",
-    uuid="GPU-0",
-    arch="sm_90a",
-    driver="580.159.04",
-    cuda="13.0",
-    memory_bytes=1,
-    power_limit_w=700.0,
-    sm_clock_max_mhz=1980,
-    memory_clock_max_mhz=3201,
-)
-ARMS = (
-    TimedArm(name="new", role="candidate"),
-    TimedArm(name="old", role="baseline"),
-    TimedArm(name="old again", role="placebo"),
-)
-WORKER = Worker(
-    process=0,
-    seed=0,
-    load_order=(0, 1, 2),
-    launches_per_sample=1,
-    sets=2,
-    warm_up_s=0.1,
-    drift=0.0,
-    blocks=(),
-    checks=(),
-)
+from kernelexp.measurement import Failure
 
 
 def with_workers(count, looks=()):
-    return Measurement(
-        device=DEVICE, options=Options(), seed=1, arms=ARMS, workers=(WORKER,) * count, looks=looks
+    return measurement(
+        [worker(process, (1.0, 1.0, 1.0), rows=1) for process in range(count)], looks
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from kernelexp.toolchain import Completed, Toolchain
 VARIANTS = Path(__file__).parents[2] / "variants"
 
 Nvcc = Callable[..., Completed]
+ExportsOf = Callable[[str, Mapping[str, object]], dict[str, int]]
 
 
 @pytest.fixture
@@ -30,3 +32,16 @@ def nvcc(tools: Toolchain, tmp_path: Path) -> Nvcc:
         )
 
     return compile_text
+
+
+@pytest.fixture
+def exports_of(nvcc: Nvcc, tmp_path: Path) -> ExportsOf:
+    """What a header computes for a combination, as the compiler leaves it in the PTX."""
+
+    def read(header: str, axes: Mapping[str, object]) -> dict[str, int]:
+        done = nvcc(f'#include "{header}"\n', axes)
+        assert done.returncode == 0, done.stderr
+        ptx = (tmp_path / "source.ptx").read_text()
+        return {name: int(value) for name, value in re.findall(r"\bkx_(\w+) = (\d+);", ptx)}
+
+    return read

@@ -33,18 +33,11 @@ TINY = {"m": 6, "n": 64, "k": 32, "period": 4, "ctas": 2}
 
 problem = contract.load(ROOT, "patch_embed_gemm")
 Nvcc = Callable[..., Completed]
+ExportsOf = Callable[[str, dict[str, object]], dict[str, int]]
 
 
 def axes(**changed: object) -> dict[str, object]:
     return DEFAULTS | changed
-
-
-def exports_of(nvcc: Nvcc, tmp_path: Path, point: dict[str, object]) -> dict[str, int]:
-    """What config.cuh computes for a combination, as the compiler leaves it in the PTX."""
-    done = nvcc('#include "config.cuh"\n', point)
-    assert done.returncode == 0, done.stderr
-    ptx = (tmp_path / "source.ptx").read_text()
-    return {name: int(value) for name, value in re.findall(r"\bkx_(\w+) = (\d+);", ptx)}
 
 
 def decode(code: int) -> float:
@@ -74,9 +67,9 @@ SIZED = [
 
 @pytest.mark.parametrize("point", SIZED, ids=str)
 def test_the_budget_is_what_the_source_computes(
-    point: dict[str, object], nvcc: Nvcc, tmp_path: Path
+    point: dict[str, object], exports_of: ExportsOf
 ) -> None:
-    exports = exports_of(nvcc, tmp_path, point)
+    exports = exports_of("config.cuh", point)
     budget = problem.budget(point, "sm_100a")
     assert budget.threads == exports["threads"]
     assert budget.cluster == exports["cluster"]
@@ -228,9 +221,9 @@ def test_other_variants_take_the_inputs_as_they_are(combined: str) -> None:
     assert problem.arrange(inputs, axes(combined=combined)) is inputs
 
 
-def test_a_launch_takes_its_boxes_from_the_exports(nvcc: Nvcc, tmp_path: Path) -> None:
+def test_a_launch_takes_its_boxes_from_the_exports(exports_of: ExportsOf) -> None:
     size = problem.SIZES["full"]
-    launch = problem.launch(DEFAULTS, size, exports_of(nvcc, tmp_path, DEFAULTS))
+    launch = problem.launch(DEFAULTS, size, exports_of("config.cuh", DEFAULTS))
     a, b, _, _, row_tiles = launch.arguments
     assert (launch.grid, launch.block, launch.cluster) == ((148, 1, 1), (224, 1, 1), (2, 1, 1))
     assert isinstance(a, TensorMap)

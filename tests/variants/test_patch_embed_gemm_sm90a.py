@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,18 +41,11 @@ IN_REGISTERS = {"operand_b": "registers", "combined": "resident", "stages": 15}
 
 problem = contract.load(ROOT, "patch_embed_gemm")
 Nvcc = Callable[..., Completed]
+ExportsOf = Callable[[str, dict[str, object]], dict[str, int]]
 
 
 def axes(**changed: object) -> dict[str, object]:
     return DEFAULTS | changed
-
-
-def exports_of(nvcc: Nvcc, tmp_path: Path, point: dict[str, object]) -> dict[str, int]:
-    """What config_sm90a.cuh computes for a combination, as the compiler leaves it in the PTX."""
-    done = nvcc('#include "config_sm90a.cuh"\n', point)
-    assert done.returncode == 0, done.stderr
-    ptx = (tmp_path / "source.ptx").read_text()
-    return {name: int(value) for name, value in re.findall(r"\bkx_(\w+) = (\d+);", ptx)}
 
 
 SIZED = [
@@ -73,9 +65,9 @@ SIZED = [
 
 @pytest.mark.parametrize("point", SIZED, ids=str)
 def test_the_budget_is_what_the_source_computes(
-    point: dict[str, object], nvcc: Nvcc, tmp_path: Path
+    point: dict[str, object], exports_of: ExportsOf
 ) -> None:
-    exports = exports_of(nvcc, tmp_path, point)
+    exports = exports_of("config_sm90a.cuh", point)
     budget = problem.budget(point, "sm_90a")
     assert budget.threads == exports["threads"]
     assert budget.cluster == exports["cluster"]
@@ -131,8 +123,8 @@ def test_the_table_is_laid_out_in_the_order_of_the_fragments() -> None:
         assert got == table[1, 32 + 8 * group + 2 * lane + column]
 
 
-def test_the_output_is_stored_through_a_map_of_its_own(nvcc: Nvcc, tmp_path: Path) -> None:
-    exports = exports_of(nvcc, tmp_path, DEFAULTS)
+def test_the_output_is_stored_through_a_map_of_its_own(exports_of: ExportsOf) -> None:
+    exports = exports_of("config_sm90a.cuh", DEFAULTS)
     launch = problem.launch(DEFAULTS, problem.SIZES["full"], exports)
     assert launch.grid == (132, 1, 1)
     out = launch.arguments[2]
@@ -146,8 +138,8 @@ def test_the_output_is_stored_through_a_map_of_its_own(nvcc: Nvcc, tmp_path: Pat
     ids=str,
 )
 def test_every_strip_has_a_cluster(
-    changed: dict[str, object], size: str, ctas: int, nvcc: Nvcc, tmp_path: Path
+    changed: dict[str, object], size: str, ctas: int, exports_of: ExportsOf
 ) -> None:
     point = axes(**changed)
-    launch = problem.launch(point, problem.SIZES[size], exports_of(nvcc, tmp_path, point))
+    launch = problem.launch(point, problem.SIZES[size], exports_of("config_sm90a.cuh", point))
     assert launch.grid == (ctas, 1, 1)

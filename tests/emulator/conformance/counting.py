@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import cases
-from .cases import Case
+from .case import Case
 
 AREAS = (
     "memory", "sync", "copy", "tma", "tma_store", "matrix", "mma", "wgmma", "cluster", "warp",

@@ -9,52 +9,16 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
-
-from kernelexp.emulator.arithmetic import approx, convert
+from kernelexp.emulator.arithmetic import approx
 from kernelexp.emulator.arithmetic.floats import Float, bf16, f16, f32, f64
 from kernelexp.emulator.arithmetic.packed import packed
 
+from . import conversions
+from .instruction import Op, bind, simple, snippet
 from .values import WIDTH
 
 COUNT = 128
 """Elements an instruction is tried on."""
-
-
-class Op(msgspec.Struct, frozen=True, kw_only=True):
-    """One instruction, its operands' kinds (values.py), and what computes it in Python."""
-
-    name: str
-    body: str
-    """PTX over {d}, {a}, {b}, {c}; {p} and {q} are predicates, {t} a scratch register."""
-    inputs: tuple[str, ...]
-    output: str
-    reference: Callable[..., Any] | None = None
-    bound: str | None = None
-    """Key of approx.BOUNDS where PTX promises a bound only."""
-
-
-def simple(
-    name: str,
-    inputs: str,
-    output: str,
-    reference: Callable[..., Any] | None = None,
-    bound: str | None = None,
-) -> Op:
-    kinds = tuple(inputs.split())
-    operands = "".join(f", {{{letter}}}" for letter in "abc"[: len(kinds)])
-    return Op(
-        name=name,
-        body=f"{name} {{d}}{operands};",
-        inputs=kinds,
-        output=output,
-        reference=reference,
-        bound=bound,
-    )
-
-
-def snippet(name: str, body: str, inputs: str, output: str) -> Op:
-    return Op(name=name, body=body, inputs=tuple(inputs.split()), output=output)
 
 
 def integer() -> Iterator[Op]:
@@ -158,17 +122,17 @@ def single() -> Iterator[Op]:
         yield from _divisions("f32", f32, suffix, how)
     for name, function in (("add", f32.add), ("mul", f32.mul)):
         yield simple(f"{name}.f32", "f32 f32", "f32", function)
-        yield simple(f"{name}.sat.f32", "f32 f32", "f32", _with(function, sat=True))
-        ftz_sat = _with(function, sat=True, ftz=True)
+        yield simple(f"{name}.sat.f32", "f32 f32", "f32", bind(function, sat=True))
+        ftz_sat = bind(function, sat=True, ftz=True)
         yield simple(f"{name}.ftz.sat.f32", "f32 f32", "f32", ftz_sat)
-    yield simple("fma.rn.sat.f32", "f32 f32 f32", "f32", _with(f32.fma, sat=True))
+    yield simple("fma.rn.sat.f32", "f32 f32 f32", "f32", bind(f32.fma, sat=True))
     yield from _order("f32", f32, "f32", f32.minimum, f32.maximum, ("", ".ftz", ".NaN"))
     for name, greatest in (("min", f32.minimum), ("max", f32.maximum)):
-        reference = _with(greatest, xorsign_abs=True)
+        reference = bind(greatest, xorsign_abs=True)
         yield simple(f"{name}.xorsign.abs.f32", "f32 f32", "f32", reference)
     yield from _signs("f32", f32)
-    yield simple("neg.ftz.f32", "f32", "f32", _with(f32.neg, ftz=True))
-    yield simple("abs.ftz.f32", "f32", "f32", _with(f32.absolute, ftz=True))
+    yield simple("neg.ftz.f32", "f32", "f32", bind(f32.neg, ftz=True))
+    yield simple("abs.ftz.f32", "f32", "f32", bind(f32.absolute, ftz=True))
 
 
 def double() -> Iterator[Op]:
@@ -193,16 +157,16 @@ def _signs(kind: str, number: Float) -> Iterator[Op]:
 
 
 def _arithmetic(kind: str, number: Float, suffix: str, how: dict[str, Any]) -> Iterator[Op]:
-    yield simple(f"add.{suffix}.{kind}", f"{kind} {kind}", kind, _with(number.add, **how))
-    yield simple(f"sub.{suffix}.{kind}", f"{kind} {kind}", kind, _with(number.sub, **how))
-    yield simple(f"mul.{suffix}.{kind}", f"{kind} {kind}", kind, _with(number.mul, **how))
-    yield simple(f"fma.{suffix}.{kind}", f"{kind} {kind} {kind}", kind, _with(number.fma, **how))
+    yield simple(f"add.{suffix}.{kind}", f"{kind} {kind}", kind, bind(number.add, **how))
+    yield simple(f"sub.{suffix}.{kind}", f"{kind} {kind}", kind, bind(number.sub, **how))
+    yield simple(f"mul.{suffix}.{kind}", f"{kind} {kind}", kind, bind(number.mul, **how))
+    yield simple(f"fma.{suffix}.{kind}", f"{kind} {kind} {kind}", kind, bind(number.fma, **how))
 
 
 def _divisions(kind: str, number: Float, suffix: str, how: dict[str, Any]) -> Iterator[Op]:
-    yield simple(f"div.{suffix}.{kind}", f"{kind} {kind}", kind, _with(number.div, **how))
-    yield simple(f"sqrt.{suffix}.{kind}", kind, kind, _with(number.sqrt, **how))
-    yield simple(f"rcp.{suffix}.{kind}", kind, kind, _with(number.rcp, **how))
+    yield simple(f"div.{suffix}.{kind}", f"{kind} {kind}", kind, bind(number.div, **how))
+    yield simple(f"sqrt.{suffix}.{kind}", kind, kind, bind(number.sqrt, **how))
+    yield simple(f"rcp.{suffix}.{kind}", kind, kind, bind(number.rcp, **how))
 
 
 def _order(
@@ -215,8 +179,8 @@ def _order(
 ) -> Iterator[Op]:
     for suffix in suffixes:
         how = {"ftz": "ftz" in suffix, "nan": "NaN" in suffix}
-        yield simple(f"min{suffix}.{kind}", f"{operand} {operand}", operand, _with(least, **how))
-        yield simple(f"max{suffix}.{kind}", f"{operand} {operand}", operand, _with(greatest, **how))
+        yield simple(f"min{suffix}.{kind}", f"{operand} {operand}", operand, bind(least, **how))
+        yield simple(f"max{suffix}.{kind}", f"{operand} {operand}", operand, bind(greatest, **how))
 
 
 def half() -> Iterator[Op]:
@@ -227,13 +191,13 @@ def half() -> Iterator[Op]:
                 function = getattr(number, op)
                 yield simple(f"{op}.rn.{kind}", two, kind, lift(function))
                 if name == "f16":
-                    yield simple(f"{op}.ftz.{kind}", two, kind, lift(_with(function, ftz=True)))
-                    yield simple(f"{op}.sat.{kind}", two, kind, lift(_with(function, sat=True)))
+                    yield simple(f"{op}.ftz.{kind}", two, kind, lift(bind(function, ftz=True)))
+                    yield simple(f"{op}.sat.{kind}", two, kind, lift(bind(function, sat=True)))
             yield simple(f"fma.rn.{kind}", three, kind, lift(number.fma))
-            yield simple(f"fma.rn.relu.{kind}", three, kind, lift(_with(number.fma, relu=True)))
+            yield simple(f"fma.rn.relu.{kind}", three, kind, lift(bind(number.fma, relu=True)))
             if name == "f16":
-                yield simple(f"fma.rn.ftz.{kind}", three, kind, lift(_with(number.fma, ftz=True)))
-                yield simple(f"fma.rn.sat.{kind}", three, kind, lift(_with(number.fma, sat=True)))
+                yield simple(f"fma.rn.ftz.{kind}", three, kind, lift(bind(number.fma, ftz=True)))
+                yield simple(f"fma.rn.sat.{kind}", three, kind, lift(bind(number.fma, sat=True)))
             yield from _order(
                 kind, number, kind, lift(number.minimum), lift(number.maximum), ("", ".NaN")
             )
@@ -241,90 +205,17 @@ def half() -> Iterator[Op]:
             yield simple(f"abs.{kind}", kind, kind, lift(number.absolute))
 
 
-def float_conversion() -> Iterator[Op]:
-    for rounding in ("rn", "rz", "rm", "rp"):
-        yield _cvt(f"cvt.{rounding}.f32.f64", "f64", "f32", rounding=rounding)
-    yield _cvt("cvt.rn.ftz.f32.f64", "f64", "f32", ftz=True)
-    yield _cvt("cvt.rn.sat.f32.f64", "f64", "f32", sat=True)
-    yield _cvt("cvt.f64.f32", "f32", "f64")
-    yield _cvt("cvt.ftz.f64.f32", "f32", "f64", ftz=True)
-    yield _cvt("cvt.sat.f32.f32", "f32", "f32", sat=True)
-    yield _cvt("cvt.ftz.sat.f32.f32", "f32", "f32", sat=True, ftz=True)
-    for name in ("f16", "bf16"):
-        yield _cvt(f"cvt.f32.{name}", name, "f32")
-        yield _cvt(f"cvt.f64.{name}", name, "f64")
-        yield _cvt(f"cvt.rn.{name}.f32", "f32", name)
-        yield _cvt(f"cvt.rz.{name}.f32", "f32", name, rounding="rz")
-        yield _cvt(f"cvt.rn.relu.{name}.f32", "f32", name, relu=True)
-        yield _cvt(f"cvt.rn.{name}.f64", "f64", name)
-        for modifiers in ("rn", "rz", "rn.relu", "rz.relu"):
-            reference = _with(
-                _pack, dst=name, rounding=modifiers[:2], relu=modifiers.endswith("relu")
-            )
-            yield simple(f"cvt.{modifiers}.{name}x2.f32", "f32 f32", f"{name}x2", reference)
-    yield _cvt("cvt.rn.bf16.f16", "f16", "bf16")
-    yield _cvt("cvt.rn.f16.bf16", "bf16", "f16")
-    for rounding in ("rna", "rn", "rz"):
-        yield _cvt(f"cvt.{rounding}.tf32.f32", "f32", "tf32", "f32", rounding=rounding)
-    yield _cvt("cvt.rn.relu.tf32.f32", "f32", "tf32", "f32", relu=True)
-    for kind, rounding in itertools.product(("f32", "f64", "f16"), ("rni", "rzi", "rmi", "rpi")):
-        yield _cvt(f"cvt.{rounding}.{kind}.{kind}", kind, kind, rounding=rounding)
-    yield _cvt("cvt.rni.ftz.f32.f32", "f32", "f32", rounding="rni", ftz=True)
-
-
-def fp8_conversion() -> Iterator[Op]:
-    for fp8 in ("e4m3", "e5m2"):
-        for relu in (False, True):
-            suffix = ".relu" if relu else ""
-            reference = _with(_pack, dst=fp8, relu=relu)
-            yield simple(f"cvt.rn.satfinite{suffix}.{fp8}x2.f32", "f32 f32", f"{fp8}x2", reference)
-            reference = _with(_pack_fp8, dst=fp8, relu=relu)
-            yield simple(f"cvt.rn.satfinite{suffix}.{fp8}x2.f16x2", "f16x2", f"{fp8}x2", reference)
-            reference = _with(_unpack_fp8, src=fp8, relu=relu)
-            yield simple(f"cvt.rn{suffix}.f16x2.{fp8}x2", f"{fp8}x2", "f16x2", reference)
-
-
-def integer_conversion() -> Iterator[Op]:
-    integers = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
-    for src, dst in itertools.product(("f32", "f64", "f16"), integers):
-        for rounding in ("rni", "rzi", "rmi", "rpi") if dst in ("s32", "u64") else ("rzi",):
-            reference = _with(_to_int, src=src, dst=dst, rounding=rounding)
-            yield simple(f"cvt.{rounding}.{dst}.{src}", src, dst, reference)
-    for dst in ("s32", "u32", "s64", "u64"):
-        reference = _with(_to_int, src="bf16", dst=dst, rounding="rzi")
-        yield simple(f"cvt.rzi.{dst}.bf16", "bf16", dst, reference)
-    for src, dst in itertools.product(integers, ("f32", "f64", "f16", "bf16")):
-        if dst == "bf16" and src in ("s8", "u8"):
-            continue  # ptxas knows no such form
-        for rounding in ("rn", "rz", "rm", "rp") if dst == "f32" else ("rn",):
-            reference = _with(_from_int, src=src, dst=dst, rounding=rounding)
-            yield simple(f"cvt.{rounding}.{dst}.{src}", src, dst, reference)
-    for src, dst in itertools.product(integers, integers):
-        if src != dst:
-            reference = _with(_int_to_int, src=src, dst=dst)
-            yield simple(f"cvt.{dst}.{src}", src, dst, reference)
-            if not _contains(dst, src):
-                reference = _with(_int_to_int, src=src, dst=dst, sat=True)
-                yield simple(f"cvt.sat.{dst}.{src}", src, dst, reference)
-
-
-def _contains(wide: str, narrow: str) -> bool:
-    """Whether every value of one integer type is one of the other: .sat is not allowed then."""
-    (low, high), (least, most) = convert.limits(wide), convert.limits(narrow)
-    return low <= least and most <= high
-
-
 def approximate() -> Iterator[Op]:
     for name in ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos"):
         for ftz in (False, True):
-            reference = _with(getattr(approx, name), ftz=ftz)
+            reference = bind(getattr(approx, name), ftz=ftz)
             suffix = ".ftz" if ftz else ""
             yield simple(f"{name}.approx{suffix}.f32", "f32", "f32", reference, name)
     yield simple("tanh.approx.f32", "f32", "f32", approx.tanh, "tanh")
     for ftz in (False, True):
         suffix = ".ftz" if ftz else ""
         for form in ("approx", "full"):
-            reference = _with(approx.div, full=form == "full", ftz=ftz)
+            reference = bind(approx.div, full=form == "full", ftz=ftz)
             yield simple(f"div.{form}{suffix}.f32", "f32 f32", "f32", reference, "div")
 
 
@@ -382,10 +273,6 @@ def _setp(op: str, type_: str, kind: str, reference: Callable[..., Any] | None =
 # References with their modifiers bound
 
 
-def _with(function: Callable[..., Any], **modifiers: Any) -> Callable[..., Any]:
-    return lambda *operands: function(*operands, **modifiers)
-
-
 def _with_op(number: Float, op: str, ftz: bool) -> Callable[..., Any]:
     return lambda a, b: number.compare(a, b, op, ftz=ftz)
 
@@ -402,43 +289,15 @@ def _both(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *operands, **modifiers: packed(function, *operands, **modifiers)
 
 
-def _cvt(name: str, src: str, dst: str, output: str | None = None, **modifiers: Any) -> Op:
-    return simple(name, src, output or dst, _with(convert.floating, src=src, dst=dst, **modifiers))
-
-
-def _pack(high: Any, low: Any, **modifiers: Any) -> Any:
-    return convert.pack_x2(high, low, **modifiers)
-
-
-def _pack_fp8(a: Any, **modifiers: Any) -> Any:
-    return convert.pack_fp8x2(a, "f16", **modifiers)
-
-
-def _unpack_fp8(a: Any, **modifiers: Any) -> Any:
-    return convert.unpack_fp8x2(a, **modifiers)
-
-
-def _to_int(a: Any, **modifiers: Any) -> Any:
-    return convert.float_to_int(a, **modifiers)
-
-
-def _from_int(a: Any, **modifiers: Any) -> Any:
-    return convert.int_to_float(a, **modifiers)
-
-
-def _int_to_int(a: Any, **modifiers: Any) -> Any:
-    return convert.int_to_int(a, **modifiers)
-
-
 AREAS: dict[str, Callable[[], Iterator[Op]]] = {
     "integer": integer,
     "logic": logic,
     "single": single,
     "double": double,
     "half": half,
-    "float_conversion": float_conversion,
-    "fp8_conversion": fp8_conversion,
-    "integer_conversion": integer_conversion,
+    "float_conversion": conversions.float_conversion,
+    "fp8_conversion": conversions.fp8_conversion,
+    "integer_conversion": conversions.integer_conversion,
     "approximate": approximate,
     "predicate": predicate,
 }

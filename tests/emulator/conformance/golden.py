@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from .cases import AREAS, Area, Case
+from .case import Area, Case
+from .cases import AREAS
 from .record import fingerprint
 
 FOLDER = Path(__file__).parent / "golden"

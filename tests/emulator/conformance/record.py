@@ -23,7 +23,8 @@ import numpy as np
 from kernelexp.toolchain import find, run
 
 from . import matrices, wavefronts
-from .cases import AREAS, KERNELS, Area, Case, elementwise_cases, product_cases, windows_case
+from .case import Area, Case
+from .cases import AREAS, KERNELS, elementwise_cases, product_cases, windows_case
 from .elementwise import AREAS as WRITTEN
 from .elementwise import ops
 

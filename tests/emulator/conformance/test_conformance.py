@@ -12,7 +12,7 @@ from kernelexp.emulator import Module, Schedule, load, run
 from kernelexp.toolchain import Toolchain
 
 from . import counting, golden, wavefronts
-from .cases import Case
+from .case import Case
 from .record import MODULES, compile_ptx
 from .test_arithmetic import differing
 

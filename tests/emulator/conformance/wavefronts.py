@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from .cases import Case, case, output, u32
+from .case import Case, case, output, u32
 from .values import random_bits
 
 SMEM_BYTES = 32 * 512
