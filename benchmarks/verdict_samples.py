@@ -19,8 +19,8 @@ from kernelexp.gpu import device
 from kernelexp.gpu.job import ArmJob, Job
 from kernelexp.gpu.measure import measure
 from kernelexp.gpu.worker import load_problem
+from kernelexp.judge.stats import estimate
 from kernelexp.measurement import Options, TimedArm
-from kernelexp.stats import estimate
 
 ROOT = Path(__file__).parents[1]
 EXTRA = (5, 10, 20, 50, 1000)

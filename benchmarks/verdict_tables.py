@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import calibrate
+from kernelexp.judge.stats import log_ratios, median_error
 from kernelexp.measurement import Measurement
-from kernelexp.stats import log_ratios, median_error
 
 DRAWS = 300
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import stats
 from kernelexp.gpu.job import ArmJob, Job
 from kernelexp.gpu.measure import OnProgress, measure
 from kernelexp.gpu.worker import load_problem
+from kernelexp.judge import stats
+from kernelexp.judge.stats import LEVEL
+from kernelexp.judge.verdict import decided
 from kernelexp.measurement import Measurement, Options, Role, TimedArm
 from kernelexp.model import Status
-from kernelexp.stats import LEVEL
-from kernelexp.verdict import decided
 
 VERDICTS = (Status.IMPROVED, Status.REJECTED)
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import arch, build, problem, verdict
+from kernelexp import arch, build, problem
 from kernelexp.build import Built, Progress
 from kernelexp.errors import ConfigurationError
 from kernelexp.evidence import built as build_evidence
 from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import Emulable
+from kernelexp.judge import verdict
 from kernelexp.model import Arm, BuildEvidence, Variant, Verdict, spell_point
 from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain

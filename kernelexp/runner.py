@@ -8,14 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import __version__, arch, errors, examine, problem, records, surroundings, verdict
+from kernelexp import __version__, arch, errors, examine, problem, records, surroundings
 from kernelexp.build import Progress
 from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence import measured, reproduction
+from kernelexp.evidence import measured
 from kernelexp.evidence.measured import Measuring, Side
 from kernelexp.examine import Judged
 from kernelexp.gpu import device as devices
 from kernelexp.gpu.measure import OnProgress
+from kernelexp.judge import reproduction, verdict
+from kernelexp.judge.stats import estimate
 from kernelexp.measurement import Device, Estimate, Measurement
 from kernelexp.model import (
     Candidate,
@@ -26,7 +28,6 @@ from kernelexp.model import (
     arm_names,
 )
 from kernelexp.project import Project
-from kernelexp.stats import estimate
 from kernelexp.toolchain import Toolchain
 
 

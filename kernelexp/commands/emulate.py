@@ -8,13 +8,14 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from kernelexp import errors, examine, problem, verdict
+from kernelexp import errors, examine, problem
 from kernelexp.build import Progress
 from kernelexp.errors import UsageError
 from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import Emulable
 from kernelexp.evidence.scaling import Scaled, scale
 from kernelexp.examine import Judged
+from kernelexp.judge import verdict
 from kernelexp.model import EmulatedEvidence, Variant, Verdict
 from kernelexp.problem import Problem
 from kernelexp.project import Project

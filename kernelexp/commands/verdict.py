@@ -9,13 +9,14 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from kernelexp import records, verdict
+from kernelexp import records
 from kernelexp.errors import UsageError
+from kernelexp.judge import verdict
+from kernelexp.judge.stats import estimate
 from kernelexp.model import Record, Verdict, arm_names
 from kernelexp.report import measured
 from kernelexp.report.tables import STYLES
 from kernelexp.runner import status_exit_code
-from kernelexp.stats import estimate
 
 
 class Rejudged(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kernelexp.judge.stats import estimate
 from kernelexp.measurement import Effect, Estimate, Measurement
 from kernelexp.model import Record
 from kernelexp.report import figures
-from kernelexp.stats import estimate
 
 
 def progress_line(phase: str, so_far: Measurement) -> str:

@@ -12,9 +12,9 @@ from kernelexp import errors, examine, project
 from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import Emulable
 from kernelexp.evidence.emulation_worker import EmulationJob, emulate
+from kernelexp.judge.verdict import emulated as judge
 from kernelexp.model import EmulatedEvidence, Status
 from kernelexp.toolchain import Toolchain
-from kernelexp.verdict import emulated as judge
 
 
 def evidence(root: Path, tools: Toolchain, *edits: tuple[str, str]) -> EmulatedEvidence:

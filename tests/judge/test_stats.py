@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measurements import ARMS, STATE, measurement, recorded, worker
 
-from kernelexp import stats
+from kernelexp.judge import stats
 from kernelexp.measurement import (
     LOOKS_MAX,
     Row,

@@ -5,10 +5,10 @@ import pytest
 from measurements import ARMS, SAMPLES, measurement, recorded, worker
 
 from kernelexp import calibrate
+from kernelexp.judge.stats import ratios
+from kernelexp.judge.verdict import enough, measured
 from kernelexp.measurement import Failure, Measurement
 from kernelexp.model import Status
-from kernelexp.stats import ratios
-from kernelexp.verdict import enough, measured
 
 FASTER, SLOWER, SAME = 0.97, 1.03, 1.0005
 

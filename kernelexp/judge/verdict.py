@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelexp.arch import Arch
+from kernelexp.judge.stats import LEVEL, ratios
 from kernelexp.measurement import Effect, Measurement
 from kernelexp.model import BuildEvidence, EmulatedEvidence, Status, Verdict
 from kernelexp.problem import Budget
-from kernelexp.stats import LEVEL, ratios
 
 
 def impossible(arch: Arch, reasons: Sequence[str], budget: Budget) -> Verdict | None:

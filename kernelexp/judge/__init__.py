@@ -1,0 +1,1 @@
+"""From evidence to judgement: statistics, verdicts, reproduction. Pure functions of plain data."""
