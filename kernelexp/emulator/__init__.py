@@ -9,11 +9,12 @@ Knows nothing of experiments: it takes PTX, a launch, arrays. The arrays are wri
 
 from __future__ import annotations
 
-from kernelexp.emulator.counters import Counters
 from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run
-from kernelexp.emulator.findings import Finding
-from kernelexp.emulator.ptx.faults import PtxSyntaxError, UnsupportedInstruction
-from kernelexp.emulator.scheduler import Waiter
+from kernelexp.emulator.machine.counters import Counters
+from kernelexp.emulator.machine.findings import Finding
+from kernelexp.emulator.machine.hangs import Waiter
+from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.ptx.faults import PtxSyntaxError
 
 __all__ = [
     "Comparison",

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import re
 
-import kernelexp.emulator.execute  # noqa: F401  (importing it fills the tables)
-from kernelexp.emulator.isa.registry import PATTERNS, Pattern
+from kernelexp.emulator.ptx import isa
+from kernelexp.emulator.ptx.registry import PATTERNS, Pattern
 
 _HEAD = """# Instructions that the emulator executes
 
@@ -34,7 +34,7 @@ def page() -> str:
 
 
 def _section(area: str, patterns: list[Pattern]) -> str:
-    module = importlib.import_module(f"kernelexp.emulator.isa.{area}")
+    module = importlib.import_module(f"{isa.__name__}.{area}")
     title = (module.__doc__ or area).strip().split("\n")[0].rstrip(".")
     lines = [f"## {area}", "", f"{title}.", ""]
     notes: dict[str, list[str]] = {}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import random
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -13,20 +11,18 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from kernelexp.emulator import isa
-from kernelexp.emulator.counters import Counters, collect
-from kernelexp.emulator.decode import Program, decode
-from kernelexp.emulator.findings import Fatal, Finding
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.counters import Counters, collect
+from kernelexp.emulator.machine.execution import Execution
+from kernelexp.emulator.machine.findings import Fatal, Finding
+from kernelexp.emulator.machine.hangs import Waiter
 from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.program import Program
+from kernelexp.emulator.machine.scheduler import Scheduler
+from kernelexp.emulator.ptx.decode import decode
 from kernelexp.emulator.ptx.parser import parse
-from kernelexp.emulator.ptx.syntax import Module as Syntax
-from kernelexp.emulator.scheduler import Scheduler, Waiter
-from kernelexp.emulator.slots import Array
 from kernelexp.errors import UsageError
-from kernelexp.launch import Dim3, Launch
-
-for _found in pkgutil.iter_modules(isa.__path__):
-    importlib.import_module(f"{isa.__name__}.{_found.name}")
+from kernelexp.launch import Launch
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +57,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
-    """Decoded PTX: its entries by name."""
+    """Decoded entries by name."""
 
-    syntax: Syntax
     entries: dict[str, Program]
 
 
@@ -71,7 +66,7 @@ def load(ptx: str) -> Module:
     """Parses and decodes; UnsupportedInstruction names what is not covered, with its lines."""
     syntax = parse(ptx)
     names = [name for name, function in syntax.functions.items() if function.entry]
-    return Module(syntax=syntax, entries={name: decode(syntax, name) for name in names})
+    return Module(entries={name: decode(syntax, name) for name in names})
 
 
 def run(
@@ -89,93 +84,82 @@ def run(
         finding. Everything else counts as written.
     limit: warp instructions after which the launch is given up.
     """
-    _check(module, launch)
+    program = _entry(module, launch)
     schedule = schedule or Schedule()
-    program = module.entries[launch.entry]
-    chance = random.Random(schedule.seed)
     started = time.perf_counter()
-    late = schedule.asynchrony == "late"
-    machine = Machine(program, launch, arrays, frozenset(unwritten), chance, late)
-    executed: dict[int, int] = {}
-    lanes: dict[int, int] = {}
+    chance, late = random.Random(schedule.seed), schedule.asynchrony == "late"
+    execution = Execution(program.image, launch, arrays, frozenset(unwritten), chance, late)
+    count = _Count()
     hang: tuple[Waiter, ...] = ()
     first = 0
     with np.errstate(all="ignore"):
         try:
-            while first < machine.grid_ctas and not hang:
-                first += machine.place_wave(first)
-                scheduler = Scheduler(machine, program, chance, schedule.seed != 0, limit)
-                machine.scheduler = scheduler
+            while first < execution.grid_ctas and not hang:
+                machine = Machine(execution, first)
+                first += len(machine.ctas)
+                scheduler = Scheduler(machine, program, schedule.seed != 0, limit)
                 try:
                     scheduler.run()
                 finally:
                     hang = scheduler.hang
-                    _add(program, scheduler, machine, executed, lanes)
+                    count.add(program, scheduler)
         except Fatal:
             pass
-    machine.global_layout.write_back()
-    counters = collect(machine, executed, lanes)
+    execution.world.write_back()
+    counters = collect(program.sites, execution.tallies, count.warps, count.lanes)
     return Result(
         schedule=schedule,
-        findings=machine.findings.all(),
+        findings=execution.findings.all(),
         hang=hang,
         counters=counters,
-        warp_instructions=counters.kernel["ptx__inst_executed"],
-        thread_instructions=counters.kernel["ptx__thread_inst_executed"],
+        warp_instructions=sum(each.executed for each in counters.instructions),
+        thread_instructions=sum(each.lanes for each in counters.instructions),
         seconds=time.perf_counter() - started,
     )
 
 
-def _check(module: Module, launch: Launch) -> None:
-    if launch.entry not in module.entries:
+def _entry(module: Module, launch: Launch) -> Program:
+    """The program of the launch's entry, which must allow the launch."""
+    entry = launch.entry
+    if entry not in module.entries:
         known = ", ".join(module.entries) or "none"
-        raise UsageError(f"the PTX has no entry {launch.entry!r}; its entries are {known}.")
+        raise UsageError(f"the PTX has no entry {entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         raise UsageError(f"grid {launch.grid} is no multiple of cluster {launch.cluster}.")
-    directives = module.entries[launch.entry].function.directives
-    cluster = _padded(directives.get("reqnctapercluster"))
-    if cluster is not None and cluster != launch.cluster:
+    image, threads = module.entries[entry].image, math.prod(launch.block)
+    if image.cluster is not None and image.cluster != launch.cluster:
         raise UsageError(
-            f"{launch.entry} was compiled for clusters of {cluster}, not {launch.cluster}."
+            f"{entry} was compiled for clusters of {image.cluster}, not {launch.cluster}."
         )
-    most = _padded(directives.get("maxntid"))
-    if most is not None and math.prod(launch.block) > math.prod(most):
+    if image.max_threads is not None and threads > image.max_threads:
         raise UsageError(
-            f"{launch.entry} was compiled for {math.prod(most)} threads a CTA at most, "
-            f"not {math.prod(launch.block)}."
+            f"{entry} was compiled for {image.max_threads} threads a CTA at most, not {threads}."
         )
-    exact = _padded(directives.get("reqntid"))
-    if exact is not None and exact != launch.block:
-        raise UsageError(f"{launch.entry} was compiled for CTAs of {exact}, not {launch.block}.")
+    if image.block is not None and image.block != launch.block:
+        raise UsageError(f"{entry} was compiled for CTAs of {image.block}, not {launch.block}.")
+    return module.entries[entry]
 
 
-def _padded(numbers: tuple[int, ...] | None) -> Dim3 | None:
-    """The numbers of a directive, which may leave out trailing ones."""
-    if not numbers:
-        return None
-    x, y, z = (*numbers, 1, 1)[:3]
-    return x, y, z
+class _Count:
+    """How often each instruction ran, in warps and in lanes."""
 
+    def __init__(self) -> None:
+        self.warps: dict[int, int] = {}
+        self.lanes: dict[int, int] = {}
 
-def _add(
-    program: Program,
-    scheduler: Scheduler,
-    machine: Machine,
-    executed: dict[int, int],
-    lanes: dict[int, int],
-) -> None:
-    """Instruction counts of a wave, from how often its blocks ran."""
-    guarded: dict[int, list[int]] = {}
-    for warps in machine.sets.values():
-        for number, (times, count) in warps.predicated.items():
-            old = guarded.setdefault(number, [0, 0])
-            old[0] += times
-            old[1] += count
-    for first, times in scheduler.executed.items():
-        for number in program.blocks[first].numbers:
-            on = guarded.get(number, (times, scheduler.lanes[first]))
-            executed[number] = executed.get(number, 0) + on[0]
-            lanes[number] = lanes.get(number, 0) + on[1]
+    def add(self, program: Program, scheduler: Scheduler) -> None:
+        """A wave's, from how often its blocks ran."""
+        guarded: dict[int, list[int]] = {}
+        for warps in scheduler.machine.sets.values():
+            for number, (times, lanes) in warps.predicated.items():
+                old = guarded.setdefault(number, [0, 0])
+                old[0] += times
+                old[1] += lanes
+        for first, times in scheduler.executed.items():
+            for number in range(first, program.blocks[first].last):
+                on = guarded.get(number, (times, scheduler.lanes[first]))
+                self.warps[number] = self.warps.get(number, 0) + on[0]
+                self.lanes[number] = self.lanes.get(number, 0) + on[1]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

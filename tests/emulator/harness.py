@@ -127,7 +127,7 @@ def compile_cu(
     include: Sequence[Path] = (),
 ) -> str:
     """PTX of a CUDA source, with line numbers, from the nvcc of the package."""
-    from kernelexp import toolchain
+    from kernelexp import processes, toolchain
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "k.ptx"
@@ -145,6 +145,6 @@ def compile_cu(
             "-o",
             str(out),
         ]
-        completed = toolchain.run(command)
+        completed = processes.run(command)
         assert completed.returncode == 0, completed.stderr
         return out.read_text()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelexp.emulator.isa.classes import classify
 from kernelexp.emulator.machine.layout import GlobalLayout
-from kernelexp.emulator.ptx.syntax import Module
+from kernelexp.emulator.ptx.classes import classify
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,6 @@ def test_an_opcode_has_the_class_that_ncu_counts_it_in(opcode, kind):
 
 
 def test_an_array_begins_at_a_line_as_one_of_cudamalloc_does():
-    layout = GlobalLayout(
-        Module(), {"a": np.zeros(3, np.uint8), "b": np.zeros(3, np.uint8)}, frozenset()
-    )
+    arrays = {"a": np.zeros(3, np.uint8), "b": np.zeros(3, np.uint8)}
+    layout = GlobalLayout((), arrays, frozenset())
     assert [layout.address(name) % 256 for name in ("a", "b")] == [0, 0]

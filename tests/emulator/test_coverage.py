@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernelexp.emulator.coverage import page
-from kernelexp.emulator.findings import NAMES
-from kernelexp.emulator.isa.registry import find
+from kernelexp.emulator.machine.findings import NAMES
+from kernelexp.emulator.ptx.registry import find
 
 PAGE = Path(__file__).parents[2] / "docs" / "emulator-instructions.md"
 

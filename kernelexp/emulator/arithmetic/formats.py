@@ -96,8 +96,7 @@ def magnitude_to_double(pattern: Bits, fmt: Format) -> Double:
     fraction = (pattern & np.uint64((1 << (p - 1)) - 1)).astype(np.int64)
     significand = np.where(field > 0, fraction + (1 << (p - 1)), fraction)
     exponent = np.maximum(field, 1) - 1 + fmt.min_exponent - (p - 1)
-    values: Double = np.ldexp(significand.astype(np.float64), exponent)
-    return values
+    return np.ldexp(significand.astype(np.float64), exponent)
 
 
 def _table(fmt: Format) -> Double:

@@ -46,8 +46,7 @@ class Float:
         return np.where(tiny, a & self._sign, a)
 
     def isnan(self, a: Bits) -> Mask:
-        nan: Mask = (a & self._magnitude) > self._infinity
-        return nan
+        return (a & self._magnitude) > self._infinity
 
     def neg(self, a: Bits, *, ftz: bool = False) -> Bits:
         """-a; the hardware adds it to a zero, so that a NaN becomes the canonical one."""

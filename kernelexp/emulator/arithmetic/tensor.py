@@ -196,8 +196,7 @@ def _sum_of_some(left: Double, right: Double, unit: Double, where: Mask) -> Doub
     terms = left[row] * right[column]
     terms /= steps[:, None]
     np.trunc(terms, out=terms)
-    total: Double = terms.sum(axis=1) * steps
-    return total
+    return terms.sum(axis=1) * steps
 
 
 def _truncated_f32(total: Double, significand_bits: int) -> Bits:

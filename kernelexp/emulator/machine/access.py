@@ -10,16 +10,38 @@ A sector is 32 aligned bytes, a tag 128.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from kernelexp.emulator.slots import Array
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.site import Site
 
 BANKS = 32
 SECTOR_BYTES = 32
 TAG_BYTES = 128
 ALL_LANES = np.arange(32)
+
+
+@dataclass(slots=True)
+class Access:
+    """A memory instruction: what its accesses are checked and counted under."""
+
+    site: Site
+    element: int
+    """Bytes."""
+    elements: int
+    store: bool
+    relaxed: bool = False
+    """volatile, relaxed, atomic: an access that cannot be half of a data race."""
+    pairs: bool = True
+    """Whether lanes with the same address may share a phase in a load: not in ldmatrix."""
+    size: int = field(init=False)
+    """Bytes of a lane's access."""
+
+    def __post_init__(self) -> None:
+        self.size = self.element * self.elements
 
 
 class Cost(NamedTuple):

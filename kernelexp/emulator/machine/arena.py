@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelexp.emulator.slots import Array
+from kernelexp.emulator.machine.arrays import Array
 
 OUTSIDE, UNWRITTEN, WRITTEN, CONSTANT = 0, 1, 2, 6
 """States of a byte. WRITTEN's bit is set in CONSTANT too: both may be read."""
@@ -55,8 +55,7 @@ class Arena:
         return bool(((self.states(size)[offsets // size] & want) == want).all())
 
     def gather(self, offsets: Array, element: int, count: int) -> Array:
-        result: Array = self.view(element, count)[offsets // (element * count)]
-        return result
+        return self.view(element, count)[offsets // (element * count)]
 
     def scatter(self, offsets: Array, values: Array, element: int, count: int) -> None:
         size = element * count

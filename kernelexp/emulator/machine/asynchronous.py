@@ -9,13 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from kernelexp.emulator.ptx.syntax import Instruction
-from kernelexp.emulator.slots import Array
-
-if TYPE_CHECKING:
-    from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.clocks import Clocks
+from kernelexp.emulator.machine.site import Site
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +21,7 @@ class Pending:
 
     what: str
     land: Callable[[], None]
-    instruction: Instruction
+    site: Site
     order: Hashable = None
     touches: tuple[tuple[int, int], ...] = ()
     """(first, end) of the shared-memory arena bytes that it reads or writes."""
@@ -84,11 +81,48 @@ class Engines:
 
 
 class Issuer:
-    """The thread that issued an operation, and what it had seen then."""
+    """The thread that issued an operation, at which instruction, and what it had seen then."""
 
-    def __init__(self, machine: Machine, place: int, lane: int) -> None:
+    def __init__(self, clocks: Clocks, place: int, lane: int, site: Site) -> None:
         self.place = place
         self.thread = place * 32 + lane
-        clocks = machine.clocks
+        self.site = site
         self.seen: Array = clocks.seen[place].copy()
         self.fence: Array = clocks.fence_seen[place].copy()
+
+
+class Groups:
+    """Operations of each thread, or warp, in the groups in which it waits for them."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[Pending]] = {}
+        self._closed: dict[int, list[list[Pending]]] = {}
+
+    def add(self, owner: int, *operations: Pending) -> None:
+        self._open.setdefault(owner, []).extend(operations)
+
+    def commit(self, owner: int) -> None:
+        self._closed.setdefault(owner, []).append(self._open.pop(owner, []))
+
+    def opened(self, owner: int) -> list[Pending]:
+        """Operations of the group that is not closed yet."""
+        return self._open.get(owner, [])
+
+    def closed(self, owner: int) -> list[list[Pending]]:
+        return self._closed.get(owner, [])
+
+    def due(self, owner: int, allowed: int) -> list[Pending]:
+        """Operations of all groups but the last `allowed`."""
+        groups = self.closed(owner)
+        chosen = groups[: max(0, len(groups) - allowed)]
+        return [operation for group in chosen for operation in group]
+
+    def forget(self, owner: int, allowed: int) -> None:
+        """Drops those of the groups but the last `allowed` that have landed as a whole."""
+        groups = self.closed(owner)
+        due = len(groups) - allowed
+        self._closed[owner] = [
+            group
+            for index, group in enumerate(groups)
+            if index >= due or not all(operation.done for operation in group)
+        ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelexp.emulator.slots import Array
+from kernelexp.emulator.machine.arrays import Array
 
 
 class Clocks:
@@ -71,23 +71,19 @@ class Clocks:
     def units_of(self, offsets: Array, size: int) -> Array:
         if size <= self.unit:
             return offsets // self.unit
-        result: Array = (offsets // self.unit)[..., None] + np.arange(size // self.unit)
-        return result
+        return (offsets // self.unit)[..., None] + np.arange(size // self.unit)
 
     def unordered(self, warps: Array, threads: Array, time: Array, thread: Array) -> Array:
         """Which earlier accesses (time, thread) are not ordered before these threads' accesses."""
-        bad: Array = (self.seen[warps, thread >> 5] < time) & (thread != threads)
-        return bad
+        return (self.seen[warps, thread >> 5] < time) & (thread != threads)
 
     # Accesses of an asynchronous engine: `row` is what the issuing thread had seen
 
     def unseen(self, row: Array, issuer: int, time: Array, thread: Array) -> Array:
-        bad: Array = (row[thread >> 5] < time) & (thread != issuer)
-        return bad
+        return (row[thread >> 5] < time) & (thread != issuer)
 
     def unfenced(self, fence_row: Array, time: Array, thread: Array) -> Array:
         """Which words an ordinary store wrote with no proxy fence on the way to the engine."""
         by_warp = thread < self.warps * 32
         own = self.fence_time[np.where(by_warp, thread, 0)] >= time
-        bad: Array = by_warp & (time > 0) & ~own & (fence_row[thread >> 5] < time)
-        return bad
+        return by_warp & (time > 0) & ~own & (fence_row[thread >> 5] < time)

@@ -1,51 +1,80 @@
 """Bytes between shared and global memory: what the copy engine reads, writes and signals."""
 
-# NumPy's operators on arrays of any type are typed Any.
-# mypy: disable-error-code="no-any-return"
-
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
-from kernelexp.emulator.findings import Fatal
-from kernelexp.emulator.isa.atomics import _operation as reduction
-from kernelexp.emulator.isa.mbarrier import WINDOW
 from kernelexp.emulator.machine import tma
 from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
+from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
-from kernelexp.emulator.ptx.syntax import Instruction
-from kernelexp.emulator.slots import Array
+from kernelexp.emulator.machine.findings import Fatal
+from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.mbarrier import Mbarrier
 
-if TYPE_CHECKING:
-    from kernelexp.emulator.machine.machine import Machine
-    from kernelexp.emulator.machine.mbarrier import Mbarrier
-    from kernelexp.launch import TensorMap
+
+class Destination(NamedTuple):
+    """Where a load's bytes go, and what they signal, as its thread says."""
+
+    to: int
+    """Shared or cluster address."""
+    barrier: int
+    """The same, of the mbarrier."""
+    ranks: int | None = None
+    """Mask of the CTAs of the cluster that receive a multicast."""
+    pair: bool = False
+    """Whether the barrier may lie in the other CTA of a pair."""
+
+
+class Landing(NamedTuple):
+    """A destination that was checked: resident CTAs and offsets in their shared memory."""
+
+    ctas: list[int]
+    low: int
+    barrier_cta: int
+    barrier: int
+    pair: bool
+
+    def touches(self, machine: Machine, size: int) -> tuple[tuple[int, int], ...]:
+        base = [machine.arena_offset(cta, self.low) for cta in self.ctas]
+        return tuple((first, first + size) for first in base)
+
+
+def landing(
+    machine: Machine, issuer: Issuer, destination: Destination, size: int, align: int
+) -> Landing:
+    cta, low = shared_range(machine, issuer, destination.to, size, align)
+    _, barrier_cta, barrier = machine.shared_offset(
+        issuer.place, destination.barrier & WINDOW, issuer.site
+    )
+    ctas = [cta]
+    if destination.ranks is not None:
+        ctas = machine.multicast(issuer.place, destination.ranks)
+    return Landing(ctas, low, barrier_cta, barrier, destination.pair)
+
+
+def land(machine: Machine, issuer: Issuer, place: Landing, data: Array, form: tma.Image) -> None:
+    """Writes a load's bytes to every CTA that receives them, and completes them there."""
+    for cta in place.ctas:
+        land_in_shared(machine, issuer, cta, place.low, data, form)
+        machine.mbarriers.landed(_signalled(machine, issuer, cta, place), len(data), issuer)
 
 
 def land_in_shared(
-    machine: Machine,
-    issuer: Issuer,
-    cta: int,
-    low: int,
-    data: Array,
-    form: tma.Image,
-    ins: Instruction,
+    machine: Machine, issuer: Issuer, cta: int, low: int, data: Array, form: tma.Image
 ) -> None:
     """Writes bytes to shared memory of a resident CTA."""
     base = machine.arena_offset(cta, low)
     if machine.ctas[cta].exited:
-        machine.found(
-            "remote-cta-exited",
-            f"a copy arrives in CTA {machine.ctas[cta].number}, which has ended.",
-            ins,
-            issuer.place,
-        )
-    in_use(machine, base, form.footprint(len(data)), ins, issuer)
+        sentence = f"a copy arrives in CTA {machine.ctas[cta].number}, which has ended."
+        machine.report("remote-cta-exited", sentence, issuer.site, issuer.place)
+    _in_use(machine, issuer, base, form.footprint(len(data)))
     machine.clocks.tick()
     units = _units(machine, base, low, len(data), form)
-    machine.races.engine_write(units, issuer.thread, issuer.seen, ins)
+    machine.races.engine_write(units, issuer)
     if form is tma.LINEAR:
         machine.shared.data[base : base + len(data)] = data
         machine.shared.state[base : base + len(data)] = WRITTEN
@@ -63,173 +92,64 @@ def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) ->
     return machine.clocks.units_of(chunks, tma.CHUNK_BYTES).ravel()
 
 
-def in_use(machine: Machine, base: int, size: int, ins: Instruction, issuer: Issuer) -> None:
+def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
     """A finding if another pending operation reads or writes these bytes."""
     for other in machine.engines.pending:
         for first, end in other.touches:
-            if first < base + size and base < end and other.instruction is not ins:
-                machine.found(
+            if first < base + size and base < end and other.site is not issuer.site:
+                machine.report(
                     "overwritten-in-use",
                     f"{machine.shared_name(base)} is written by a copy while this still uses it: "
                     f"{other.what}.",
-                    ins,
+                    issuer.site,
                     issuer.place,
                 )
                 return
 
 
-def complete(
-    machine: Machine, barrier: Mbarrier | None, size: int, issuer: Issuer, ins: Instruction
-) -> None:
-    """Bytes have arrived: who waits for the barrier has seen them."""
-    if barrier is None:
-        return
-    row = np.zeros_like(issuer.seen)
-    row[machine.clocks.copy] = machine.clocks.now
-    machine.mbarriers.complete(barrier, size, row, ins)
+def refused(machine: Machine, issuer: Issuer, name: str, sentence: str) -> Fatal:
+    """Reports what a copy can't go on after."""
+    machine.report(name, sentence, issuer.site, issuer.place)
+    return Fatal()
 
 
 def shared_range(
-    machine: Machine, place: int, address: int, size: int, align: int, ins: Instruction
+    machine: Machine, issuer: Issuer, address: int, size: int, align: int
 ) -> tuple[int, int]:
     """(resident CTA, offset) of a copy's shared-memory side, checked."""
-    _, cta, low = machine.shared_offset(place, address & WINDOW, ins)
+    _, cta, low = machine.shared_offset(issuer.place, address & WINDOW, issuer.site)
     if low % align:
-        machine.found("misaligned", f"shared {low:#x} is no multiple of {align}.", ins, place)
-        raise Fatal
+        sentence = f"shared {low:#x} is no multiple of {align}."
+        raise refused(machine, issuer, "misaligned", sentence)
     if low + size > machine.layout.end:
-        machine.found(
-            "out-of-bounds",
-            f"a copy of {size} bytes at shared {low:#x} leaves the CTA's memory.",
-            ins,
-            place,
-        )
-        raise Fatal
+        sentence = f"a copy of {size} bytes at shared {low:#x} leaves the CTA's memory."
+        raise refused(machine, issuer, "out-of-bounds", sentence)
     return cta, low
 
 
-def find_map(machine: Machine, address: int, ins: Instruction, place: int) -> TensorMap:
-    found = machine.tensor_map(address)
-    if found is None:
-        machine.found("out-of-bounds", f"no tensor map lies at {address:#x}.", ins, place)
-        raise Fatal
-    return found
-
-
-def signalled(
-    machine: Machine,
-    cta: int,
-    barrier: tuple[int, int],
-    ctas: list[int],
-    pair: bool,
-    ins: Instruction,
-) -> Mbarrier | None:
+def _signalled(machine: Machine, issuer: Issuer, cta: int, place: Landing) -> Mbarrier | None:
     """The barrier that the part of a copy which lands in `cta` completes on."""
-    bar_cta, low = barrier
-    if len(ctas) > 1 or bar_cta not in ctas:
+    target, ctas = place.barrier_cta, place.ctas
+    if len(ctas) > 1 or target not in ctas:
         # Multicast: the same offset in each receiving CTA; in pairs, in the CTA of the pair that
         # has the parity of the one named.
-        parity = machine.ctas[bar_cta].rank & 1
-        if pair:
-            bar_cta = (cta & ~1) | parity
+        if place.pair:
+            target = (cta & ~1) | (machine.ctas[target].rank & 1)
         elif len(ctas) > 1:
-            bar_cta = cta
-    return machine.mbarriers.find(
-        machine.arena_offset(bar_cta, low), machine.ctas[bar_cta].number, low, ins
-    )
-
-
-def read_box(
-    machine: Machine, tensor: TensorMap, start: tuple[int, ...], ins: Instruction, place: int
-) -> Array:
-    """The box's bytes in the order of its shared-memory image, zeros outside the array."""
-    world = machine.global_layout
-    base = world.offsets[tensor.array]
-    element = tma.ELEMENT_BYTES[tensor.element]
-    offsets, inside = tma.box_offsets(tensor, start)
-    whole = bool(inside.all())
-    # A row of the box lies together: gather 8 bytes at a time where everything allows it.
-    per = 8 // element
-    if whole and tensor.box[0] % per == 0 and start[0] % per == 0:
-        index = (base + offsets[::per]) // 8
-        data, states = world.arena.view(8, 1)[index].view(np.uint8), world.arena.states(8)[index]
-        unwritten = (states.view(np.uint8) == UNWRITTEN).any()
-    else:
-        index = (base + np.where(inside, offsets, 0))[:, None] + np.arange(element)
-        data = np.where(inside[:, None], world.arena.data[index], 0).astype(np.uint8).ravel()
-        unwritten = ((world.arena.state[index] == UNWRITTEN) & inside[:, None]).any()
-    if unwritten:
-        machine.found(
-            "uninitialised-read",
-            f"a copy reads parts of {tensor.array} that nobody wrote.",
-            ins,
-            place,
-        )
-    return data
-
-
-KINDS = {
-    "u8": "b8",
-    "u16": "b16",
-    "u32": "u32",
-    "s32": "s32",
-    "f16": "f16",
-    "bf16": "bf16",
-    "f32": "f32",
-    "f64": "f64",
-}
+            target = cta
+    return machine.mbarriers.find_in(target, place.barrier, issuer.site)
 
 
 def fetch_shared(
-    machine: Machine,
-    issuer: Issuer,
-    cta: int,
-    low: int,
-    size: int,
-    form: tma.Image,
-    ins: Instruction,
-    agent: int,
+    machine: Machine, issuer: Issuer, cta: int, low: int, size: int, form: tma.Image, agent: int
 ) -> Array:
     """Bytes from shared memory, read by the copy engine: `agent` is clocks.copy or clocks.store."""
     base = machine.arena_offset(cta, low)
     machine.clocks.tick()
     units = _units(machine, base, low, size, form)
-    machine.races.engine_read(units, issuer.thread, issuer.seen, issuer.fence, agent, ins)
+    machine.races.engine_read(units, issuer, agent)
     chunks = tma.chunks(low, size, form) + (base - low)
     if (machine.shared.states(16)[chunks // 16].view(np.uint8) == UNWRITTEN).any():
-        machine.found(
-            "uninitialised-read",
-            f"a copy reads {machine.shared_name(base)}, which nobody wrote.",
-            ins,
-            issuer.place,
-        )
+        sentence = f"a copy reads {machine.shared_name(base)}, which nobody wrote."
+        machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
     return machine.shared.view(8, 2)[chunks // 16].reshape(-1).view(np.uint8)
-
-
-def check_start(
-    machine: Machine, tensor: TensorMap, start: tuple[int, ...], ins: Instruction, place: int
-) -> None:
-    """A box begins at a multiple of 16 bytes along its first dimension (an H200 demands it)."""
-    if start[0] * tma.ELEMENT_BYTES[tensor.element] % tma.CHUNK_BYTES:
-        machine.found(
-            "misaligned",
-            f"the box at {start} of {tensor.array} does not begin at a multiple of 16 bytes.",
-            ins,
-            place,
-        )
-        raise Fatal
-
-
-def write_box(
-    machine: Machine, tensor: TensorMap, start: tuple[int, ...], operation: str | None, data: Array
-) -> None:
-    world = machine.global_layout
-    element = tma.ELEMENT_BYTES[tensor.element]
-    offsets, inside = tma.box_offsets(tensor, start)
-    index = (world.offsets[tensor.array] + offsets[inside]) // element
-    values = data.view(f"u{element}")[inside]
-    view = world.arena.view(element, 1)
-    if operation is not None:
-        values = reduction(operation, KINDS[tensor.element])(view[index], values)
-    view[index] = values
-    world.arena.states(element)[index] = int.from_bytes(bytes([WRITTEN]) * element, "little")

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from kernelexp.emulator.machine import tma
 from kernelexp.emulator.machine.arena import CONSTANT, SCRATCH_BYTES, UNWRITTEN, WRITTEN, Arena
-from kernelexp.emulator.machine.spaces import GLOBAL_BASE, SHARED_RESERVED, Space
-from kernelexp.emulator.ptx.syntax import Function, Module
-from kernelexp.emulator.slots import Array
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.errors import UsageError
 from kernelexp.launch import Launch, Pointer, Scalar, TensorMap
 
-if TYPE_CHECKING:
-    from typing import Any
+# Where the windows of the generic address space lie. The numbers are ours; hardware's differ from
+# driver to driver, and no program may depend on them.
+SHARED_WINDOW = 1 << 40
+LOCAL_WINDOW = 2 << 40
+PARAM_WINDOW = 3 << 40
+GLOBAL_BASE = 0x7F << 40
+WINDOW_BITS = 40
+WINDOW = (1 << WINDOW_BITS) - 1
 
-    from kernelexp.emulator.decode import Program
-    from kernelexp.emulator.machine.machine import Machine
-    from kernelexp.emulator.machine.spaces import Site
-    from kernelexp.emulator.machine.warps import WarpSet
+# The first KB of a CTA's shared memory belongs to the system (CUDA C++ Programming Guide, "Shared
+# memory" of compute capability 8.x and on: 1 KB reserved a block).
+SHARED_RESERVED = 1024
+RANK_SHIFT = 24
+OFFSET_MASK = (1 << RANK_SHIFT) - 1
 
 # Between arrays: an access this far past an array's end is still found.
 GUARD_BYTES = 4096
@@ -38,8 +43,7 @@ def _up(value: int, align: int) -> int:
 class SharedLayout:
     """Static variables after the reserved kilobyte, then the dynamic array."""
 
-    def __init__(self, program: Program, launch: Launch) -> None:
-        variables = [*program.module.variables, *program.function.variables]
+    def __init__(self, variables: Sequence[Variable], dynamic_bytes: int) -> None:
         shared = [v for v in variables if v.space == "shared"]
         end = SHARED_RESERVED
         self.symbols: dict[str, int] = {}
@@ -52,34 +56,48 @@ class SharedLayout:
         for variable in dynamic:
             self.symbols[variable.name] = end
         self.static_bytes = end - SHARED_RESERVED
-        self.end = end + launch.dynamic_smem_bytes
+        self.end = end + dynamic_bytes
         self.stride = _up(self.end + 1024, 1024)
 
     def allocate(self, arena: Arena, base: int) -> None:
         arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
 
 
+class LocalLayout:
+    """A thread's own variables, and the parameters of functions that were put in place."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        end = 0
+        self.symbols: dict[str, int] = {}
+        for variable in variables:
+            if variable.space in ("local", "param"):
+                end = _up(end, variable.align)
+                self.symbols[variable.name] = end
+                end += variable.size
+        self.size = _up(end, 32)
+
+
 class GlobalLayout:
     """The launch's arrays and the module's variables, with guards between."""
 
     def __init__(
-        self, module: Module, arrays: Mapping[str, Array], unwritten: frozenset[str]
+        self, variables: Sequence[Variable], arrays: Mapping[str, Array], unwritten: frozenset[str]
     ) -> None:
         self.arrays = arrays
         self.offsets: dict[str, int] = {}
         self._symbols: dict[str, int] = {}
         end = _up(SCRATCH_BYTES + GUARD_BYTES, ALIGNMENT)
-        variables = [v for v in module.variables if v.space in ("global", "const")]
+        placed = [v for v in variables if v.space in ("global", "const")]
         for name, array in arrays.items():
             self.offsets[name] = end
             end = _up(end + array.nbytes + GUARD_BYTES, ALIGNMENT)
-        for variable in variables:
+        for variable in placed:
             self._symbols[variable.name] = end
             end = _up(end + variable.size + GUARD_BYTES, ALIGNMENT)
         self.arena = Arena(end)
         for name, array in arrays.items():
             self._place(array, self.offsets[name], name in unwritten)
-        for variable in variables:
+        for variable in placed:
             offset = self._symbols[variable.name]
             state = CONSTANT if variable.space == "const" else WRITTEN
             self.arena.allocate(offset, variable.size, state)
@@ -115,21 +133,21 @@ class GlobalLayout:
 class Parameters:
     """The parameter block of an entry: bytes, and the tensor maps that lie in it."""
 
-    def __init__(self, function: Function, launch: Launch, world: GlobalLayout) -> None:
-        if len(function.parameters) != len(launch.arguments):
+    def __init__(self, image: Image, launch: Launch, world: GlobalLayout) -> None:
+        if len(image.parameters) != len(launch.arguments):
             raise UsageError(
-                f"entry {function.name} takes {len(function.parameters)} arguments, "
+                f"entry {image.entry} takes {len(image.parameters)} arguments, "
                 f"the launch has {len(launch.arguments)}."
             )
         self.offsets: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}
         end = SCRATCH_BYTES
-        for parameter in function.parameters:
+        for parameter in image.parameters:
             end = _up(end, parameter.align)
             self.offsets[parameter.name] = end
             end += parameter.size
         self.arena = Arena(end)
-        for parameter, argument in zip(function.parameters, launch.arguments, strict=True):
+        for parameter, argument in zip(image.parameters, launch.arguments, strict=True):
             offset = self.offsets[parameter.name]
             if isinstance(argument, TensorMap):
                 self.maps[offset] = argument
@@ -146,23 +164,12 @@ class Parameters:
             self.arena.allocate(offset, len(data), CONSTANT)
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
 
-    def space(self, machine: Machine) -> Space:
-        return ParamSpace(machine, self.arena)
+    def map_at(self, address: int) -> TensorMap | None:
+        """The tensor map that lies at a generic or param address."""
+        return self.maps.get(address & WINDOW)
 
 
 def _bytes(argument: Pointer | Scalar, world: GlobalLayout) -> bytes:
     if isinstance(argument, Pointer):
         return struct.pack("<Q", world.address(argument.array))
     return struct.pack(_SCALARS[argument.type], argument.value)
-
-
-class ParamSpace(Space):
-    """Kernel parameters, by their offset."""
-
-    name = "param"
-
-    def offsets(self, warps: WarpSet, address: Array, site: Site, m: Any) -> Array:
-        off = address.astype(np.int64)
-        off = off if m is True else np.where(m, off, 0)
-        self.aligned(warps, off, site, m)
-        return off

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelexp.emulator.findings import Findings
-from kernelexp.emulator.ptx.syntax import Instruction
-from kernelexp.emulator.slots import Array
+import numpy as np
+
+from kernelexp.emulator.machine.arena import WRITTEN, Arena
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.clocks import Clocks
+from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.residents import Residents
+from kernelexp.emulator.machine.site import Site
+from kernelexp.emulator.machine.warps import Warps
 
 # PTX ISA, "mbarrier": the ranges of a count and of a transaction count.
 MAX_COUNT = (1 << 20) - 1
+MBARRIER_BYTES = 8
 STATE_SHIFT = 20
 """A state is the phase above the pending count, as the arrival found them."""
 
@@ -38,6 +46,21 @@ class Mbarrier:
         """Whether the phase of this parity has completed, as try_wait.parity asks."""
         return (self.phase & 1) != parity
 
+    def release(self, seen: Array) -> None:
+        old = self.releasing
+        self.releasing = seen.copy() if old is None else old.clip(min=seen)
+
+    def advance(self) -> None:
+        """Begins the next phase if nothing of this one is pending."""
+        if self.pending or self.transactions:
+            return
+        self.phase += 1
+        self.pending = self.expected
+        if self.releasing is not None:
+            old, new = self.released, self.releasing
+            self.released = new if old is None else old.clip(min=new)
+        self.releasing = None
+
     def describe(self) -> str:
         return (
             f"mbarrier at shared {self.address:#x} of CTA {self.cta}: phase {self.phase}, "
@@ -49,87 +72,102 @@ class Mbarrier:
 class Mbarriers:
     """All mbarriers of the resident CTAs, by their offset in the shared-memory arena."""
 
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
+    def __init__(self, residents: Residents, clocks: Clocks, shared: Arena) -> None:
+        self.residents = residents
+        self.clocks = clocks
+        self.shared = shared
         self.at: dict[int, Mbarrier] = {}
-        self.changes = 0
-        """Completed phases: tells whether waiting fragments need another look."""
 
-    def init(self, offset: int, cta: int, address: int, count: int, ins: Instruction) -> None:
+    def named(
+        self, warps: Warps, m: Mask, addresses: Array, site: Site
+    ) -> list[tuple[int, int, int, list[int]]]:
+        """(row, place, address, lanes) for each mbarrier that lanes of each warp name."""
+        named = []
+        for row, place in enumerate(warps.warps.tolist()):
+            lanes = range(32) if m is True else np.flatnonzero(m[row]).tolist()
+            groups: dict[int, list[int]] = {}
+            for lane in lanes:
+                groups.setdefault(int(addresses[row, lane]) & WINDOW, []).append(lane)
+            named += [(row, place, at, group) for at, group in groups.items()]
+        for _, place, at, _ in named:
+            if at % MBARRIER_BYTES:
+                self.residents.report("misaligned", f"mbarrier at shared {at:#x}.", site, place)
+        return named
+
+    def init(self, place: int, address: int, count: int, site: Site) -> None:
+        """Phase 0, `count` arrivals pending."""
+        offset, cta, low = self.residents.shared_offset(place, address, site)
         if not 1 <= count <= MAX_COUNT:
-            self.findings.add(
-                "mbarrier-misuse",
-                f"mbarrier.init with count {count}: it must be 1 to {MAX_COUNT}.",
-                ins,
-            )
+            self._misused(f"mbarrier.init with count {count}: it must be 1 to {MAX_COUNT}.", site)
         old = self.at.get(offset)
         if old is not None and (old.pending != old.expected or old.transactions):
-            self.findings.add(
-                "mbarrier-misuse", f"mbarrier.init of a barrier in use: {old.describe()}.", ins
-            )
-        self.at[offset] = Mbarrier(cta, address, count, count)
+            self._misused(f"mbarrier.init of a barrier in use: {old.describe()}.", site)
+        self.at[offset] = Mbarrier(self.residents.ctas[cta].number, low, count, count)
+        self.shared.state[offset : offset + MBARRIER_BYTES] = WRITTEN
 
-    def find(self, offset: int, cta: int, address: int, ins: Instruction) -> Mbarrier | None:
-        barrier = self.at.get(offset)
+    def invalidate(self, place: int, address: int, site: Site) -> None:
+        self.at.pop(self.residents.shared_offset(place, address, site)[0], None)
+
+    def find(self, place: int, address: int, site: Site) -> Mbarrier | None:
+        """The mbarrier at a shared address of a warp; a finding if there is none."""
+        _, cta, low = self.residents.shared_offset(place, address, site)
+        return self.find_in(cta, low, site)
+
+    def find_in(self, cta: int, low: int, site: Site) -> Mbarrier | None:
+        """The mbarrier at an offset in a resident CTA; a finding if there is none."""
+        barrier = self.at.get(self.residents.arena_offset(cta, low))
         if barrier is None:
-            self.findings.add(
-                "mbarrier-misuse",
-                f"no mbarrier was initialised at shared {address:#x} of CTA {cta}.",
-                ins,
-                cta=cta,
+            number = self.residents.ctas[cta].number
+            self._misused(
+                f"no mbarrier was initialised at shared {low:#x} of CTA {number}.", site, number
             )
         return barrier
 
-    def arrive(
-        self, barrier: Mbarrier, count: int, seen: Array | None, ins: Instruction, drop: int = 0
-    ) -> None:
+    def _misused(self, sentence: str, site: Site, cta: int = -1) -> None:
+        self.residents.execution.findings.add("mbarrier-misuse", sentence, site, cta=cta)
+
+    def arrive(self, barrier: Mbarrier, count: int, seen: Array, site: Site, drop: int = 0) -> None:
         """`count` arrivals that release what `seen` says; `drop` of them leave the barrier."""
-        if seen is not None:
-            old = barrier.releasing
-            barrier.releasing = seen.copy() if old is None else old.clip(min=seen)
+        barrier.release(seen)
         barrier.pending -= count
         barrier.expected -= drop
         if barrier.pending < 0:
-            self.findings.add(
+            self._report(
                 "over-arrival",
                 f"{-barrier.pending} arrivals more than the count: {barrier.describe()}.",
-                ins,
-                cta=barrier.cta,
+                barrier,
+                site,
             )
             barrier.pending = 0
-        self._complete(barrier)
+        barrier.advance()
 
-    def expect(self, barrier: Mbarrier, size: int, ins: Instruction) -> None:
-        barrier.transactions += size
-        self._range(barrier, ins)
-        self._complete(barrier)
+    def expect(self, barrier: Mbarrier, size: int, site: Site) -> None:
+        """`size` bytes more are to arrive."""
+        self._move(barrier, size, site)
 
-    def complete(self, barrier: Mbarrier, size: int, seen: Array | None, ins: Instruction) -> None:
+    def complete(self, barrier: Mbarrier, size: int, seen: Array | None, site: Site) -> None:
         """`size` bytes have arrived."""
         if seen is not None:
-            old = barrier.releasing
-            barrier.releasing = seen.copy() if old is None else old.clip(min=seen)
-        barrier.transactions -= size
-        self._range(barrier, ins)
-        self._complete(barrier)
+            barrier.release(seen)
+        self._move(barrier, -size, site)
 
-    def _range(self, barrier: Mbarrier, ins: Instruction) -> None:
+    def landed(self, barrier: Mbarrier | None, size: int, issuer: Issuer) -> None:
+        """A copy's bytes have arrived: who waits for the barrier has seen them."""
+        if barrier is not None:
+            row = np.zeros_like(issuer.seen)
+            row[self.clocks.copy] = self.clocks.now
+            self.complete(barrier, size, row, issuer.site)
+
+    def _move(self, barrier: Mbarrier, size: int, site: Site) -> None:
+        barrier.transactions += size
         if abs(barrier.transactions) > MAX_COUNT:
-            self.findings.add(
+            self._report(
                 "transaction-bytes",
                 f"the transaction count leaves its range of 20 bits: {barrier.describe()}.",
-                ins,
-                cta=barrier.cta,
+                barrier,
+                site,
             )
+        barrier.advance()
 
-    def _complete(self, barrier: Mbarrier) -> None:
-        if barrier.pending or barrier.transactions:
-            return
-        barrier.phase += 1
-        barrier.pending = barrier.expected
-        if barrier.releasing is not None:
-            old = barrier.released
-            new = barrier.releasing
-            barrier.released = new if old is None else old.clip(min=new)
-        barrier.releasing = None
-        self.changes += 1
+    def _report(self, name: str, sentence: str, barrier: Mbarrier, site: Site) -> None:
+        self.residents.execution.findings.add(name, sentence, site, cta=barrier.cta)

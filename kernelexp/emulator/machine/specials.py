@@ -2,57 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from kernelexp.emulator.slots import Array
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.residents import Residents
 from kernelexp.errors import UsageError
 
-if TYPE_CHECKING:
-    from kernelexp.emulator.machine.machine import Machine
-
-CLOCKS = frozenset({"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo"})
-"""These change: mov reads them itself."""
+CLOCKS = frozenset({"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo"})
+"""These change: what reads them asks the machine."""
 
 
-def special(machine: Machine, name: str) -> Array:
-    """Values of a special register, int64 [warps, 32]."""
-    count = machine.resident * machine.warps_per_cta
+def special(residents: Residents, name: str) -> Array:
+    """Values of special register "tid.x", "laneid", ..., int64 [warps, 32]."""
+    launch, count = residents.execution.launch, residents.execution.warps
     places = np.arange(count)
-    warp, cta = places // machine.resident, places % machine.resident
+    warp, cta = places // residents.resident, places % residents.resident
     lanes = np.arange(32, dtype=np.int64)[None, :]
     shape = (count, 32)
-    stem, _, axis = name[1:].partition(".")
+    stem, _, axis = name.partition(".")
     if axis:
-        return np.broadcast_to(_vector(machine, stem, "xyz".index(axis), warp, cta, lanes), shape)
+        return np.broadcast_to(_vector(residents, stem, "xyz".index(axis), warp, cta, lanes), shape)
     simple = {
         "laneid": lanes,
         "warpid": warp[:, None],
-        "nwarpid": machine.warps_per_cta,
+        "nwarpid": residents.warps_per_cta,
         "smid": cta[:, None],
-        "nsmid": machine.resident,
+        "nsmid": residents.resident,
         "gridid": 0,
-        "cluster_ctarank": cta[:, None] % machine.cluster_size,
-        "cluster_nctarank": machine.cluster_size,
-        "is_explicit_cluster": int(machine.cluster_size > 1),
+        "cluster_ctarank": cta[:, None] % residents.cluster_size,
+        "cluster_nctarank": residents.cluster_size,
+        "is_explicit_cluster": int(residents.cluster_size > 1),
         "lanemask_eq": np.left_shift(1, lanes),
         "lanemask_lt": np.left_shift(1, lanes) - 1,
         "lanemask_le": np.left_shift(2, lanes) - 1,
         "lanemask_gt": 0xFFFF_FFFF - (np.left_shift(2, lanes) - 1),
         "lanemask_ge": 0xFFFF_FFFF - (np.left_shift(1, lanes) - 1),
-        "dynamic_smem_size": machine.launch.dynamic_smem_bytes,
-        "total_smem_size": machine.layout.static_bytes + machine.launch.dynamic_smem_bytes,
+        "dynamic_smem_size": launch.dynamic_smem_bytes,
+        "total_smem_size": residents.layout.static_bytes + launch.dynamic_smem_bytes,
     }
     if name in CLOCKS:
         return np.zeros(shape, np.int64)
     if stem not in simple:
-        raise UsageError(f"the emulator does not have special register {name}.")
+        raise UsageError(f"the emulator does not have special register %{name}.")
     return np.broadcast_to(np.asarray(simple[stem], np.int64), shape)
 
 
-def _vector(machine: Machine, stem: str, axis: int, warp: Array, cta: Array, lanes: Array) -> Array:
-    launch = machine.launch
+def _vector(
+    residents: Residents, stem: str, axis: int, warp: Array, cta: Array, lanes: Array
+) -> Array:
+    launch = residents.execution.launch
     block, grid, cluster = launch.block, launch.grid, launch.cluster
     if stem == "tid":
         thread = warp[:, None] * 32 + lanes
@@ -63,8 +61,8 @@ def _vector(machine: Machine, stem: str, axis: int, warp: Array, cta: Array, lan
         return np.asarray(sizes[stem][axis])
     if stem == "nclusterid":
         return np.asarray(grid[axis] // cluster[axis])
-    index = [c.index[axis] for c in machine.ctas]
-    index += [0] * (machine.resident - len(index))
+    index = [c.index[axis] for c in residents.ctas]
+    index += [0] * (residents.resident - len(index))
     own = np.array(index)[cta][:, None]
     if stem == "ctaid":
         return own

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelexp.emulator.machine.access import SECTOR_BYTES
-from kernelexp.emulator.slots import Array
+from kernelexp.emulator.machine.arrays import Array
 from kernelexp.errors import UsageError
 from kernelexp.launch import TensorMap
 
@@ -24,8 +24,7 @@ MAX_BOX = 256
 
 def swizzled(address: Array, swizzle: str) -> Array:
     """Where the byte of an unswizzled shared-memory address lies."""
-    result: Array = address ^ ((address >> 7 & _SWIZZLE_MASK[swizzle]) << 4)
-    return result
+    return address ^ ((address >> 7 & _SWIZZLE_MASK[swizzle]) << 4)
 
 
 class Image(NamedTuple):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from kernelexp.emulator.findings import Fatal
-from kernelexp.emulator.ptx.syntax import Instruction
-from kernelexp.emulator.slots import POISON, Array
-
-if TYPE_CHECKING:
-    from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.arrays import POISON, Array
+from kernelexp.emulator.machine.findings import Fatal
+from kernelexp.emulator.machine.residents import Residents
+from kernelexp.emulator.machine.site import Site
 
 LANES, COLUMNS = 128, 512
 
@@ -19,12 +15,13 @@ LANES, COLUMNS = 128, 512
 class TensorMemory:
     """Tensor memory of all resident CTAs."""
 
-    def __init__(self, machine: Machine, ctas: int) -> None:
-        self.machine = machine
-        self._ctas = ctas
+    def __init__(self, residents: Residents) -> None:
+        self.residents = residents
         self.allocated: dict[int, dict[int, int]] = {}
         """Columns of each allocation by its first column, by CTA."""
-        self.relinquished: set[int] = set()
+        self._relinquished: set[int] = set()
+        self._last: dict[int, int] = {}
+        """Columns of the last allocation, by CTA."""
         self._data: Array | None = None
         self._written: Array | None = None
 
@@ -32,14 +29,33 @@ class TensorMemory:
     def data(self) -> Array:
         """uint32 [CTA, lane, column], poison where nothing was written."""
         if self._data is None:
-            self._data = np.full((self._ctas, LANES, COLUMNS), POISON[32], np.uint32)
+            self._data = np.full((self.residents.resident, LANES, COLUMNS), POISON[32], np.uint32)
         return self._data
 
     @property
     def written(self) -> Array:
         if self._written is None:
-            self._written = np.zeros((self._ctas, LANES, COLUMNS), bool)
+            self._written = np.zeros((self.residents.resident, LANES, COLUMNS), bool)
         return self._written
+
+    def request(self, columns: int, site: Site, place: int) -> None:
+        """Checks an allocation that a warp asks for."""
+        cta = self.residents.cta_of(place).place
+        last = self._last.get(cta, COLUMNS)
+        faults = []
+        if columns & (columns - 1) or not 32 <= columns <= COLUMNS:
+            faults.append(f"{columns} columns: powers of two from 32 to {COLUMNS} are allowed")
+        if cta in self._relinquished:
+            faults.append("an allocation after relinquish_alloc_permit")
+        if columns > last:
+            faults.append(f"{columns} columns after {last}: allocations must not grow")
+        for fault in faults:
+            self.residents.report("tmem-allocation", fault + ".", site, place)
+        self._last[cta] = columns
+
+    def relinquish(self, place: int) -> None:
+        """The warp's CTA allocates no more."""
+        self._relinquished.add(self.residents.cta_of(place).place)
 
     def free_at(self, cta: int, columns: int) -> int | None:
         """First column of a free, aligned run of `columns`; None if there is none."""
@@ -60,29 +76,29 @@ class TensorMemory:
             self.written[cta, :, first : first + columns] = False
         return first
 
-    def free(self, cta: int, first: int, columns: int, ins: Instruction, place: int) -> None:
+    def free(self, cta: int, first: int, columns: int, site: Site, place: int) -> None:
         held = self.allocated.get(cta, {})
         if held.get(first) != columns:
-            self.machine.found(
+            self.residents.report(
                 "tmem-allocation",
                 f"tcgen05.dealloc of {columns} columns from {first}: it holds {held or 'nothing'}.",
-                ins,
+                site,
                 place,
             )
             return
         del held[first]
 
-    def check(self, cta: int, first: int, columns: int, ins: Instruction, place: int) -> None:
+    def check(self, cta: int, first: int, columns: int, site: Site, place: int) -> None:
         """Columns [first, first + columns) must lie in one allocation of the CTA."""
         for start, count in self.allocated.get(cta, {}).items():
             if start <= first and first + columns <= start + count:
                 return
         held = self.allocated.get(cta, {})
-        self.machine.found(
+        self.residents.report(
             "tmem-bounds",
             f"columns {first} to {first + columns - 1} lie outside what CTA "
-            f"{self.machine.ctas[cta].number} allocated ({held or 'nothing'}).",
-            ins,
+            f"{self.residents.ctas[cta].number} allocated ({held or 'nothing'}).",
+            site,
             place,
         )
         if first + columns > COLUMNS:

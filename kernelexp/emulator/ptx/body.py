@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 
 import msgspec
 
+from kernelexp.emulator.machine.site import Source
 from kernelexp.emulator.ptx.declarations import SPACES, Declarations
 from kernelexp.emulator.ptx.syntax import (
     Address,
@@ -17,7 +19,6 @@ from kernelexp.emulator.ptx.syntax import (
     Operand,
     Pair,
     Register,
-    Source,
     Special,
     Symbol,
     Vector,
@@ -52,36 +53,27 @@ class _Scope:
         self.labels: dict[str, str] = {}
         self.variables: dict[str, str] = {}
 
-    def variable(self, name: str) -> str:
+    def outwards(self) -> Iterator[_Scope]:
         scope: _Scope | None = self
         while scope is not None:
-            if name in scope.variables:
-                return scope.variables[name]
+            yield scope
             scope = scope.parent
-        return name
+
+    def variable(self, name: str) -> str:
+        return next((s.variables[name] for s in self.outwards() if name in s.variables), name)
 
     def register(self, name: str) -> str | None:
-        scope: _Scope | None = self
-        while scope is not None:
+        stem = name.rstrip("0123456789")
+        number = int(name[len(stem) :] or -1)
+        for scope in self.outwards():
             if name in scope.registers:
                 return scope.registers[name]
-            stem = name.rstrip("0123456789")
-            if (
-                stem in scope.ranges
-                and stem != name
-                and int(name[len(stem) :]) < scope.ranges[stem]
-            ):
+            if 0 <= number < scope.ranges.get(stem, 0):
                 return name + scope.mark
-            scope = scope.parent
         return None
 
     def label(self, name: str) -> str | None:
-        scope: _Scope | None = self
-        while scope is not None:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.parent
-        return None
+        return next((s.labels[name] for s in self.outwards() if name in s.labels), None)
 
 
 class Body:
@@ -99,15 +91,7 @@ class Body:
         for index, scope in self.pending:
             old = self.function.instructions[index]
             operands = tuple(self.resolve(operand, scope) for operand in old.operands)
-            self.function.instructions[index] = Instruction(
-                opcode=old.opcode,
-                operands=operands,
-                guard=old.guard,
-                guard_negated=old.guard_negated,
-                line=old.line,
-                source=old.source,
-                text=old.text,
-            )
+            self.function.instructions[index] = msgspec.structs.replace(old, operands=operands)
 
     def resolve(self, operand: Operand, scope: _Scope) -> Operand:
         if isinstance(operand, Symbol):

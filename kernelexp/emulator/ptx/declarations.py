@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
+from kernelexp.emulator.machine.image import Variable
+from kernelexp.emulator.machine.site import Source
 from kernelexp.emulator.ptx.stream import Stream
-from kernelexp.emulator.ptx.syntax import (
-    Source,
-    Variable,
-)
 from kernelexp.emulator.ptx.tokens import Token
 
 LINKAGE = {".extern", ".visible", ".weak", ".common"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.ptx.syntax import Instruction
 from kernelexp.errors import UsageError
 
 
@@ -9,5 +11,5 @@ class PtxSyntaxError(UsageError):
     """Text that is not PTX as nvcc writes it."""
 
 
-class UnsupportedInstruction(UsageError):
-    """An instruction, or a form of one, that the emulator does not execute."""
+def refuse(ins: Instruction, why: str = "is not covered by the emulator") -> UnsupportedInstruction:
+    return UnsupportedInstruction(f"{ins.where()}: `{ins.text}` {why}.")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.emulator.ptx.faults import UnsupportedInstruction
+from kernelexp.emulator.machine.image import Variable
+from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.ptx.faults import refuse
 from kernelexp.emulator.ptx.syntax import (
     Address,
     Function,
@@ -19,7 +21,6 @@ from kernelexp.emulator.ptx.syntax import (
     Pair,
     Register,
     Symbol,
-    Variable,
     Vector,
 )
 
@@ -47,33 +48,26 @@ def _put_in_place(module: Module, caller: Function, at: int, mark: str) -> Funct
     call = caller.instructions[at]
     results, target, arguments = _parts(call)
     if target == FAILING:
+        callee = Function(name=target, entry=False)
         body = [msgspec.structs.replace(call, opcode="trap", operands=())]
-        callee = None
     else:
-        callee = module.functions.get(target)
-        if callee is None or call.guard is not None:
-            raise UnsupportedInstruction(
-                f"{call.where()}: `{call.text}` calls a function that is not in this PTX."
-            )
+        if target not in module.functions or call.guard is not None:
+            raise refuse(call, "calls a function that is not in this PTX")
+        callee = module.functions[target]
         body = _body(callee, results, arguments, mark)
     moved = len(body) - 1
     labels = {k: (v + moved if v > at else v) for k, v in caller.labels.items()}
-    if callee is not None:
-        labels |= {k + mark: v + at for k, v in callee.labels.items()}
+    labels |= {k + mark: v + at for k, v in callee.labels.items()}
+    if target != FAILING:
         labels[_end(mark)] = at + len(body)
+    tables = {k + mark: tuple(t + mark for t in v) for k, v in callee.tables.items()}
     return msgspec.structs.replace(
         caller,
         instructions=[*caller.instructions[:at], *body, *caller.instructions[at + 1 :]],
         labels=labels,
-        registers=caller.registers
-        | ({k + mark: v for k, v in callee.registers.items()} if callee else {}),
-        tables=caller.tables
-        | (
-            {k + mark: tuple(t + mark for t in v) for k, v in callee.tables.items()}
-            if callee
-            else {}
-        ),
-        variables=caller.variables + (_variables(callee, mark) if callee else []),
+        registers=caller.registers | {k + mark: v for k, v in callee.registers.items()},
+        tables=caller.tables | tables,
+        variables=caller.variables + _variables(callee, mark),
     )
 
 

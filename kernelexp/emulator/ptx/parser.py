@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from kernelexp.emulator.ptx.body import Body
 from kernelexp.emulator.ptx.declarations import LINKAGE, SPACES, Declarations
-from kernelexp.emulator.ptx.syntax import (
-    Function,
-    Module,
-)
+from kernelexp.emulator.ptx.syntax import Function, Module
 from kernelexp.emulator.ptx.tokens import Token, tokens
 
 

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TypeAlias
 
 import msgspec
 
-
-class Source(msgspec.Struct, frozen=True):
-    """A line of CUDA source, from .loc; `caller` is where its function was inlined."""
-
-    file: str
-    line: int
-    caller: Source | None = None
-
-    def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"
-
-    def frames(self) -> list[Source]:
-        """This line, the line that its function was inlined at, and so on outwards."""
-        return [self] if self.caller is None else [self, *self.caller.frames()]
-
-    def own(self) -> Source:
-        """The innermost line in the folder of the kernel itself: where a wrapper was used."""
-        frames = self.frames()
-        folder = os.path.dirname(frames[-1].file)
-        return next(f for f in frames if os.path.dirname(f.file) == folder)
+from kernelexp.emulator.machine.image import Variable
+from kernelexp.emulator.machine.site import Source, where
 
 
 class Register(msgspec.Struct, frozen=True):
@@ -83,6 +64,8 @@ class Address(msgspec.Struct, frozen=True):
     extra: tuple[Operand, ...] = ()
 
 
+LISTING = "PTX"
+
 Operand: TypeAlias = Register | Special | Immediate | Symbol | Vector | Pair | Not | Address | None
 """None is the sink `_`."""
 
@@ -101,24 +84,7 @@ class Instruction(msgspec.Struct, frozen=True, kw_only=True):
 
     def where(self) -> str:
         """`file.cu:12 (PTX line 345)`, or just the PTX line without -lineinfo."""
-        if self.source is None:
-            return f"PTX line {self.line}"
-        own = self.source.own()
-        inner = "" if own is self.source else f"{self.source}, "
-        return f"{own} ({inner}PTX line {self.line})"
-
-
-class Variable(msgspec.Struct, frozen=True, kw_only=True):
-    """A .global, .const, .shared, .local or .param variable."""
-
-    name: str
-    space: str
-    type: str
-    align: int
-    size: int
-    """Bytes; 0 for a dynamic .extern .shared array."""
-    data: bytes = b""
-    """Initial value; shorter than `size` where the rest is zero."""
+        return where(LISTING, self.line, self.source)
 
 
 class Function(msgspec.Struct, kw_only=True):

@@ -20,7 +20,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from kernelexp.toolchain import find, run
+from kernelexp.processes import run
+from kernelexp.toolchain import find
 
 from . import matrices, wavefronts
 from .case import Area, Case

@@ -1,0 +1,91 @@
+"""How the registers of a warp hold the matrices of mma.sync.
+
+A fragment's register holds 32 / width values along K, the lowest first; lanes are 8 groups of 4:
+group = lane / 4 is a row (A, C) or a column (B), lane % 4 the place along K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelexp.emulator.arithmetic import tensor
+from kernelexp.emulator.arithmetic.formats import Bits
+
+LANE = np.arange(32)
+WIDTH = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
+
+
+def operand(values: Sequence[Bits], rows: int, width: int) -> Bits:
+    """Registers [n, 32] of an A (rows 16) or B (rows 8) fragment to codes [n, rows, K]."""
+    per = 32 // width
+    blocks = rows // 8
+    k_blocks = len(values) // blocks
+    count = len(values[0])
+    result = np.zeros((count, rows, k_blocks * 4 * per), f"u{width // 8}")
+    for index, register in enumerate(values):
+        block, k_block = index % blocks, index // blocks
+        pieces = np.ascontiguousarray(register).view(f"u{width // 8}").reshape(count, 32, per)
+        for piece in range(per):
+            k = k_block * 4 * per + LANE % 4 * per + piece
+            result[:, LANE // 4 + 8 * block, k] = pieces[:, :, piece]
+    return result
+
+
+_C_PLACES = [(LANE // 4 + 8 * (i // 2), 2 * (LANE % 4) + i % 2) for i in range(4)]
+"""(row, column) of the four f32 or s32 of a C fragment of 16 x 8."""
+
+
+def accumulator(values: Sequence[Bits]) -> Bits:
+    """Four registers [n, 32] of 32-bit values, or two of pairs of f16, to C [n, 16, 8]."""
+    half = len(values) == 2
+    result = np.zeros((len(values[0]), 16, 8), np.uint16 if half else np.uint32)
+    for index, (row, column) in enumerate(_C_PLACES):
+        if half:
+            register = values[index // 2] >> np.uint32(16 * (index % 2)) & np.uint32(0xFFFF)
+        else:
+            register = values[index]
+        result[:, row, column] = register
+    return result
+
+
+def registers(result: Bits) -> list[Bits]:
+    """D [n, 16, 8] to the registers [n, 32] of its fragment."""
+    values = [result[:, row, column] for row, column in _C_PLACES]
+    if result.dtype != np.uint16:
+        return values
+    return [_pair(*values[:2]), _pair(*values[2:])]
+
+
+def _pair(low: Bits, high: Bits) -> Bits:
+    return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
+
+
+def pairs(tiles: Bits) -> Bits:
+    """8 x 8 matrices of b16, [..., 8, 8], to the register of each lane, [..., 32]."""
+    row, column = LANE // 4, 2 * (LANE % 4)
+    return _pair(tiles[..., row, column], tiles[..., row, column + 1])
+
+
+def tiles(values: Bits) -> Bits:
+    """The registers of pairs(), [..., 32], to 8 x 8 matrices of b16."""
+    row, column = LANE // 4, 2 * (LANE % 4)
+    result = np.zeros((*values.shape[:-1], 8, 8), np.uint16)
+    result[..., row, column] = values & np.uint32(0xFFFF)
+    result[..., row, column + 1] = values >> np.uint32(16)
+    return result
+
+
+def product(
+    a: Bits, b: Bits, c: Bits, a_type: str, b_type: str, d_type: str, satfinite: bool
+) -> Bits:
+    """One warp's D = A * B^T + C with the precision of mma.sync."""
+    if d_type == "s32":
+        return tensor.mma_int8(
+            a, b, c, a_signed=a_type == "s8", b_signed=b_type == "s8", satfinite=satfinite
+        )
+    if a_type in ("e4m3", "e5m2"):
+        return tensor.mma_sync_fp8(a, b, c, a_type=a_type, b_type=b_type, f16=d_type == "f16")
+    function = tensor.mma_f16 if d_type == "f16" else tensor.mma
+    return function(a, b, c, a_type=a_type, b_type=b_type, precision=tensor.MMA_SYNC)

@@ -1,1 +1,0 @@
-"""The instruction set: one module an area, each a table of short functions."""

@@ -1,0 +1,23 @@
+"""What everything is computed on: NumPy arrays of [warps, 32], and the lanes that take part."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Mask: TypeAlias = Array | Literal[True]
+"""Active lanes: True for all of them, or bool [n, 32]."""
+
+DTYPES: dict[int, type[np.generic]] = {
+    1: np.bool_,
+    8: np.uint8,
+    16: np.uint16,
+    32: np.uint32,
+    64: np.uint64,
+}
+
+# What a register holds before anything is written to it: a NaN in every floating-point type.
+POISON: dict[int, int] = {1: 1, 8: 0xFF, 16: 0xFFF7, 32: 0xFFF7_FFF7, 64: 0xFFF7_FFF7_FFF7_FFF7}

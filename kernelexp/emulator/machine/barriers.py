@@ -1,0 +1,214 @@
+"""Barriers of a CTA and of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.gates import Fragment, Gate, scalar
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.warps import ALL, lanes_of
+
+
+@dataclass(slots=True)
+class Barrier:
+    """Lanes that arrived, by warp, and what they release to those that leave."""
+
+    generation: int = 0
+    arrived: dict[int, int] = field(default_factory=dict)
+    seen: Array | None = None
+    released: dict[int, Array] = field(default_factory=dict)
+    """By generation."""
+    votes: list[bool] = field(default_factory=list)
+    results: dict[int, list[bool]] = field(default_factory=dict)
+
+    def arrive(self, fragment: Fragment) -> None:
+        self.arrived[fragment.warp] = self.arrived.get(fragment.warp, 0) | fragment.mask
+
+    def release(self, row: Array) -> None:
+        self.seen = row if self.seen is None else np.maximum(self.seen, row)
+
+    def advance(self) -> None:
+        """All have arrived: begins the next generation."""
+        self.results = {self.generation: self.votes}
+        self.released = {} if self.seen is None else {self.generation: self.seen}
+        self.generation += 1
+        self.arrived, self.votes, self.seen = {}, [], None
+
+
+class CtaBarriers(dict[tuple[int, int], Barrier]):
+    """By CTA and number."""
+
+
+VoteOperation: TypeAlias = Literal["popc", "and", "or"]
+
+
+class Vote(NamedTuple):
+    """The reduction that a barrier makes of its threads' predicates."""
+
+    operation: VoteOperation
+    predicate: int
+    """Slot."""
+    negated: bool
+    target: int
+    """Slot."""
+
+
+@dataclass(frozen=True, eq=False)
+class CtaBarrier(Gate):
+    """A named barrier; whole warps count, whatever lanes execute it."""
+
+    number: int
+    """Slot."""
+    count: int
+    """Slot: threads that complete it, 0 for all."""
+    aligned: bool
+    """Whether the lanes of a warp must execute it together."""
+    waits: bool
+    vote: Vote | None
+
+    def _barrier(self, machine: Machine, fragment: Fragment) -> Barrier:
+        cta = machine.cta_of(fragment.warp).place
+        key = cta, scalar(machine, self.number, fragment)
+        return machine.state(CtaBarriers).setdefault(key, Barrier())
+
+    def _wanted(self, machine: Machine, fragment: Fragment) -> int:
+        """Threads that complete it; without a count, those of all warps that have not exited."""
+        count = scalar(machine, self.count, fragment)
+        return count or 32 * machine.cta_of(fragment.warp).live_warps
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        barrier = self._barrier(machine, fragment)
+        if self.aligned and fragment.mask | machine.exited[fragment.warp] != ALL:
+            machine.report(
+                "divergent-aligned",
+                f"{self.site.opcode} executed by lanes {fragment.mask:#010x} only.",
+                self.site,
+                fragment.warp,
+            )
+        barrier.arrive(fragment)
+        barrier.release(machine.clocks.release(fragment.warp))
+        if self.vote is not None:
+            votes = machine.value(self.vote.predicate, fragment.warp)
+            barrier.votes += [
+                bool(votes[lane]) != self.vote.negated for lane in lanes_of(fragment.mask)
+            ]
+        fragment.generation = barrier.generation
+        self._complete(machine, fragment, barrier)
+        return not self.waits or super().enter(machine, fragment)
+
+    def _complete(self, machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
+        # A warp counts as 32 threads, once all its lanes that are left have come.
+        whole = sum(
+            32
+            for warp, lanes in barrier.arrived.items()
+            if self.aligned or lanes | machine.exited[warp] == ALL
+        )
+        if whole and whole >= self._wanted(machine, fragment):
+            barrier.advance()
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        barrier = self._barrier(machine, fragment)
+        if barrier.generation == fragment.generation:
+            # Warps that have exited since may have been the ones that were missing.
+            self._complete(machine, fragment, barrier)
+        return barrier.generation != fragment.generation
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        barrier = self._barrier(machine, fragment)
+        row = barrier.released.get(fragment.generation)
+        if row is not None:
+            machine.clocks.acquire(fragment.warp, row)
+        if self.vote is None:
+            return
+        votes = barrier.results[fragment.generation]
+        result: int | bool = sum(votes)
+        if self.vote.operation != "popc":
+            result = all(votes) if self.vote.operation == "and" else any(votes)
+        machine.value(self.vote.target, fragment.warp)[lanes_of(fragment.mask)] = result
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        barrier = self._barrier(machine, fragment)
+        number = scalar(machine, self.number, fragment)
+        warps = sorted(machine.warp_of(place) for place in barrier.arrived)
+        return (
+            f"barrier {number}: {32 * len(warps)} of {self._wanted(machine, fragment)} threads "
+            f"arrived (warps {', '.join(map(str, warps))})"
+        )
+
+
+class ClusterBarriers:
+    """The barrier of each cluster, and the generation at which each warp last arrived."""
+
+    def __init__(self) -> None:
+        self.barriers: dict[int, Barrier] = {}
+        self.arrivals: dict[int, int] = {}
+
+    def of(self, machine: Machine, fragment: Fragment) -> Barrier:
+        return self.barriers.setdefault(machine.cta_of(fragment.warp).cluster, Barrier())
+
+
+def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
+    cluster = machine.cta_of(fragment.warp).cluster
+    for cta in machine.ctas:
+        if cta.cluster != cluster:
+            continue
+        for warp in range(machine.warps_per_cta):
+            place = machine.warp_place(cta.place, warp)
+            if barrier.arrived.get(place, 0) | machine.exited[place] != ALL:
+                return
+    if barrier.arrived:
+        barrier.advance()
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterArrive(Gate):
+    """Every thread of the cluster that has not exited arrives."""
+
+    releases: bool
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        state = machine.state(ClusterBarriers)
+        barrier = state.of(machine, fragment)
+        if barrier.arrived.get(fragment.warp, 0) & fragment.mask:
+            machine.report(
+                "over-arrival",
+                "a second barrier.cluster.arrive with no wait between.",
+                self.site,
+                fragment.warp,
+            )
+        barrier.arrive(fragment)
+        if self.releases:
+            barrier.release(machine.clocks.release(fragment.warp))
+        state.arrivals[fragment.warp] = barrier.generation
+        _complete_cluster(machine, fragment, barrier)
+        return True
+
+
+class ClusterWait(Gate):
+    """Waits for the arrivals of the warp's last generation."""
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        state = machine.state(ClusterBarriers)
+        barrier, arrived = state.of(machine, fragment), state.arrivals.get(fragment.warp, -1)
+        if barrier.generation <= arrived:
+            _complete_cluster(machine, fragment, barrier)
+        return barrier.generation > arrived
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        state = machine.state(ClusterBarriers)
+        arrived = state.arrivals.get(fragment.warp, -1)
+        row = state.of(machine, fragment).released.get(arrived)
+        if row is not None:
+            machine.clocks.acquire(fragment.warp, row)
+            machine.clocks.converge(fragment.warp)
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        barrier = machine.state(ClusterBarriers).of(machine, fragment)
+        warps = [
+            f"{machine.cta_of(place).number}.{machine.warp_of(place)}" for place in barrier.arrived
+        ]
+        return f"the cluster barrier: arrived are (CTA.warp) {', '.join(sorted(warps)) or 'none'}"

@@ -1,0 +1,60 @@
+"""Fragments that stand at one instruction, as sets that run together."""
+
+from __future__ import annotations
+
+import itertools
+
+from kernelexp.emulator.machine.arrays import Mask
+from kernelexp.emulator.machine.gates import Fragment, Meeting
+from kernelexp.emulator.machine.machine import WarpSet
+from kernelexp.emulator.machine.warps import ALL, expand
+
+
+class Batch:
+    """Fragments at one instruction whose warps form a WarpSet."""
+
+    __slots__ = ("fragments", "lanes", "mask", "meets", "set")
+
+    def __init__(self, warps: WarpSet, fragments: list[Fragment]) -> None:
+        self.set = warps
+        self.fragments = fragments
+        masks = [fragment.mask for fragment in fragments]
+        self.meets = any(fragment.meetings for fragment in fragments)
+        self.mask: Mask = True
+        self.lanes = 32 * len(masks)
+        if any(mask != ALL for mask in masks):
+            self.mask = expand(masks)
+            self.lanes = sum(mask.bit_count() for mask in masks)
+
+
+def merge(fragments: list[Fragment]) -> list[Fragment]:
+    """Fragments of one warp that stand at one place become one."""
+    merged: list[Fragment] = []
+    for fragment in fragments:
+        last = merged[-1] if merged else None
+        if last and last.warp == fragment.warp and last.same_place(fragment):
+            last.mask |= fragment.mask
+        else:
+            merged.append(fragment)
+    return merged
+
+
+def runs(fragments: list[Fragment]) -> list[list[Fragment]]:
+    """Fragments of warps at consecutive places."""
+    neighbours: list[list[Fragment]] = []
+    for fragment in fragments:
+        if neighbours and neighbours[-1][-1].warp + 1 == fragment.warp:
+            neighbours[-1].append(fragment)
+        else:
+            neighbours.append([fragment])
+    return neighbours
+
+
+def common(fragments: list[Fragment]) -> tuple[Meeting, ...]:
+    """The meetings that all of these still have before them."""
+    shared = fragments[0].meetings
+    for fragment in fragments[1:]:
+        pairs = zip(shared, fragment.meetings, strict=False)
+        length = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
+        shared = shared[:length]
+    return shared

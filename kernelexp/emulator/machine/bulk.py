@@ -1,0 +1,195 @@
+"""Linear bulk copies, and the groups in which a thread waits for its bulk stores."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelexp.emulator.machine import tma
+from kernelexp.emulator.machine.access import SECTOR_BYTES, TAG_BYTES
+from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Groups, Issuer, Pending
+from kernelexp.emulator.machine.copying import (
+    Destination,
+    fetch_shared,
+    land,
+    landing,
+    refused,
+    shared_range,
+)
+from kernelexp.emulator.machine.gates import Fragment, PendingWait
+from kernelexp.emulator.machine.layout import GLOBAL_BASE
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.warps import lanes_of
+
+ALIGN = 16
+
+
+class BulkGroups(Groups):
+    """Bulk stores, by thread: two operations each, for its read and its write."""
+
+
+def issue_store(
+    machine: Machine,
+    issuer: Issuer,
+    to: str,
+    touches: tuple[int, int],
+    read: Callable[[], Array],
+    write: Callable[[Array], None],
+) -> None:
+    """Issues a store of the open bulk group of its thread: first it reads, later it writes."""
+    data: list[Array] = []
+    site, order = issuer.site, object()
+
+    def take() -> None:
+        data.append(read())
+        reading.landed = machine.clocks.now
+
+    def give() -> None:
+        write(data.pop())
+
+    reading = Pending(
+        f"the read of a store to {to} ({site.where()})", take, site, order, (touches,)
+    )
+    writing = Pending(f"a store to {to} ({site.where()})", give, site, order)
+    machine.state(BulkGroups).add(issuer.thread, reading, writing)
+    machine.engines.issue(reading)
+    machine.engines.issue(writing)
+
+
+def commit(machine: Machine, thread: int) -> None:
+    """Closes the thread's group."""
+    machine.state(BulkGroups).commit(thread)
+
+
+@dataclass(frozen=True, eq=False)
+class BulkWait(PendingWait):
+    """At most `allowed` of the thread's groups are pending, or have still to read."""
+
+    allowed: int
+    reads_only: bool
+
+    what = "reads and writes of bulk copies"
+
+    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+        groups = machine.state(BulkGroups)
+        return [
+            operation
+            for lane in lanes_of(fragment.mask)
+            for operation in groups.due(fragment.warp * 32 + lane, self.allowed)
+            if operation.touches or not self.reads_only
+        ]
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        # What these copies have read may be overwritten by whoever hears of this; a copy that the
+        # wait allows to be pending may have been read by now, but nobody can know.
+        waited = self.waited(machine, fragment)
+        row = np.zeros_like(machine.clocks.seen[fragment.warp])
+        row[machine.clocks.store] = max((p.landed for p in waited), default=0)
+        machine.clocks.acquire(fragment.warp, row)
+        for lane in lanes_of(fragment.mask):
+            machine.state(BulkGroups).forget(fragment.warp * 32 + lane, self.allowed)
+
+
+def load(
+    machine: Machine,
+    issuer: Issuer,
+    destination: Destination,
+    source: int,
+    size: int,
+    from_shared: bool,
+) -> None:
+    """Copies bytes from global memory, or the own CTA's shared memory, to shared memory."""
+    _check_size(machine, issuer, size)
+    place = landing(machine, issuer, destination, size, ALIGN)
+    if not from_shared:
+        multicast_to = 0 if destination.ranks is None else len(place.ctas)
+        tally = machine.execution.tally(issuer.site.number)
+        tally.load(_sectors(source, size), multicast_to)
+    read = _read_shared if from_shared else _read_global
+
+    def arrive() -> None:
+        land(machine, issuer, place, read(machine, issuer, source, size), tma.LINEAR)
+
+    what = f"a bulk load of {size} bytes ({issuer.site.where()})"
+    machine.engines.issue(Pending(what, arrive, issuer.site, touches=place.touches(machine, size)))
+
+
+def _sectors(address: int, size: int) -> int:
+    """Sectors of a linear copy: each 128 bytes of it count for themselves (an H200 does so)."""
+    ends = [min(first + TAG_BYTES, size) for first in range(0, size, TAG_BYTES)]
+    return sum(
+        (address + end - 1) // SECTOR_BYTES - (address + first) // SECTOR_BYTES + 1
+        for first, end in zip(range(0, size, TAG_BYTES), ends, strict=True)
+    )
+
+
+def _check_size(machine: Machine, issuer: Issuer, size: int) -> None:
+    if size % ALIGN:
+        sentence = f"a bulk copy of {size} bytes: multiples of 16 only."
+        raise refused(machine, issuer, "misaligned", sentence)
+
+
+def _read_global(machine: Machine, issuer: Issuer, address: int, size: int) -> Array:
+    first = _global_range(machine, issuer, address, size)
+    arena = machine.world.arena
+    if (arena.state[first : first + size] == UNWRITTEN).any():
+        sentence = "a copy reads memory that nobody wrote."
+        machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
+    return arena.data[first : first + size].copy()
+
+
+def _read_shared(machine: Machine, issuer: Issuer, address: int, size: int) -> Array:
+    cta, low = shared_range(machine, issuer, address, size, ALIGN)
+    return fetch_shared(machine, issuer, cta, low, size, tma.LINEAR, machine.clocks.copy)
+
+
+def _global_range(machine: Machine, issuer: Issuer, address: int, size: int) -> int:
+    """Arena offset of a linear copy's global side, checked."""
+    first = address - GLOBAL_BASE
+    state = machine.world.arena.state
+    if address % ALIGN:
+        sentence = f"global {address:#x} is no multiple of 16."
+        raise refused(machine, issuer, "misaligned", sentence)
+    if not 0 <= first <= len(state) - size or not state[first : first + size].all():
+        sentence = f"a copy of {size} bytes at global {address:#x} leaves its array."
+        raise refused(machine, issuer, "out-of-bounds", sentence)
+    return first
+
+
+class Reduction(NamedTuple):
+    """How a store changes what it meets."""
+
+    operation: Callable[[Array, Array], Array]
+    element: int
+    """Bytes."""
+
+
+def store(
+    machine: Machine, issuer: Issuer, to: int, source: int, size: int, reduction: Reduction | None
+) -> None:
+    """Copies bytes from shared memory to global memory, or reduces them into it."""
+    _check_size(machine, issuer, size)
+    cta, low = shared_range(machine, issuer, source, size, ALIGN)
+    first = _global_range(machine, issuer, to, size)
+    tally = machine.execution.tally(issuer.site.number)
+    tally.tma_sectors += _sectors(to, size)
+    agent, base = machine.clocks.store, machine.arena_offset(cta, low)
+    read = functools.partial(fetch_shared, machine, issuer, cta, low, size, tma.LINEAR, agent)
+    write = functools.partial(_write, machine, first, reduction)
+    issue_store(machine, issuer, "global memory", (base, base + size), read, write)
+
+
+def _write(machine: Machine, first: int, reduction: Reduction | None, data: Array) -> None:
+    arena = machine.world.arena
+    view = arena.data[first : first + len(data)]
+    if reduction is not None:
+        kind = f"u{reduction.element}"
+        data = reduction.operation(view.copy().view(kind), data.view(kind)).view(np.uint8)
+    view[...] = data
+    arena.state[first : first + len(data)] = WRITTEN

@@ -1,0 +1,204 @@
+"""What a launch did, for the kernel and for each source line: under ncu's metric names what ncu
+counts too, under ptx__ what only PTX spells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from kernelexp.emulator.machine.access import Cost
+from kernelexp.emulator.machine.site import Site, Source
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums of one memory instruction."""
+
+    accesses: int = 0
+    wavefronts: int = 0
+    ideal_wavefronts: int = 0
+    sectors: int = 0
+    ideal_sectors: int = 0
+    tags: int = 0
+    tma_sectors: int = 0
+    multicast_sectors: int = 0
+    """Received by all CTAs of multicasts together."""
+    operand_wavefronts: int = 0
+
+    def add(self, cost: Cost) -> None:
+        self.accesses += 1
+        self.wavefronts += cost.wavefronts
+        self.ideal_wavefronts += cost.ideal_wavefronts
+        self.sectors += cost.sectors
+        self.ideal_sectors += cost.ideal_sectors
+        self.tags += cost.tags
+
+    def load(self, sectors: int, multicast_to: int) -> None:
+        """A bulk load of so many sectors; multicast_to: CTAs that it names, 0 without multicast."""
+        if multicast_to:
+            self.multicast_sectors += sectors * multicast_to
+        else:
+            self.tma_sectors += sectors
+
+
+class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
+    """One instruction's totals over a launch."""
+
+    instruction: Site
+    executed: int
+    """Warp instructions with at least one active lane."""
+    lanes: int
+    """Active lanes of these."""
+    tally: Tally
+
+
+class LineCounters(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters of one source line of the kernel's own folder, with what it calls elsewhere."""
+
+    source: Source | None
+    counters: dict[str, int]
+
+
+class Counters(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters of a launch."""
+
+    kernel: dict[str, int]
+    lines: tuple[LineCounters, ...]
+    instructions: tuple[InstructionCount, ...]
+
+
+def collect(
+    sites: Sequence[Site],
+    tallies: Mapping[int, Tally],
+    executed: Mapping[int, int],
+    lanes: Mapping[int, int],
+) -> Counters:
+    """Counters from how often each instruction ran and from the tallies of memory instructions."""
+    counts = [
+        InstructionCount(
+            instruction=site,
+            executed=executed[site.number],
+            lanes=lanes[site.number],
+            tally=tallies.get(site.number) or Tally(),
+        )
+        for site in sites
+        if site.kind and executed.get(site.number)
+    ]
+    listing = sites[0].listing
+    own: dict[Source | None, Source | None] = {}
+    lines: dict[tuple[str, int], list[InstructionCount]] = {}
+    for count in counts:
+        source = count.instruction.source
+        if source not in own:
+            own[source] = source.own() if source else None
+        line = own[source]
+        lines.setdefault((line.file, line.line) if line else ("", 0), []).append(count)
+    return Counters(
+        kernel=named(counts, listing),
+        lines=tuple(
+            LineCounters(source=own[group[0].instruction.source], counters=named(group, listing))
+            for _, group in sorted(lines.items())
+        ),
+        instructions=tuple(counts),
+    )
+
+
+# By docs/emulator.md, "Held against ncu": an H200 counted each of these as it is counted here.
+_EXECUTED = {
+    "sass__inst_executed_global_loads": ("global load",),
+    "sass__inst_executed_global_stores": ("global store",),
+    "sass__inst_executed_shared_loads": ("shared load",),
+    "sass__inst_executed_shared_stores": ("shared store",),
+    "smsp__inst_executed_op_ldsm": ("matrix load",),
+    "smsp__inst_executed_op_shared_stsm": ("matrix store",),
+    "sass__inst_executed_local_loads": ("local load",),
+    "sass__inst_executed_local_stores": ("local store",),
+    "smsp__sass_inst_executed_op_tmem_ldt": ("tmem load",),
+    "smsp__sass_inst_executed_op_utcmma": ("utcmma",),
+    "smsp__sass_inst_executed_op_shared_gmma": ("wgmma",),
+    "smsp__inst_executed_op_tma_ld": ("tma load",),
+    "smsp__inst_executed_op_tma_st": ("tma store", "tma reduction", "dshared copy"),
+    "smsp__inst_executed_op_ldgsts": ("cp.async",),
+}
+# ncu has no metric of these, or ptxas makes other instructions of them.
+_SPELLED = {
+    "inst_executed_mma": ("mma",),
+    "inst_executed_shuffle": ("shuffle",),
+    "inst_executed_atomic": ("atomic",),
+    "inst_executed_barrier": ("barrier",),
+    "inst_executed_warp_barrier": ("warp barrier",),
+    "inst_executed_mbarrier": ("mbarrier",),
+    "inst_executed_mbarrier_wait": ("mbarrier wait",),
+    "inst_executed_branch": ("branch",),
+}
+_READ = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op"
+_WRITTEN = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op"
+_GLOBAL = ("global load", "global store", "atomic", "cp.async")
+_SHARED = ("shared load", "shared store", "matrix load", "matrix store", "atomic", "cp.async")
+
+
+def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
+    """Sums of instruction counts by counter; `listing` begins the names of those it spells."""
+    counts, prefix = list(counts), listing.lower() + "__"
+    values = {
+        f"{prefix}inst_executed": sum(c.executed for c in counts),
+        f"{prefix}thread_inst_executed": sum(c.lanes for c in counts),
+    }
+    spelled = {prefix + name: kinds for name, kinds in _SPELLED.items()}
+    for name, kinds in (_EXECUTED | spelled).items():
+        values[name] = sum(c.executed for c in counts if c.instruction.kind in kinds)
+    return {**values, **_shared(counts), **_global(counts), **_tma(counts)}
+
+
+def _of(counts: list[InstructionCount], *kinds: str) -> list[Tally]:
+    return [c.tally for c in counts if c.instruction.kind in kinds]
+
+
+def _shared(counts: list[InstructionCount]) -> dict[str, int]:
+    """Wavefronts; ncu counts those of wgmma's operands with the others, those of tcgen05.mma's
+    apart."""
+    shared = _of(counts, *_SHARED)
+    wgmma = sum(t.operand_wavefronts for t in _of(counts, "wgmma"))
+    values = {
+        "memory_l1_wavefronts_shared": sum(t.wavefronts for t in shared) + wgmma,
+        "memory_l1_wavefronts_shared_ideal": sum(t.ideal_wavefronts for t in shared) + wgmma,
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma": wgmma,
+        "l1tex__data_pipe_tc_wavefronts_mem_shared": sum(
+            t.operand_wavefronts for t in _of(counts, "utcmma")
+        ),
+    }
+    for verb, name in (("load", "ld"), ("store", "st")):
+        conflicts = sum(
+            t.wavefronts - t.ideal_wavefronts
+            for t in _of(counts, f"shared {verb}", f"matrix {verb}")
+        )
+        values[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{name}"] = conflicts
+    return values
+
+
+def _global(counts: list[InstructionCount]) -> dict[str, int]:
+    values = {}
+    for name, kinds in (("ld", ("global load", "cp.async")), ("st", ("global store",))):
+        kind = [c for c in counts if c.instruction.kind in kinds]
+        requests, sectors = sum(c.executed for c in kind), sum(c.tally.sectors for c in kind)
+        values[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}"] = requests
+        values[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}"] = sectors
+    world = _of(counts, *_GLOBAL)
+    values["memory_l2_theoretical_sectors_global"] = sum(t.sectors for t in world)
+    values["memory_l2_theoretical_sectors_global_ideal"] = sum(t.ideal_sectors for t in world)
+    values["memory_l1_tag_requests_global"] = sum(t.tags for t in world)
+    return values
+
+
+def _tma(counts: list[InstructionCount]) -> dict[str, int]:
+    """Sectors of bulk copies: what a CTA receives counts in each CTA of a multicast."""
+    loads = _of(counts, "tma load")
+    multicast = sum(t.multicast_sectors for t in loads)
+    return {
+        f"{_READ}_tma_ld": sum(t.tma_sectors for t in loads) + multicast,
+        f"{_READ}_tma_ld_dest_multicast": multicast,
+        f"{_WRITTEN}_tma_st": sum(t.tma_sectors for t in _of(counts, "tma store")),
+        f"{_WRITTEN}_tma_red": sum(t.tma_sectors for t in _of(counts, "tma reduction")),
+    }

@@ -1,0 +1,69 @@
+"""One launch being executed: what outlives its waves of resident CTAs."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.counters import Tally
+from kernelexp.emulator.machine.findings import Findings
+from kernelexp.emulator.machine.image import Image
+from kernelexp.emulator.machine.layout import GlobalLayout, LocalLayout, Parameters, SharedLayout
+from kernelexp.emulator.machine.registers import RegisterFile
+from kernelexp.launch import Launch
+
+# Resident warps at once: bounds the register file (about 128 bytes a register and warp).
+REGISTER_FILE_BYTES = 512 << 20
+MAX_RESIDENT_WARPS = 2048
+
+
+class Execution:
+    """The launch, its sizes, its global memory, and what was found and counted so far."""
+
+    def __init__(
+        self,
+        image: Image,
+        launch: Launch,
+        arrays: Mapping[str, Array],
+        unwritten: frozenset[str],
+        chance: random.Random,
+        late: bool,
+    ) -> None:
+        self.image = image
+        self.launch = launch
+        self.chance = chance
+        self.late = late
+        """Whether asynchronous effects land as late as they may."""
+        self.findings = Findings()
+        self.tallies: dict[int, Tally] = {}
+        """Costs of memory instructions, by their number."""
+        self.steps = 0
+        """Warp instructions so far."""
+        self.cluster_size = math.prod(launch.cluster)
+        self.threads = math.prod(launch.block)
+        self.warps_per_cta = -(-self.threads // 32)
+        self.grid_ctas = math.prod(launch.grid)
+        self.layout = SharedLayout(image.variables, launch.dynamic_smem_bytes)
+        self.local = LocalLayout(image.variables)
+        self.world = GlobalLayout(image.variables, arrays, unwritten)
+        self.parameters = Parameters(image, launch, self.world)
+        self.resident = self._resident()
+        """CTAs that are resident at once, whole clusters."""
+        self.warps = self.resident * self.warps_per_cta
+        self.registers = RegisterFile(image.slots, self.warps)
+
+    def _resident(self) -> int:
+        registers = len(self.image.slots) * 128 * self.warps_per_cta
+        most = min(
+            REGISTER_FILE_BYTES // max(1, registers), MAX_RESIDENT_WARPS // self.warps_per_cta
+        )
+        clusters = max(1, most // self.cluster_size)
+        return min(self.grid_ctas, clusters * self.cluster_size)
+
+    def tally(self, number: int) -> Tally:
+        tally = self.tallies.get(number)
+        if tally is None:
+            tally = self.tallies[number] = Tally()
+        return tally

@@ -1,0 +1,93 @@
+"""What an emulated launch did wrong, with where and who."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kernelexp.emulator.machine.site import Site, Source
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One mistake of a kernel; repeats at the same instruction are counted, not listed."""
+
+    name: str
+    """Which check: see NAMES."""
+    sentence: str
+    source: Source | None = None
+    listing: str = ""
+    """What `line` is a line of."""
+    line: int = 0
+    """0 if the mistake belongs to no instruction."""
+    cta: int = -1
+    warp: int = -1
+    """Warp of the CTA; -1 for an asynchronous engine."""
+    count: int = 1
+
+    def where(self) -> str:
+        """Source line, line of the listing, CTA and warp, as far as they are known."""
+        parts = [str(self.source.own())] if self.source else []
+        parts += [f"{self.listing} line {self.line}"] if self.line else []
+        parts += [f"CTA {self.cta}"] if self.cta >= 0 else []
+        parts += [f"warp {self.warp}"] if self.warp >= 0 else []
+        return ", ".join(parts)
+
+
+NAMES: dict[str, str] = {
+    "out-of-bounds": "an access outside every array, or outside the CTA's shared memory",
+    "misaligned": "an address that is no multiple of the access size, or of what the copy asks",
+    "uninitialised-read": "a load of memory that nobody wrote",
+    "read-only": "a store to a parameter or constant",
+    "race": "two accesses to a shared-memory word, one of them a write, with no barrier between",
+    "missing-proxy-fence": "shared memory written by stores and read by the copy engine or the "
+    "tensor core without fence.proxy.async between",
+    "overwritten-in-use": "shared memory overwritten while a pending copy or MMA uses it",
+    "over-arrival": "more arrivals at an mbarrier than its count",
+    "transaction-bytes": "a transaction count that can't return to zero, or out of range",
+    "mbarrier-misuse": "an mbarrier used before its init, or initialised while in use",
+    "tmem-bounds": "tensor memory outside the allocation",
+    "tmem-lanes": "tensor memory of another warp's lanes",
+    "tmem-uninitialised": "a load of tensor memory that nothing wrote",
+    "tmem-not-freed": "tensor memory that a CTA did not free",
+    "tmem-allocation": "an allocation that the rules of tcgen05.alloc forbid",
+    "tensor-descriptor": "an instruction or matrix descriptor that names an impossible operation",
+    "divergent-aligned": "an aligned instruction executed by part of a warp",
+    "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
+    "remote-cta-exited": "an access to the shared memory of a CTA that has ended",
+    "setmaxnreg": "a register count that setmaxnreg does not allow",
+    "hang": "no warp can go on",
+    "trap": "the kernel executed trap",
+    "step-limit": "the launch executed more than the allowed number of warp instructions",
+}
+
+
+class Fatal(Exception):
+    """A finding after which the launch can't go on."""
+
+
+class Findings:
+    """Collects findings: one for each (name, instruction), with a count of its repeats."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], Finding] = {}
+
+    def add(
+        self, name: str, sentence: str, site: Site | None = None, *, cta: int = -1, warp: int = -1
+    ) -> None:
+        line = site.line if site else 0
+        old = self._found.get((name, line))
+        if old is not None:
+            self._found[name, line] = msgspec.structs.replace(old, count=old.count + 1)
+            return
+        assert name in NAMES, name
+        self._found[name, line] = Finding(
+            name=name,
+            sentence=sentence,
+            source=site.source if site else None,
+            listing=site.listing if site else "",
+            line=line,
+            cta=cta,
+            warp=warp,
+        )
+
+    def all(self) -> tuple[Finding, ...]:
+        return tuple(self._found.values())

@@ -1,0 +1,99 @@
+"""Fragments of warps, and the instructions at which they may have to wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Pending
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.mbarrier import Mbarrier
+from kernelexp.emulator.machine.site import Site
+
+
+@dataclass(slots=True, eq=False)
+class Meeting:
+    """A place where the lanes of a divergent branch come together again (BSSY and BSYNC)."""
+
+    pc: int
+    expected: int
+    arrived: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Fragment:
+    """Lanes of one warp with a common program counter."""
+
+    warp: int
+    mask: int
+    pc: int
+    meetings: tuple[Meeting, ...] = ()
+    generation: int = 0
+    """Of the barrier that it waits at."""
+    phases: tuple[tuple[Mbarrier | None, int, int], ...] = ()
+    """(mbarrier, wanted phase or parity, lanes) of each group of lanes that wait for the same."""
+    polls: dict[int, int] = field(default_factory=dict)
+    """Phase last seen by a try_wait that returned false, by its PC."""
+
+    def same_place(self, other: Fragment) -> bool:
+        return self.meetings == other.meetings
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Lets every fragment through; subclasses say what it waits for."""
+
+    site: Site
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        """What happens on arrival; whether the fragment goes on at once."""
+        if self.ready(machine, fragment):
+            self.leave(machine, fragment)
+            return True
+        return False
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        return True
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        """What happens when the fragment goes on."""
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        """For the table of a hang: what is waited for."""
+        return self.site.opcode
+
+
+class PendingWait(Gate):
+    """Waits until operations that the fragment's threads or warp issued have landed."""
+
+    what: ClassVar[str]
+
+    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+        raise NotImplementedError
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        return all(operation.done for operation in self.waited(machine, fragment))
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        pending = sum(not operation.done for operation in self.waited(machine, fragment))
+        return f"{pending} {self.what}"
+
+
+class Pointer(NamedTuple):
+    """An address operand: a slot and what is added to it."""
+
+    slot: int
+    offset: int
+
+    def value(self, R: list[Array], row: int, lane: int) -> int:
+        return int(R[self.slot][row, lane]) + self.offset
+
+    def scalar(self, machine: Machine, fragment: Fragment) -> int:
+        return scalar(machine, self.slot, fragment) + self.offset
+
+
+def scalar(machine: Machine, slot: int, fragment: Fragment) -> int:
+    """The value of a slot in the fragment's first lane."""
+    first = (fragment.mask & -fragment.mask).bit_length() - 1
+    return int(machine.value(slot, fragment.warp)[first])

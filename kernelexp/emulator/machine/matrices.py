@@ -1,0 +1,53 @@
+"""8 x 8 matrices of b16 between shared memory and the registers of a warp (LDSM, STSM)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.arithmetic import fragments
+from kernelexp.emulator.machine.access import Access
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.machine import WarpSet
+from kernelexp.emulator.machine.site import Site
+
+
+class MatrixAccess:
+    """An instruction that moves `count` matrices, whose rows' addresses come from 8 lanes each."""
+
+    def __init__(self, site: Site, count: int, transposed: bool, *, store: bool) -> None:
+        self.access = Access(site, 8, 2, store=store, pairs=False)
+        self.count = count
+        self.transposed = transposed
+
+    def _rows(self, warps: WarpSet, addresses: Array) -> Array:
+        """Arena offsets of the 8 * count rows, [n, 8 * count], checked, and counted once."""
+        every: Mask = True
+        if self.count < 4:
+            every = np.zeros((warps.count, 32), bool)
+            every[:, : 8 * self.count] = True
+        space = warps.machine.shared_space
+        offsets = space.offsets(warps, addresses, self.access, every)
+        space.count(offsets, self.access, every)
+        return offsets[:, : 8 * self.count]
+
+    def load(self, warps: WarpSet, addresses: Array) -> Array:
+        """The registers of the matrices, [n, count, 32]."""
+        machine, site = warps.machine, self.access.site
+        offsets = self._rows(warps, addresses)
+        machine.races.matrix_read(warps, offsets, site)
+        if not machine.shared.readable(offsets, 16):
+            sentence = "ldmatrix reads rows that nobody wrote."
+            machine.report("uninitialised-read", sentence, site, int(warps.warps[0]))
+        data = np.ascontiguousarray(machine.shared.view(8, 2)[offsets // 16])
+        tiles = data.view(np.uint16).reshape(warps.count, self.count, 8, 8)
+        return fragments.pairs(tiles.swapaxes(2, 3) if self.transposed else tiles)
+
+    def store(self, warps: WarpSet, addresses: Array, values: Array) -> None:
+        """Writes matrices given as registers, [n, count, 32]."""
+        offsets = self._rows(warps, addresses)
+        tiles = fragments.tiles(values)
+        if self.transposed:
+            tiles = np.ascontiguousarray(tiles.swapaxes(2, 3))
+        warps.machine.races.matrix_write(warps, offsets, self.access.site)
+        rows = tiles.view(np.uint64).reshape(*offsets.shape, 2)
+        warps.machine.shared.scatter(offsets, rows, 8, 2)

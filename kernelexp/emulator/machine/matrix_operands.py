@@ -1,0 +1,146 @@
+"""Matrix operands in shared memory: descriptors to addresses to bytes."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelexp.emulator.machine.arena import UNWRITTEN
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.layout import SHARED_RESERVED
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.machine.tma import CHUNK_BYTES, swizzled
+
+# Bits 63:61 of an sm_100 descriptor, 63:62 of an sm_90 one (PTX ISA, "Matrix descriptor").
+SWIZZLES_SM100 = {0: "none", 2: "128B", 4: "64B", 6: "32B"}
+SWIZZLES_SM90 = {0: "none", 1: "128B", 2: "64B", 3: "32B"}
+K_BYTES = 32
+"""Every dense instruction takes 32 bytes of K a row (PTX ISA, tcgen05 "Matrix shapes")."""
+_ROW_BYTES = {"128B": 128, "64B": 64, "32B": 32, "none": 16}
+
+
+class Descriptor:
+    """A shared-memory matrix descriptor, its fields in bytes."""
+
+    def __init__(self, value: int, sm100: bool) -> None:
+        self.start = (value & 0x3FFF) << 4
+        self.leading = (value >> 16 & 0x3FFF) << 4
+        self.stride = (value >> 32 & 0x3FFF) << 4
+        self.base_offset = value >> 49 & 7
+        self.version = value >> 46 & 3
+        code = value >> 61 if sm100 else value >> 62
+        self.swizzle = (SWIZZLES_SM100 if sm100 else SWIZZLES_SM90).get(code)
+
+
+class Matrix(NamedTuple):
+    """An operand of `rows` (of M or N) x K, as an instruction names it."""
+
+    descriptor: int
+    rows: int
+    element: int
+    """Bytes."""
+    transposed: bool
+    sm100: bool
+
+    @property
+    def k(self) -> int:
+        return K_BYTES // self.element
+
+
+@functools.lru_cache(maxsize=8192)
+def k_major(
+    start: int, leading: int, stride: int, swizzle: str, rows: int, row_bytes: int
+) -> Array:
+    """Addresses of the 16-byte chunks of a K-major operand: [rows, row_bytes / 16].
+
+    Row r begins r // 8 strides and r % 8 rows of the swizzle's width from the start. Without a
+    swizzle, 8 rows of 16 bytes make a core matrix, and `leading` goes to the next along K.
+    """
+    row = np.arange(rows)[:, None]
+    chunk = np.arange(row_bytes // CHUNK_BYTES)[None, :]
+    along = chunk * (leading if swizzle == "none" else CHUNK_BYTES)
+    address = start + row // 8 * stride + row % 8 * _ROW_BYTES[swizzle] + along
+    return swizzled(address, swizzle)
+
+
+@functools.lru_cache(maxsize=8192)
+def mn_major(
+    start: int, leading: int, stride: int, swizzle: str, rows: int, k: int, element: int
+) -> Array:
+    """Byte addresses of a transposed operand's elements: [rows, k].
+
+    Rows (of M or N) are contiguous: a swizzle-wide run of them, then `leading` to the next run;
+    8 values of k make a swizzle atom, then `stride` to the next 8. Without a swizzle the two change
+    places (PTX ISA, "Canonical layouts").
+    """
+    width = _ROW_BYTES[swizzle]
+    row = np.arange(rows)[:, None] * element
+    at = np.arange(k)[None, :]
+    run, group = (stride, leading) if swizzle == "none" else (leading, stride)
+    address = start + row // width * run + row % width + at % 8 * width + at // 8 * group
+    return swizzled(address, swizzle)
+
+
+def span(machine: Machine, cta: int, matrix: Matrix) -> tuple[int, int]:
+    """Arena range of an operand, for telling overlaps: its first row to its last."""
+    d = Descriptor(matrix.descriptor, matrix.sm100)
+    base = machine.arena_offset(cta, d.start)
+    return base, base + (0 if matrix.transposed else (matrix.rows - 1) // 8 * d.stride) + K_BYTES
+
+
+def _descriptor(machine: Machine, issuer: Issuer, matrix: Matrix) -> tuple[Descriptor, str]:
+    """The descriptor and its swizzle, checked."""
+    d = Descriptor(matrix.descriptor, matrix.sm100)
+    if d.swizzle is None or d.base_offset:
+        raise UnsupportedInstruction(
+            f"{issuer.site.where()}: matrix descriptor {matrix.descriptor:#018x} has a swizzle "
+            "mode or a base offset that the emulator does not model."
+        )
+    if matrix.sm100 and d.version != 1:
+        sentence = (
+            f"matrix descriptor {matrix.descriptor:#018x} has {d.version:#05b} where bits 47:46 "
+            "must be 0b01."
+        )
+        machine.report("tensor-descriptor", sentence, issuer.site, issuer.place)
+    return d, d.swizzle
+
+
+def fetch(machine: Machine, issuer: Issuer, cta: int, matrix: Matrix) -> Array:
+    """An operand's elements as unsigned codes [rows, K], read by the tensor core of a CTA."""
+    d, swizzle = _descriptor(machine, issuer, matrix)
+    rows, k, element = matrix.rows, matrix.k, matrix.element
+    if matrix.transposed:
+        index = mn_major(d.start, d.leading, d.stride, swizzle, rows, k, element)
+        low, high = int(index.min()), int(index.max()) + element
+    else:
+        index = k_major(d.start, d.leading, d.stride, swizzle, rows, K_BYTES)
+        low, high = int(index.min()), int(index.max()) + CHUNK_BYTES
+    base = machine.arena_offset(cta, 0)
+    if low < SHARED_RESERVED or high > machine.layout.end:
+        sentence = (
+            f"an operand of {rows} x {k} reaches shared {low:#x} to {high:#x} of CTA "
+            f"{machine.ctas[cta].number}, outside its memory."
+        )
+        machine.report("out-of-bounds", sentence, issuer.site, issuer.place)
+        return np.zeros((rows, k), f"u{element}")
+    _watch(machine, issuer, base + index)
+    if matrix.transposed:
+        return machine.shared.view(element, 1)[(base + index) // element]
+    data = machine.shared.view(8, 2)[(base + index) // CHUNK_BYTES]
+    return np.ascontiguousarray(data).reshape(rows, -1).view(f"u{element}")
+
+
+def _watch(machine: Machine, issuer: Issuer, offsets: Array) -> None:
+    # One unit a chunk stands for all of it: what is stored in smaller pieces by different threads
+    # is told apart by its first bytes only.
+    units = (offsets // machine.clocks.unit).ravel()
+    machine.races.engine_read(units, issuer, machine.clocks.tensor)
+    states = machine.shared.state[offsets]
+    if (states == UNWRITTEN).any():
+        name = machine.shared_name(int(offsets[states == UNWRITTEN][0]))
+        sentence = f"the tensor core reads {name}, which nobody wrote."
+        machine.report("uninitialised-read", sentence, issuer.site, issuer.place)

@@ -1,0 +1,83 @@
+"""Waits for the phases of mbarriers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelexp.emulator.machine.gates import Fragment, Gate, Pointer
+from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.mbarrier import STATE_SHIFT, Mbarrier
+from kernelexp.emulator.machine.warps import ALL, lanes_of
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PhaseTest(Gate):
+    """Whether a phase has completed, by its parity or by the state that an arrival returned."""
+
+    at: Pointer
+    wanted: int
+    """Slot: parity or state."""
+    by_parity: bool
+    result: int
+    """Slot of the predicate."""
+    suspends: bool
+    """Whether the warp sleeps until it has, instead of going on with false."""
+    acquires: bool
+
+    def _asked(
+        self, machine: Machine, fragment: Fragment
+    ) -> tuple[tuple[Mbarrier | None, int, int], ...]:
+        bases = machine.value(self.at.slot, fragment.warp).tolist()
+        wanted = machine.value(self.wanted, fragment.warp).tolist()
+        groups: dict[tuple[int, int], int] = {}
+        for lane in lanes_of(fragment.mask):
+            key = bases[lane], wanted[lane]
+            groups[key] = groups.get(key, 0) | 1 << lane
+        find, offset = machine.mbarriers.find, self.at.offset
+        return tuple(
+            (find(fragment.warp, base + offset & WINDOW, self.site), want, lanes)
+            for (base, want), lanes in groups.items()
+        )
+
+    def _passed(self, barrier: Mbarrier | None, wanted: int) -> bool:
+        if barrier is None:
+            return True
+        return barrier.passed(wanted) if self.by_parity else barrier.phase != wanted >> STATE_SHIFT
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        # Registers don't change while a warp sleeps: what it waits for is looked up once.
+        fragment.phases = self._asked(machine, fragment)
+        if super().enter(machine, fragment):
+            return True
+        # The instruction may give up at any time and say false. It does so once, so that a program
+        # without a loop around it is found out; the next time round the warp sleeps.
+        phases = sum(barrier.phase for barrier, _, _ in fragment.phases if barrier is not None)
+        if not self.suspends or fragment.polls.get(self.site.number) != phases:
+            fragment.polls[self.site.number] = phases
+            self.leave(machine, fragment)
+            return True
+        return False
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        return all(self._passed(barrier, wanted) for barrier, wanted, _ in fragment.phases)
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        result = machine.value(self.result, fragment.warp)
+        for barrier, wanted, lanes in fragment.phases:
+            passed = self._passed(barrier, wanted)
+            result[slice(None) if lanes == ALL else lanes_of(lanes)] = passed
+            if passed and barrier is not None and barrier.released is not None:
+                row = barrier.released
+                if not self.acquires:
+                    row = machine.clocks.engines_only(row)
+                machine.clocks.acquire(fragment.warp, row)
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        word = "parity" if self.by_parity else "state"
+        waits = [
+            f"{word} {wanted} of {barrier.describe()}"
+            for barrier, wanted, _ in fragment.phases
+            if barrier is not None and not self._passed(barrier, wanted)
+        ]
+        return "; ".join(waits) or "nothing more"

@@ -1,0 +1,53 @@
+"""A decoded entry: blocks of operations on register arrays, and where its lanes part and meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernelexp.emulator.machine.gates import Gate
+from kernelexp.emulator.machine.image import Image
+from kernelexp.emulator.machine.machine import Op
+from kernelexp.emulator.machine.site import Site
+
+
+@dataclass(slots=True)
+class Branch:
+    """How a block ends: `guard` None is a plain jump."""
+
+    targets: tuple[int, ...]
+    following: int
+    guard: int | None
+    negated: bool
+    index: int | None = None
+    """Slot that picks the target."""
+
+
+class Exit:
+    """ret, exit."""
+
+
+@dataclass(slots=True)
+class Block:
+    """Instructions that are executed together."""
+
+    first: int
+    last: int
+    """The number after the last instruction's."""
+    ops: list[Op] = field(default_factory=list)
+    gate: Gate | None = None
+    sync: int | None = None
+    """Slot of the member mask of a first instruction that needs its lanes together; -1: all."""
+    end: Branch | Exit | None = None
+    join: int | None = None
+    """Where lanes that part at this block's end meet again."""
+    joins: bool = False
+    """Whether some block's lanes meet here."""
+
+
+class Program:
+    """One entry. A pc is the number of an instruction; blocks go by their first one."""
+
+    def __init__(self, image: Image, sites: list[Site], blocks: dict[int, Block]) -> None:
+        self.image = image
+        self.sites = sites
+        self.blocks = blocks

@@ -1,0 +1,83 @@
+"""The register file: operands as places in a list of arrays, resolved once when a kernel is loaded.
+
+A decoded instruction reads `R[i]`: an array of shape [warps, 32] of unsigned bit patterns, whether
+the operand is a register, a literal, a parameter or a special register. Registers of all warps lie
+in one array each, so `R` of a set of warps is a list of slices of them, and one NumPy call executes
+an instruction for every warp that stands at it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import DTYPES, POISON, Array
+
+
+class Register(msgspec.Struct, frozen=True):
+    """The low `bits` of a register of `width` bits."""
+
+    name: str
+    width: int
+    bits: int
+
+
+class Literal(msgspec.Struct, frozen=True):
+    value: int
+    bits: int
+
+
+class Sink(msgspec.Struct, frozen=True):
+    """Where a result goes that nobody wants."""
+
+    bits: int = 64
+
+
+class Special(msgspec.Struct, frozen=True):
+    """A special register: see specials.py."""
+
+    name: str
+    bits: int
+
+
+class Symbol(msgspec.Struct, frozen=True):
+    """The address of a variable or a parameter."""
+
+    name: str
+    offset: int
+    bits: int
+
+
+Slot: TypeAlias = Register | Literal | Sink | Special | Symbol
+
+
+class RegisterFile:
+    """The arrays behind the slots of one kernel, for `warps` warps."""
+
+    def __init__(self, slots: list[Slot], warps: int) -> None:
+        self.registers: dict[str, Array] = {}
+        self.arrays = [self._array(slot, warps) for slot in slots]
+
+    def _array(self, slot: Slot, warps: int) -> Array:
+        if isinstance(slot, Literal):
+            return np.full((warps, 32), slot.value, DTYPES[slot.bits])
+        if not isinstance(slot, Register):
+            return np.zeros((warps, 32), DTYPES[slot.bits])
+        if slot.name not in self.registers:
+            filled = np.full((warps, 32), POISON[slot.width], DTYPES[slot.width])
+            self.registers[slot.name] = filled
+        register = self.registers[slot.name]
+        if slot.bits == slot.width:
+            return register
+        # A narrow read takes the low part: every width/bits-th element of the narrower view.
+        return register.view(DTYPES[slot.bits])[:, :: slot.width // slot.bits]
+
+    def poison(self) -> None:
+        for register in self.registers.values():
+            register.fill(POISON[register.dtype.itemsize * 8 if register.dtype != bool else 1])
+
+    def rows(self, first: int, count: int) -> list[Array]:
+        """The slots of warps [first, first + count)."""
+        return [array[first : first + count] for array in self.arrays]

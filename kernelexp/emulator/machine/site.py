@@ -1,0 +1,61 @@
+"""An instruction as the machine knows it: where it stands, and what it counts as."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from kernelexp.errors import UsageError
+
+
+class UnsupportedInstruction(UsageError):
+    """An instruction, or a form of one, that the emulator does not execute."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A line of CUDA source; `caller` is where its function was inlined."""
+
+    file: str
+    line: int
+    caller: Source | None = None
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    def frames(self) -> list[Source]:
+        """This line, the line that its function was inlined at, and so on outwards."""
+        return [self] if self.caller is None else [self, *self.caller.frames()]
+
+    def own(self) -> Source:
+        """The innermost line in the folder of the kernel itself: where a wrapper was used."""
+        frames = self.frames()
+        folder = os.path.dirname(frames[-1].file)
+        return next(f for f in frames if os.path.dirname(f.file) == folder)
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One instruction of a program."""
+
+    number: int
+    """Its index in the program."""
+    opcode: str
+    kind: str
+    """The class that it is counted in: see counters.py. Empty: it is not counted."""
+    listing: str
+    """What `line` is a line of: "PTX", ..."""
+    line: int
+    source: Source | None
+    text: str
+
+    def where(self) -> str:
+        return where(self.listing, self.line, self.source)
+
+
+def where(listing: str, line: int, source: Source | None) -> str:
+    """`file.cu:12 (PTX line 345)`, or just the PTX line without -lineinfo."""
+    if source is None:
+        return f"{listing} line {line}"
+    own = source.own()
+    inner = "" if own is source else f"{source}, "
+    return f"{own} ({inner}{listing} line {line})"

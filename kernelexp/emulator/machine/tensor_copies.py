@@ -1,0 +1,142 @@
+"""Tensor copies (TMA): boxes of an array, to and from shared memory."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from kernelexp.emulator.arithmetic.reductions import reduction
+from kernelexp.emulator.machine import tma
+from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Issuer, Pending
+from kernelexp.emulator.machine.bulk import issue_store
+from kernelexp.emulator.machine.copying import (
+    Destination,
+    fetch_shared,
+    land,
+    landing,
+    refused,
+    shared_range,
+)
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.launch import TensorMap
+
+ALIGN = 128
+_KINDS = {
+    "u8": "b8",
+    "u16": "b16",
+    "u32": "u32",
+    "s32": "s32",
+    "f16": "f16",
+    "bf16": "bf16",
+    "f32": "f32",
+    "f64": "f64",
+}
+
+
+def load(
+    machine: Machine,
+    issuer: Issuer,
+    destination: Destination,
+    tensor_map: int,
+    start: tuple[int, ...],
+) -> None:
+    """Copies the box at `start`, innermost coordinate first, to shared memory."""
+    tensor = _find_map(machine, issuer, tensor_map)
+    form = tma.image(tensor)
+    footprint = form.footprint(tma.box_bytes(tensor))
+    place = landing(machine, issuer, destination, footprint, ALIGN)
+    multicast = destination.ranks is not None
+    if not destination.pair and not multicast and place.barrier_cta != place.ctas[0]:
+        sentence = "the barrier of a copy without cta_group::2 lies in another CTA than its data."
+        machine.report("mbarrier-misuse", sentence, issuer.site, issuer.place)
+    _check_start(machine, issuer, tensor, start)
+    sectors = tma.sectors(tensor, machine.world.address(tensor.array), start, load=True)
+    tally = machine.execution.tally(issuer.site.number)
+    tally.load(sectors, len(place.ctas) if multicast else 0)
+
+    def arrive() -> None:
+        land(machine, issuer, place, _read_box(machine, issuer, tensor, start), form)
+
+    what = f"the load of the box at {start} of {tensor.array} ({issuer.site.where()})"
+    machine.engines.issue(
+        Pending(what, arrive, issuer.site, touches=place.touches(machine, footprint))
+    )
+
+
+def store(
+    machine: Machine,
+    issuer: Issuer,
+    tensor_map: int,
+    start: tuple[int, ...],
+    source: int,
+    operation: str | None,
+) -> None:
+    """Copies a box from shared memory, or reduces it into the array: what is outside is dropped."""
+    tensor = _find_map(machine, issuer, tensor_map)
+    _check_start(machine, issuer, tensor, start)
+    form, size = tma.image(tensor), tma.box_bytes(tensor)
+    footprint = form.footprint(size)
+    cta, low = shared_range(machine, issuer, source, footprint, ALIGN)
+    sectors = tma.sectors(tensor, machine.world.address(tensor.array), start, load=False)
+    machine.execution.tally(issuer.site.number).tma_sectors += sectors
+    agent, base = machine.clocks.store, machine.arena_offset(cta, low)
+    read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent)
+    write = functools.partial(_write_box, machine, tensor, start, operation)
+    issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
+
+
+def _find_map(machine: Machine, issuer: Issuer, address: int) -> TensorMap:
+    tensor = machine.execution.parameters.map_at(address)
+    if tensor is None:
+        raise refused(machine, issuer, "out-of-bounds", f"no tensor map lies at {address:#x}.")
+    return tensor
+
+
+def _check_start(
+    machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[int, ...]
+) -> None:
+    """A box begins at a multiple of 16 bytes along its first dimension (an H200 demands it)."""
+    if start[0] * tma.ELEMENT_BYTES[tensor.element] % tma.CHUNK_BYTES:
+        sentence = f"the box at {start} of {tensor.array} does not begin at a multiple of 16 bytes."
+        raise refused(machine, issuer, "misaligned", sentence)
+
+
+def _read_box(machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[int, ...]) -> Array:
+    """The box's bytes in the order of its shared-memory image, zeros outside the array."""
+    world = machine.world
+    base = world.offsets[tensor.array]
+    element = tma.ELEMENT_BYTES[tensor.element]
+    offsets, inside = tma.box_offsets(tensor, start)
+    whole = bool(inside.all())
+    # A row of the box lies together: gather 8 bytes at a time where everything allows it.
+    per = 8 // element
+    if whole and tensor.box[0] % per == 0 and start[0] % per == 0:
+        index = (base + offsets[::per]) // 8
+        data, states = world.arena.view(8, 1)[index].view(np.uint8), world.arena.states(8)[index]
+        unwritten = (states.view(np.uint8) == UNWRITTEN).any()
+    else:
+        index = (base + np.where(inside, offsets, 0))[:, None] + np.arange(element)
+        data = np.where(inside[:, None], world.arena.data[index], 0).astype(np.uint8).ravel()
+        unwritten = ((world.arena.state[index] == UNWRITTEN) & inside[:, None]).any()
+    if unwritten:
+        sentence = f"a copy reads parts of {tensor.array} that nobody wrote."
+        machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
+    return data
+
+
+def _write_box(
+    machine: Machine, tensor: TensorMap, start: tuple[int, ...], operation: str | None, data: Array
+) -> None:
+    world = machine.world
+    element = tma.ELEMENT_BYTES[tensor.element]
+    offsets, inside = tma.box_offsets(tensor, start)
+    index = (world.offsets[tensor.array] + offsets[inside]) // element
+    values = data.view(f"u{element}")[inside]
+    view = world.arena.view(element, 1)
+    if operation is not None:
+        values = reduction(operation, _KINDS[tensor.element])(view[index], values)
+    view[index] = values
+    world.arena.states(element)[index] = int.from_bytes(bytes([WRITTEN]) * element, "little")

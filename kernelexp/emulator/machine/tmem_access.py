@@ -1,0 +1,164 @@
+"""Tensor memory as warps reach it: allocation, loads and stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelexp.emulator.machine.arena import WRITTEN
+from kernelexp.emulator.machine.arrays import POISON, Array
+from kernelexp.emulator.machine.gates import Fragment, Gate, Pointer, scalar
+from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.machine import Machine, WarpSet
+from kernelexp.emulator.machine.site import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Alloc(Gate):
+    """One warp of each CTA allocates; waits until the columns are free."""
+
+    to: Pointer
+    """Where in shared memory the address goes."""
+    count: int
+    """Slot."""
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        machine.tmem.request(scalar(machine, self.count, fragment), self.site, fragment.warp)
+        return super().enter(machine, fragment)
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        columns = scalar(machine, self.count, fragment)
+        return machine.tmem.free_at(machine.cta_of(fragment.warp).place, columns) is not None
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        place, columns = fragment.warp, scalar(machine, self.count, fragment)
+        first = machine.tmem.allocate(machine.cta_of(place).place, columns)
+        assert first is not None
+        address = self.to.scalar(machine, fragment) & WINDOW
+        offset, _, _ = machine.shared_offset(place, address, self.site)
+        machine.shared.data[offset : offset + 4].view(np.uint32)[0] = first
+        machine.shared.state[offset : offset + 4] = WRITTEN
+        unit = offset // machine.clocks.unit
+        machine.clocks.write_time[unit] = machine.clocks.now
+        machine.clocks.write_thread[unit] = place * 32
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        columns = scalar(machine, self.count, fragment)
+        held = machine.tmem.allocated.get(machine.cta_of(fragment.warp).place, {})
+        return f"{columns} columns of tensor memory; allocated are {sum(held.values())}"
+
+
+class Form:
+    """Which registers of a load or a store hold which lanes and columns."""
+
+    def __init__(self, site: Site, shape: str, count: int) -> None:
+        self.site = site
+        self.registers = count * {"32x32b": 1, "16x256b": 4, "16x128b": 2}[shape]
+        self.columns = count * {"32x32b": 1, "16x256b": 8, "16x128b": 4}[shape]
+        self.half = shape != "32x32b"
+        """Whether it reaches 16 of the quarter's 32 lanes."""
+        lane, register = np.arange(32)[:, None], np.arange(self.registers)[None, :]
+        column = register
+        if shape == "16x256b":
+            lane, column = (
+                lane // 4 + 8 * (register // 2 % 2),
+                8 * (register // 4) + 2 * (lane % 4) + register % 2,
+            )
+        elif shape == "16x128b":
+            lane, column = lane // 4 + 8 * (register % 2), 4 * (register // 2) + lane % 4
+        self.lane, self.column = np.broadcast_arrays(lane, column)
+
+    def window(self, machine: Machine, place: int, address: int) -> Window:
+        """What a warp reaches at a tensor-memory address, checked."""
+        cta, quarter = machine.cta_of(place).place, machine.warp_of(place) % 4
+        lane, column = address >> 16, address & 0xFFFF
+        if lane >> 5 != quarter:
+            sentence = (
+                f"warp {machine.warp_of(place)} addresses lane {lane}: a warp reaches lanes "
+                f"{32 * quarter} to {32 * quarter + 31} only (its rank modulo 4)."
+            )
+            machine.report("tmem-lanes", sentence, self.site, place)
+        machine.tmem.check(cta, column, self.columns, self.site, place)
+        # Hardware is seen to take the low bits only (DeepGEMM passes lane 0 from every warp).
+        first = 32 * quarter + (lane & 31 & ~15 if self.half else 0)
+        return Window(place, cta, first + self.lane, column + self.column)
+
+
+class Window(NamedTuple):
+    """A warp's lanes and columns of tensor memory, [32, registers] each."""
+
+    place: int
+    cta: int
+    lanes: Array
+    columns: Array
+
+
+class Load(NamedTuple):
+    site: Site
+    window: Window
+    targets: list[int]
+    """Slots."""
+    values: Array | None
+    """[32, registers], where it has landed."""
+
+
+class TmemTraffic:
+    """Loads and stores of each warp that it has not waited for, by place."""
+
+    def __init__(self) -> None:
+        self.loads: dict[int, list[Load]] = {}
+        self.stores: dict[int, list[tuple[Window, Array]]] = {}
+
+
+def load(warps: WarpSet, addresses: list[int], form: Form, targets: list[int]) -> None:
+    """Issues each warp's load: the registers hold poison until the wait."""
+    machine = warps.machine
+    for slot in targets:
+        warps.R[slot].fill(POISON[32])
+    for place, address in zip(warps.warps.tolist(), addresses, strict=True):
+        window = form.window(machine, place, address)
+        values = None if machine.late else _read(machine, form.site, window)
+        issued = Load(form.site, window, targets, values)
+        machine.state(TmemTraffic).loads.setdefault(place, []).append(issued)
+
+
+def _read(machine: Machine, site: Site, window: Window) -> Array:
+    place, cta, lanes, columns = window
+    if not machine.tmem.written[cta, lanes, columns].all():
+        first, last = int(columns.min()), int(columns.max())
+        sentence = (
+            f"columns {first} to {last} of tensor memory are read before anything wrote them."
+        )
+        machine.report("tmem-uninitialised", sentence, site, place)
+    return machine.tmem.data[cta, lanes, columns]
+
+
+def wait_loads(machine: Machine, place: int) -> None:
+    """All loads of the warp so far are in their registers."""
+    for site, window, targets, values in machine.state(TmemTraffic).loads.pop(place, ()):
+        landed = _read(machine, site, window) if values is None else values
+        for index, slot in enumerate(targets):
+            machine.value(slot, place)[...] = landed[:, index]
+
+
+def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:
+    """Issues a warp's store of [32, registers]: lands at the wait."""
+    window = form.window(machine, place, address)
+    if machine.late:
+        machine.state(TmemTraffic).stores.setdefault(place, []).append((window, values))
+    else:
+        _write(machine, window, values)
+
+
+def _write(machine: Machine, window: Window, values: Array) -> None:
+    _, cta, lanes, columns = window
+    machine.tmem.data[cta, lanes, columns] = values
+    machine.tmem.written[cta, lanes, columns] = True
+
+
+def wait_stores(machine: Machine, place: int) -> None:
+    """All stores of the warp so far are in tensor memory."""
+    for window, values in machine.state(TmemTraffic).stores.pop(place, ()):
+        _write(machine, window, values)

@@ -1,0 +1,210 @@
+"""Hopper's warpgroup matrix multiplication: four warps' parts of one operation."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from kernelexp.emulator.arithmetic import fragments, tensor
+from kernelexp.emulator.machine.arrays import POISON, Array
+from kernelexp.emulator.machine.asynchronous import Groups, Pending
+from kernelexp.emulator.machine.gates import Fragment, PendingWait
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
+from kernelexp.emulator.machine.site import Site
+
+ELEMENT = {"e4m3": 1, "e5m2": 1, "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
+WARPS = 4
+ROWS = 64
+
+Held: TypeAlias = dict[int, Array]
+"""Accumulators in flight: the engine's copy, by register, until a wait writes them back."""
+
+
+class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What one instruction computes, D = A * B or D + A * B; its operands as slots."""
+
+    site: Site
+    n: int
+    d_type: str
+    a_type: str
+    b_type: str
+    d: list[int]
+    a: list[int]
+    """A descriptor, or four registers."""
+    b: int
+    """A descriptor."""
+    scale: tuple[int, bool] | None = None
+    """The predicate, and whether it is negated, of adding to D; None: always."""
+    negate: tuple[bool, bool] = (False, False)
+    transpose_a: bool = False
+    transpose_b: bool = False
+    saturate: bool = False
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element of A and B."""
+        return ELEMENT[self.a_type]
+
+
+@functools.cache
+def _places(n: int, registers: int) -> tuple[Array, Array]:
+    """(row of the warp's 16, column) of each value of D: [registers, values, 32 lanes]."""
+    per = 1 if registers == n // 2 else 2
+    value = np.arange(registers * per).reshape(-1, per, 1)
+    group, within = value // 4, value % 4
+    row = fragments.LANE // 4 + 8 * (within // 2)
+    column = 8 * group + 2 * (fragments.LANE % 4) + within % 2
+    row, column = np.broadcast_arrays(row, column)
+    return row, column
+
+
+class Warpgroups:
+    """What warpgroups have in flight, by the places of their warps."""
+
+    def __init__(self) -> None:
+        self.groups = Groups()
+        self.held: dict[int, Held] = {}
+        self.turns: dict[tuple[int, int], int] = {}
+        """How often a warp came to an instruction."""
+        self.joining: dict[tuple[int, int, int, int], tuple[dict[int, int], Pending]] = {}
+        """Warps of a group that have come to an instruction, until all have."""
+
+
+def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
+    """A warp comes to the instruction; the last of its warpgroup issues it."""
+    state = machine.state(Warpgroups)
+    cta, warp, number = machine.cta_of(place).place, machine.warp_of(place), wgmma.site.number
+    turn = state.turns[place, number] = state.turns.get((place, number), 0) + 1
+    key = cta, warp // WARPS, number, turn
+    if key not in state.joining:
+        state.joining[key] = {}, _operation(wgmma)
+    present, operation = state.joining[key]
+    present[warp % WARPS] = place
+    held = state.held.setdefault(place, {})
+    for slot in wgmma.d:
+        row = machine.value(slot, place)
+        if slot not in held:
+            held[slot] = row.copy()
+        row.fill(POISON[32])
+    state.groups.add(place, operation)
+    if len(present) == WARPS:
+        del state.joining[key]
+        _issue(machine, wgmma, operation, [present[index] for index in range(WARPS)])
+
+
+def _operation(wgmma: Wgmma) -> Pending:
+    """Not issued yet: warps that come first wait for the others at their wait_group."""
+
+    def land() -> None:
+        raise AssertionError("landed before all four warps came")
+
+    what = f"a wgmma ({wgmma.site.where()})"
+    return Pending(what, land, wgmma.site, registers=tuple(wgmma.d))
+
+
+def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]) -> None:
+    first, element = places[0], wgmma.element
+    cta, issuer = machine.cta_of(first).place, machine.issuer(first, 0, wgmma.site)
+
+    def scalar(slot: int) -> int:
+        return int(machine.value(slot, first)[0])
+
+    b = Matrix(scalar(wgmma.b), wgmma.n, element, wgmma.transpose_b, False)
+    a, early = None, None
+    if len(wgmma.a) == 1:
+        a = Matrix(scalar(wgmma.a[0]), ROWS, element, wgmma.transpose_a, False)
+    elif not machine.late:
+        early = _registers(machine, wgmma, places)
+    accumulate = wgmma.scale is None or bool(scalar(wgmma.scale[0])) != wgmma.scale[1]
+    tally = machine.execution.tally(wgmma.site.number)
+    tally.operand_wavefronts += (wgmma.n + (0 if a is None else ROWS)) * K_BYTES // 128
+
+    def land() -> None:
+        machine.clocks.tick()
+        right = fetch(machine, issuer, cta, b)
+        if a is not None:
+            left = fetch(machine, issuer, cta, a)
+        else:
+            # Late, so that a register changed before the wait shows.
+            left = _registers(machine, wgmma, places) if early is None else early
+        _multiply(machine, wgmma, places, left, right, accumulate)
+
+    operation.land = land
+    operation.order = ("wgmma", cta, first)
+    if machine.late:
+        operation.touches = tuple(span(machine, cta, m) for m in (b, a) if m is not None)
+    machine.engines.issue(operation)
+
+
+def _registers(machine: Machine, wgmma: Wgmma, places: list[int]) -> Array:
+    """A from registers: [64, K] codes."""
+    arrays = machine.registers.arrays
+    values = [np.stack([arrays[slot][place] for place in places]) for slot in wgmma.a]
+    return fragments.operand(values, 16, 8 * wgmma.element).reshape(ROWS, -1)
+
+
+def _multiply(
+    machine: Machine, wgmma: Wgmma, places: list[int], a: Array, b: Array, accumulate: bool
+) -> None:
+    half = wgmma.d_type == "f16"
+    c = np.zeros((ROWS, wgmma.n), np.uint16 if half else np.uint32)
+    rows, columns = _places(wgmma.n, len(wgmma.d))
+    shifts = (16 * np.arange(rows.shape[1], dtype=np.uint32))[:, None]
+    held = [machine.state(Warpgroups).held[place] for place in places]
+    for index, accumulators in enumerate(held):
+        words = np.stack([accumulators[slot] for slot in wgmma.d])[:, None, :] >> shifts
+        c[16 * index + rows, columns] = words & 0xFFFF if half else words
+    result = _product(wgmma, a, b, c if accumulate else None)
+    for index, accumulators in enumerate(held):
+        values = result[16 * index + rows, columns].astype(np.uint32) << shifts
+        words = np.bitwise_or.reduce(values, axis=1)
+        for position, slot in enumerate(wgmma.d):
+            accumulators[slot] = words[position]
+
+
+def _product(wgmma: Wgmma, a: Array, b: Array, c: Array | None) -> Array:
+    a_type, b_type = wgmma.a_type, wgmma.b_type
+    if wgmma.d_type == "s32":
+        signed = {"a_signed": a_type == "s8", "b_signed": b_type == "s8"}
+        return tensor.mma_int8(a, b, c, **signed, satfinite=wgmma.saturate)
+    for flag, codes in zip(wgmma.negate, (a, b), strict=True):
+        if flag:
+            codes ^= codes.dtype.type(1 << (8 * wgmma.element - 1))
+    precision = tensor.WGMMA_FP8 if wgmma.element == 1 else tensor.WGMMA
+    function = tensor.mma_f16 if wgmma.d_type == "f16" else tensor.mma
+    return function(a, b, c, a_type=a_type, b_type=b_type, precision=precision)
+
+
+def commit(machine: Machine, place: int) -> None:
+    """Closes the warp's group."""
+    machine.state(Warpgroups).groups.commit(place)
+
+
+@dataclass(frozen=True, eq=False)
+class WgmmaWait(PendingWait):
+    """At most `allowed` of the warp's groups are pending; the others' accumulators are there."""
+
+    allowed: int
+
+    what = "wgmma operations"
+
+    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+        return machine.state(Warpgroups).groups.due(fragment.warp, self.allowed)
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        place, state = fragment.warp, machine.state(Warpgroups)
+        state.groups.forget(place, self.allowed)
+        pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
+        busy = {slot for operation in pending for slot in operation.registers}
+        held = state.held.get(place, {})
+        for slot in [slot for slot in held if slot not in busy]:
+            machine.value(slot, place)[...] = held.pop(slot)
+        # What the MMAs have read may be overwritten by whoever hears of this.
+        row = np.zeros_like(machine.clocks.seen[place])
+        row[machine.clocks.tensor] = machine.clocks.now
+        machine.clocks.acquire(place, row)

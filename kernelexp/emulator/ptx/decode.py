@@ -1,0 +1,252 @@
+"""Instructions to closures over register arrays: done once, when a kernel is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.gates import Gate
+from kernelexp.emulator.machine.image import Image
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.program import Block, Branch, Exit, Program
+from kernelexp.emulator.ptx import isa  # noqa: F401  (importing it fills the tables)
+from kernelexp.emulator.ptx.cfg import flow, is_exit, targets
+from kernelexp.emulator.ptx.decoder import AROUND, Decoder, copyto
+from kernelexp.emulator.ptx.inline import inlined
+from kernelexp.emulator.ptx.registry import Alu, Built, find
+from kernelexp.emulator.ptx.syntax import Function, Instruction, Module, Symbol
+from kernelexp.emulator.ptx.types import width_of
+from kernelexp.launch import Dim3
+
+
+def decode(module: Module, name: str) -> Program:
+    """The program of entry `name`; UnsupportedInstruction for the first that is not covered."""
+    function = unguarded(inlined(module, name))
+    decoder = Decoder(function)
+    made: list[Op | Gate | None] = []
+    cuts = set()
+    for number, ins in enumerate(function.instructions):
+        decoder.at(number)
+        entry = find(ins.opcode)
+        made.append(None if _controls(ins) else _build(decoder, entry))
+        if isinstance(entry, Built) and entry.gate:
+            cuts |= {number, number + 1}
+        elif isinstance(entry, Built) and entry.sync:
+            cuts.add(number)
+    blocks = _blocks(decoder, made, sorted(cut for cut in cuts if cut < len(made)))
+    return Program(_image(module, decoder), decoder.sites, blocks)
+
+
+def _image(module: Module, decoder: Decoder) -> Image:
+    function = decoder.function
+    most = _padded(function.directives.get("maxntid"))
+    return Image(
+        entry=function.name,
+        slots=decoder.slots,
+        parameters=function.parameters,
+        variables=(*module.variables, *function.variables),
+        shared_unit=decoder.shared_unit,
+        cluster=_padded(function.directives.get("reqnctapercluster")),
+        block=_padded(function.directives.get("reqntid")),
+        max_threads=None if most is None else math.prod(most),
+    )
+
+
+def _padded(numbers: tuple[int, ...] | None) -> Dim3 | None:
+    """The numbers of a directive, which may leave out trailing ones."""
+    if not numbers:
+        return None
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def unguarded(function: Function) -> Function:
+    """The function with a branch around each guarded instruction at which lanes wait."""
+    body: list[Instruction] = []
+    moved: list[int] = []
+    labels: dict[str, int] = {}
+    for ins in function.instructions:
+        moved.append(len(body))
+        entry = find(ins.opcode)
+        if ins.guard is not None and isinstance(entry, Built) and (entry.gate or entry.sync):
+            label = f"@skip{len(body)}"
+            body.append(
+                msgspec.structs.replace(
+                    ins,
+                    opcode=AROUND,
+                    operands=(Symbol(label),),
+                    guard_negated=not ins.guard_negated,
+                )
+            )
+            body.append(msgspec.structs.replace(ins, guard=None, guard_negated=False))
+            labels[label] = len(body)
+        else:
+            body.append(ins)
+    moved.append(len(body))
+    labels |= {name: moved[at] for name, at in function.labels.items()}
+    return msgspec.structs.replace(function, instructions=body, labels=labels)
+
+
+def _controls(ins: Instruction) -> bool:
+    return ins.opcode.startswith(("bra", "brx")) or (is_exit(ins) and ins.opcode != "trap")
+
+
+def _build(decoder: Decoder, entry: Alu | Built | None) -> Op | Gate:
+    if entry is None:
+        raise decoder.refuse()
+    item = _pure(decoder, entry) if isinstance(entry, Alu) else entry.function(decoder)
+    # Instructions at which lanes wait have a branch around them instead of a guard.
+    if decoder.instruction.guard is None or isinstance(item, Gate):
+        return item
+    return _guard(decoder, item)
+
+
+def _guard(decoder: Decoder, op: Op) -> Op:
+    slot, negated = (
+        decoder.source(decoder.instruction.guard, "pred"),
+        decoder.instruction.guard_negated,
+    )
+    number = decoder.site.number
+
+    def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        on = ~R[slot] if negated else R[slot]
+        if m is not True:
+            on = on & m
+        count = int(np.count_nonzero(on))
+        if count == on.size:
+            warps.note(number, warps.count, count)
+            op(R, True, warps)
+        elif count:
+            warps.note(number, int(np.count_nonzero(on.any(axis=1))), count)
+            op(R, on, warps)
+        else:
+            warps.note(number, 0, 0)
+
+    return guarded
+
+
+def _pure(decoder: Decoder, entry: Alu) -> Op:
+    kinds, operands = entry.kinds, decoder.operands
+    if len(operands) != len(kinds):
+        raise decoder.refuse(f"has {len(operands)} operands where {len(kinds)} are expected")
+    sources = [decoder.source(o, k) for o, k in zip(operands[1:], kinds[1:], strict=True)]
+    target = decoder.destination(operands[0])
+    function: Callable[..., Array] = entry.function
+    if entry.keywords:
+        plain, keywords = function, entry.keywords
+
+        def function(*args: Array) -> Array:
+            return plain(*args, **keywords)
+
+    width = decoder.width(target)
+    if operands[0] is not None and width != width_of(kinds[0]):
+        function = _widened(function, kinds[0], width)
+    return _applied(function, target, sources, entry.ufunc)
+
+
+def _widened(function: Callable[..., Array], kind: str, width: int) -> Callable[..., Array]:
+    """A destination register wider than the type: sign- or zero-extended, as cvt is."""
+    narrow = np.dtype(f"i{width_of(kind) // 8}") if kind[0] == "s" else None
+    wide = np.dtype(f"u{width // 8}")
+
+    def extended(*args: Array) -> Array:
+        value = function(*args)
+        if narrow is not None:
+            value = value.astype(f"u{narrow.itemsize}").view(narrow)
+        return value.astype(wide)
+
+    return extended
+
+
+def _applied(function: Callable[..., Array], d: int, s: list[int], ufunc: np.ufunc | None) -> Op:
+    """d = function(*s), straight to the register where a ufunc can; one op an arity, for speed."""
+    if len(s) == 1:
+        return _unary(function, d, *s)
+    if len(s) == 2:
+        return _binary(function, d, *s) if ufunc is None else _direct(ufunc, d, *s)
+    if len(s) == 3:
+        return _ternary(function, d, *s)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[d], function(*[R[i] for i in s]), where=m)
+
+    return op
+
+
+def _unary(function: Callable[..., Array], d: int, a: int) -> Op:
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[d], function(R[a]), where=m)
+
+    return op
+
+
+def _binary(function: Callable[..., Array], d: int, a: int, b: int) -> Op:
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[d], function(R[a], R[b]), where=m)
+
+    return op
+
+
+def _direct(ufunc: np.ufunc, d: int, a: int, b: int) -> Op:
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        if m is True:
+            ufunc(R[a], R[b], R[d])
+        else:
+            copyto(R[d], ufunc(R[a], R[b]), where=m)
+
+    return op
+
+
+def _ternary(function: Callable[..., Array], d: int, a: int, b: int, c: int) -> Op:
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[d], function(R[a], R[b], R[c]), where=m)
+
+    return op
+
+
+def _blocks(decoder: Decoder, made: list[Op | Gate | None], cuts: list[int]) -> dict[int, Block]:
+    graph = flow(decoder.function, cuts)
+    joins = {join for join in graph.join.values() if join is not None}
+    ends = (*graph.starts[1:], len(made))
+    blocks = {}
+    for first, last in zip(graph.starts, ends, strict=True):
+        block = Block(first, last, join=graph.join[first], joins=first in joins)
+        blocks[first] = block
+        _fill(block, decoder, made)
+    return blocks
+
+
+def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
+    decoder.at(block.first)
+    entry = find(decoder.site.opcode)
+    if isinstance(entry, Built) and entry.sync:
+        # The member mask is the last operand of every such instruction that has one.
+        aligned = "aligned" in decoder.parts
+        block.sync = -1 if aligned else decoder.source(decoder.operands[-1], "b32")
+    for number in range(block.first, block.last):
+        item = made[number]
+        if isinstance(item, Gate):
+            block.gate = item
+        elif item is not None:
+            block.ops.append(item)
+        else:
+            decoder.at(number)
+            block.end = _end(decoder)
+
+
+def _end(decoder: Decoder) -> Branch | Exit:
+    ins, following = decoder.instruction, decoder.site.number + 1
+    guard = None if ins.guard is None else decoder.source(ins.guard, "pred")
+    if is_exit(ins):
+        if guard is None:
+            return Exit()
+        return Branch((-1,), following, guard, ins.guard_negated)
+    branch = Branch(targets(decoder.function, ins), following, guard, ins.guard_negated)
+    if ins.opcode.startswith("brx"):
+        branch.negated = False
+        branch.index = decoder.source(ins.operands[0], "u32")
+    return branch

@@ -1,0 +1,187 @@
+"""What the builder of an instruction may ask for: its operands as slots, and what it notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from kernelexp.emulator.machine import registers
+from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
+from kernelexp.emulator.machine.gates import Pointer
+from kernelexp.emulator.machine.registers import Slot
+from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
+from kernelexp.emulator.ptx.classes import classify
+from kernelexp.emulator.ptx.faults import refuse
+from kernelexp.emulator.ptx.syntax import (
+    LISTING,
+    Address,
+    Function,
+    Immediate,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Special,
+    Symbol,
+    Vector,
+)
+from kernelexp.emulator.ptx.types import literal, width_of
+
+AROUND = "bra.around"
+"""The branch around a guarded instruction: not an instruction of the kernel, so not counted."""
+Writer: TypeAlias = Callable[[list[Array], Array, Mask], None]
+
+copyto = np.copyto
+
+
+def site_of(number: int, ins: Instruction) -> Site:
+    return Site(
+        number=number,
+        opcode=ins.opcode,
+        kind="" if ins.opcode == AROUND else classify(ins.opcode),
+        listing=LISTING,
+        line=ins.line,
+        source=ins.source,
+        text=ins.text,
+    )
+
+
+class Decoder:
+    """The function being decoded, and the instruction at which decoding stands."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.slots: list[Slot] = []
+        self._index: dict[Slot, int] = {}
+        self.sites = [site_of(number, ins) for number, ins in enumerate(function.instructions)]
+        self.shared_unit = 4
+        """Bytes of the smallest shared-memory access so far."""
+        self.at(0)
+
+    def at(self, number: int) -> None:
+        """Goes to an instruction."""
+        self.instruction = self.function.instructions[number]
+        self.site = self.sites[number]
+        self.operands = self.instruction.operands
+        self.parts = self.instruction.opcode.split(".")
+        """Of the opcode: modifiers, the mnemonic first."""
+
+    def refuse(self, why: str = "is not covered by the emulator") -> UnsupportedInstruction:
+        return refuse(self.instruction, why)
+
+    # Slots
+
+    def place(self, slot: Slot) -> int:
+        if slot not in self._index:
+            self._index[slot] = len(self.slots)
+            self.slots.append(slot)
+        return self._index[slot]
+
+    def register_width(self, register: Register) -> int:
+        return width_of(self.function.registers[register.name])
+
+    def source(self, operand: Operand, kind: str) -> int:
+        """The slot of a source operand of PTX type `kind`."""
+        bits = width_of(kind)
+        if isinstance(operand, Register):
+            width = self.register_width(operand)
+            if width < bits:
+                raise self.refuse(f"reads {bits} bits of a {width}-bit register")
+            return self.place(registers.Register(operand.name, width, bits))
+        if isinstance(operand, Immediate):
+            return self.place(registers.Literal(literal(operand, kind), bits))
+        if isinstance(operand, Special):
+            return self.place(registers.Special(operand.name.removeprefix("%"), bits))
+        if isinstance(operand, Symbol):
+            return self.place(registers.Symbol(operand.name, operand.offset, bits))
+        raise self.refuse("has an operand of unknown form")
+
+    def destination(self, operand: Operand) -> int:
+        """The slot of a destination register, at the register's own width."""
+        if operand is None:
+            return self.place(registers.Sink())
+        if not isinstance(operand, Register):
+            raise self.refuse("writes to no register")
+        width = self.register_width(operand)
+        return self.place(registers.Register(operand.name, width, width))
+
+    def sources(self, operand: Operand, kind: str, count: int) -> list[int]:
+        """Slots of a vector operand's elements, or of a single operand."""
+        return [self.source(item, kind) for item in self._items(operand, count)]
+
+    def destinations(self, operand: Operand, count: int) -> list[int]:
+        return [self.destination(item) for item in self._items(operand, count)]
+
+    def _items(self, operand: Operand, count: int) -> tuple[Operand, ...]:
+        items = operand.items if isinstance(operand, Vector) else (operand,)
+        if len(items) != count:
+            raise self.refuse(f"has {len(items)} elements where {count} are expected")
+        return items
+
+    def predicate(self, operand: Operand) -> tuple[int, bool]:
+        """(slot, whether it is negated) of p or !p."""
+        if isinstance(operand, Not):
+            return self.source(operand.operand, "pred"), True
+        return self.source(operand, "pred"), False
+
+    def width(self, slot: int) -> int:
+        """Bits of a destination slot."""
+        key = self.slots[slot]
+        return key.width if isinstance(key, registers.Register) else key.bits
+
+    def constant(self, operand: Operand) -> int:
+        """The value of an operand that has to be a literal."""
+        if not isinstance(operand, Immediate):
+            raise self.refuse("needs a literal there")
+        return operand.value
+
+    # Memory
+
+    def pointer(self, operand: Operand) -> Pointer:
+        """An address operand, to be read in one lane."""
+        if not isinstance(operand, Address):
+            raise self.refuse("has no address where one is expected")
+        return Pointer(self._base(operand.base), operand.offset)
+
+    def _base(self, base: Operand) -> int:
+        bits = self.register_width(base) if isinstance(base, Register) else 64
+        return self.source(base, f"u{bits}")
+
+    def address(self, operand: Operand) -> Callable[[list[Array]], Array]:
+        """A function that gives the address operand [base + offset] as uint64 or int64 [n, 32]."""
+        if not isinstance(operand, Address) or operand.extra:
+            raise self.refuse("has an address of unknown form")
+        base, offset = operand.base, operand.offset
+        if isinstance(base, Symbol):
+            slot = self.source(Symbol(base.name, base.offset + offset), "u64")
+            return lambda R: R[slot]
+        slot = self._base(base)
+        if offset == 0:
+            return lambda R: R[slot]
+        step = np.int64(offset)
+        if isinstance(base, Register) and self.register_width(base) == 32:
+            return lambda R: R[slot].astype(np.int64) + step
+        return lambda R: R[slot].view(np.int64) + step
+
+    def loaded(self, slot: int, kind: str) -> Writer:
+        """Writes loaded values to a register that may be wider than they are."""
+        bits, width = width_of(kind), self.width(slot)
+        if width == bits or isinstance(self.slots[slot], registers.Sink):
+            return lambda R, values, m: copyto(R[slot], values, where=m, casting="unsafe")
+        if kind[0] == "s":
+            signed, wide = np.dtype(f"i{bits // 8}"), DTYPES[width]
+            return lambda R, values, m: copyto(R[slot], values.view(signed).astype(wide), where=m)
+        return lambda R, values, m: copyto(R[slot], values, where=m)
+
+    def note_unit(self, space: str, size: int) -> None:
+        """Races are told apart at the size of the smallest shared-memory access of the kernel."""
+        if space in ("shared", "cluster", "generic"):
+            self.shared_unit = min(self.shared_unit, size)
+
+
+def pair(operand: Operand) -> tuple[Operand, Operand]:
+    """d|p, or d with nothing for p."""
+    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)

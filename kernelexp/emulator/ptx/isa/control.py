@@ -1,0 +1,82 @@
+"""Fences, register counts, sleep, trap."""
+
+from __future__ import annotations
+
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.findings import Fatal
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.ptx.decoder import Decoder
+from kernelexp.emulator.ptx.isa.memory import nothing
+from kernelexp.emulator.ptx.registry import builder
+
+
+@builder("fence.proxy.async{s:|.global|.shared::cta|.shared::cluster}")
+def fence_async(d: Decoder) -> Op:
+    """What the lanes wrote is visible to the copy engine and the tensor core from here on."""
+    parts = d.parts
+    if parts[-1] == "global":
+        return nothing
+    return lambda R, m, warps: warps.machine.clocks.fence_async(warps.warps, m)
+
+
+@builder("fence{o:|.sc|.acq_rel|.acquire|.release}{s:.cta|.cluster|.gpu|.sys}")
+@builder("fence.acquire.sync_restrict::shared::{a:cta|cluster}.cluster")
+@builder("fence.release.sync_restrict::shared::{a:cta|cluster}.cluster")
+@builder("membar.{s:cta|gl|sys}")
+def fence(d: Decoder) -> Op:
+    """Memory is sequentially consistent here; order between warps comes from flags and barriers."""
+    return nothing
+
+
+@builder("fence.mbarrier_init.release.cluster")
+def fence_init(d: Decoder) -> Op:
+    """An initialised mbarrier is visible at once here: leaving this fence out is not found."""
+    return nothing
+
+
+@builder("fence.proxy.{p:alias|tensormap}")
+@builder("fence.proxy.tensormap::generic.{o:acquire|release}.{s:cta|cluster|gpu|sys}")
+def fence_other(d: Decoder) -> Op:
+    """Tensor maps are constant here."""
+    return nothing
+
+
+@builder("griddepcontrol.{o:launch_dependents|wait}")
+def griddepcontrol(d: Decoder) -> Op:
+    """One kernel runs at a time."""
+    return nothing
+
+
+@builder("nanosleep.u32")
+def nanosleep(d: Decoder) -> Op:
+    """Takes no time."""
+    return nothing
+
+
+@builder("{o:trap|brkpt}")
+def trap(d: Decoder) -> Op:
+    """Ends the launch with a finding."""
+    site = d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        warps.machine.report("trap", "the kernel executed trap.", site, int(warps.warps[0]))
+        raise Fatal
+
+    return op
+
+
+@builder("setmaxnreg.{o:inc|dec}.sync.aligned.u32", sync=True)
+def setmaxnreg(d: Decoder) -> Op:
+    """The count must be 24 to 256 in steps of 8; that registers suffice is not modelled."""
+    count, site = d.constant(d.operands[0]), d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        if count % 8 or not 24 <= count <= 256:
+            warps.machine.report(
+                "setmaxnreg",
+                f"setmaxnreg of {count} registers: 24 to 256 in steps of 8 are allowed.",
+                site,
+                int(warps.warps[0]),
+            )
+
+    return op

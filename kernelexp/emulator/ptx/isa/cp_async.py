@@ -1,0 +1,47 @@
+"""cp.async: copies of 4, 8 or 16 bytes a lane from global to shared memory (LDGSTS)."""
+
+from __future__ import annotations
+
+from kernelexp.emulator.machine import lane_copies
+from kernelexp.emulator.machine.lane_copies import CopyWait, LaneCopy
+from kernelexp.emulator.machine.machine import Op, each_warp
+from kernelexp.emulator.ptx.decoder import Decoder
+from kernelexp.emulator.ptx.registry import builder
+from kernelexp.emulator.ptx.syntax import Immediate
+
+_HINT = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
+
+
+@builder(f"cp.async.{{c:ca|cg}}{{s:.shared|.shared::cta}}.global{_HINT}")
+def cp_async(d: Decoder) -> Op:
+    """Bytes beyond src-size are zeros; lands late like every asynchronous effect."""
+    size = d.constant(d.operands[2])
+    d.note_unit("shared", 4)
+    copy = LaneCopy(d.site, size)
+    to, source = (d.address(operand) for operand in d.operands[:2])
+    hint = "L2::cache_hint" in d.parts
+    sizes = d.operands[3:-1] if hint else d.operands[3:]
+    kept = d.source(sizes[0] if sizes else Immediate(size), "u32")
+    return lambda R, m, warps: copy.issue(warps, to(R), source(R), R[kept], m)
+
+
+@builder("cp.async.commit_group")
+def commit(d: Decoder) -> Op:
+    """Closes the warp's group; groups are kept by warp, not by thread."""
+    return each_warp(lane_copies.commit)
+
+
+@builder("cp.async.wait_group", gate=True)
+@builder("cp.async.wait_all", gate=True)
+def wait(d: Decoder) -> CopyWait:
+    """The warp's own copies have landed; others see them after a barrier."""
+    every = d.parts[2] == "wait_all"
+    return CopyWait(d.site, None if every else d.constant(d.operands[0]))
+
+
+@builder("cp.async.mbarrier.arrive{n:|.noinc}{s:|.shared|.shared::cta}.b64")
+def mbarrier_arrive(d: Decoder) -> Op:
+    """Arrives for each lane when the warp's copies so far have landed."""
+    where, site = d.address(d.operands[0]), d.site
+    adds = "noinc" not in d.parts
+    return lambda R, m, warps: lane_copies.arrive_when_landed(warps, where(R), m, adds, site)

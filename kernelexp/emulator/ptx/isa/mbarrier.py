@@ -1,0 +1,125 @@
+"""mbarrier: init, arrivals, transactions, waits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.mbarrier import STATE_SHIFT
+from kernelexp.emulator.machine.phases import PhaseTest
+from kernelexp.emulator.ptx.decoder import Decoder
+from kernelexp.emulator.ptx.registry import alu, builder
+from kernelexp.emulator.ptx.syntax import Address, Immediate
+
+_OWN = "{s:|.shared|.shared::cta}.b64"
+_ANY = "{s:|.shared|.shared::cta|.shared::cluster}.b64"
+_SEM = "{m:|.release|.relaxed}{c:|.cta|.cluster}"
+
+
+@builder("mbarrier.init" + _OWN)
+def init(d: Decoder) -> Op:
+    """Phase 0, `count` arrivals pending."""
+    where, site = d.address(d.operands[0]), d.site
+    count = d.source(d.operands[1], "u32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        mbarriers = warps.machine.mbarriers
+        for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
+            mbarriers.init(place, at, int(R[count][row, lanes[0]]), site)
+
+    return op
+
+
+@builder("mbarrier.inval" + _OWN)
+def inval(d: Decoder) -> Op:
+    """The storage may be used for something else."""
+    where, site = d.address(d.operands[0]), d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        mbarriers = warps.machine.mbarriers
+        for _, place, at, _ in mbarriers.named(warps, m, where(R), site):
+            mbarriers.invalidate(place, at, site)
+
+    return op
+
+
+@builder("mbarrier.{o:arrive|arrive_drop}{n:|.noComplete}" + _SEM + _ANY)
+@builder("mbarrier.{o:arrive|arrive_drop}.expect_tx" + _SEM + _ANY)
+def arrive(d: Decoder) -> Op:
+    """Each lane arrives, with its transaction bytes first; the state is the phase's number."""
+    parts = d.parts
+    # `mbarrier.arrive.b64 state, [bar]`; remote and in inline asm `_, [bar]` or just `[bar]`.
+    operands = list(d.operands)
+    state = None if isinstance(operands[0], Address) else operands.pop(0)
+    state_slot = d.destination(state) if state is not None else None
+    where, site = d.address(operands[0]), d.site
+    number = operands[1] if len(operands) > 1 else Immediate(0 if "expect_tx" in parts else 1)
+    amount = d.source(number, "u32")
+    expects, drops = "expect_tx" in parts, "arrive_drop" in parts
+    releases = "relaxed" not in parts
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        clocks, mbarriers = warps.machine.clocks, warps.machine.mbarriers
+        for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
+            barrier = mbarriers.find(place, at, site)
+            if barrier is None:
+                continue
+            if state_slot is not None:
+                R[state_slot][row, lanes] = barrier.state()
+            values = R[amount][row, lanes]
+            seen = clocks.release(place)
+            if not releases:
+                seen = clocks.engines_only(seen)
+            count = len(lanes) if expects else int(values.sum())
+            if expects:
+                mbarriers.expect(barrier, int(values.sum()), site)
+            mbarriers.arrive(barrier, count, seen, site, drop=count if drops else 0)
+
+    return op
+
+
+@builder("mbarrier.{o:expect_tx|complete_tx}{m:|.relaxed}{c:|.cta|.cluster}" + _ANY)
+def transactions(d: Decoder) -> Op:
+    """Moves the transaction count without an arrival."""
+    expects = d.parts[1] == "expect_tx"
+    where, site = d.address(d.operands[0]), d.site
+    amount = d.source(d.operands[1], "u32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        mbarriers = warps.machine.mbarriers
+        for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
+            barrier = mbarriers.find(place, at, site)
+            if barrier is not None:
+                size = int(R[amount][row, lanes].sum())
+                if expects:
+                    mbarriers.expect(barrier, size, site)
+                else:
+                    mbarriers.complete(barrier, size, None, site)
+
+    return op
+
+
+_WAIT_SEM = "{m:|.acquire|.relaxed}{c:|.cta|.cluster}"
+
+
+@builder("mbarrier.{o:test_wait|try_wait}{p:|.parity}" + _WAIT_SEM + _OWN, gate=True)
+def wait(d: Decoder) -> PhaseTest:
+    """try_wait gives up once with false before it sleeps until the phase completes."""
+    parts = d.parts
+    by_parity = "parity" in parts
+    return PhaseTest(
+        site=d.site,
+        at=d.pointer(d.operands[1]),
+        wanted=d.source(d.operands[2], "u32" if by_parity else "u64"),
+        by_parity=by_parity,
+        result=d.destination(d.operands[0]),
+        suspends=parts[1] == "try_wait",
+        acquires="relaxed" not in parts,
+    )
+
+
+@alu("mbarrier.pending_count.b64", "u32 b64")
+def pending_count(state: Array) -> Array:
+    """The count that the state's arrival found; the state's other bits are the emulator's own."""
+    return (state & np.uint64((1 << STATE_SHIFT) - 1)).astype(np.uint32)

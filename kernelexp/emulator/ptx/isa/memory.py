@@ -1,0 +1,187 @@
+"""ld, st, and what only hints at the caches."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from kernelexp.emulator.machine import remote
+from kernelexp.emulator.machine.access import Access
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.ptx.decoder import Decoder, copyto
+from kernelexp.emulator.ptx.registry import builder
+from kernelexp.emulator.ptx.syntax import Address, Symbol
+from kernelexp.emulator.ptx.types import width_of
+
+SPACES = {
+    "global": "global",
+    "shared": "shared",
+    "shared::cta": "shared",
+    "shared::cluster": "cluster",
+    "local": "local",
+    "param": "param",
+    "param::entry": "param",
+    "const": "global",
+}
+_TYPE = "{t:b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64}"
+_SPACE = "{s:|.global|.shared|.shared::cta|.shared::cluster|.local|.param|.const}"
+_VECTOR = "{v:|.v2|.v4|.v8}"
+_HINT = (
+    "{c:|.ca|.cg|.cs|.lu|.cv|.wb|.wt}"
+    "{e:|.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate}"
+)
+_L2 = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
+_ORDER = "{o:.weak|.volatile|.relaxed.cta|.relaxed.cluster|.relaxed.gpu|.relaxed.sys}"
+# ptxas takes the space before the order too.
+_SPACED = _SPACE.replace("{s:|", "{s:")
+_RELAXED = "{o:.relaxed.cta|.relaxed.cluster|.relaxed.gpu|.relaxed.sys}"
+_ACQUIRE = "{o:.acquire.cta|.acquire.cluster|.acquire.gpu|.acquire.sys}"
+_RELEASE = "{o:.release.cta|.release.cluster|.release.gpu|.release.sys}"
+
+
+class Form:
+    """What the modifiers of a load or a store say."""
+
+    def __init__(self, d: Decoder) -> None:
+        parts = d.parts
+        self.kind = parts[-1]
+        self.space = next((SPACES[part] for part in parts if part in SPACES), "generic")
+        vector = next((part for part in parts if re.fullmatch(r"v[248]", part)), "v1")
+        self.elements = int(vector[1:])
+        self.element = width_of(self.kind) // 8
+        self.relaxed = bool({"volatile", "relaxed", "acquire", "release"} & set(parts))
+        self.acquire = "acquire" in parts or "volatile" in parts
+        self.release = "release" in parts or "volatile" in parts
+        if self.element * self.elements > 32:
+            raise d.refuse("accesses more than 32 bytes a lane")
+        self.site = d.site
+        d.note_unit(self.space, self.element)
+
+    def access(self, *, store: bool, relaxed: bool) -> Access:
+        return Access(self.site, self.element, self.elements, store=store, relaxed=relaxed)
+
+
+@builder("ld{n:|.nc}" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ld" + _ORDER + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ld.global.nc" + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ld" + _SPACED + _RELAXED + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ld" + _SPACED + _ACQUIRE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ld" + _ACQUIRE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+def ld(d: Decoder) -> Op:
+    """Every space and vector width; the cache hints change nothing."""
+    form = Form(d)
+    if form.space == "param":
+        return _ld_param(d, form)
+    access = form.access(store=False, relaxed=form.relaxed)
+    where = d.address(d.operands[1])
+    targets = d.destinations(d.operands[0], form.elements)
+    writers = [d.loaded(slot, form.kind) for slot in targets]
+    space, single = form.space, form.elements == 1
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = warps.machine.spaces[space].load(warps, where(R), access, m)
+        if single:
+            writers[0](R, values, m)
+        else:
+            for index, write in enumerate(writers):
+                write(R, values[..., index], m)
+
+    def acquiring(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        op(R, m, warps)
+        warps.machine.flags.acquire(warps, where(R), m)
+
+    return acquiring if form.acquire else op
+
+
+def _ld_param(d: Decoder, form: Form) -> Op:
+    access = form.access(store=False, relaxed=False)
+    where = d.address(d.operands[1])
+    base = d.operands[1].base if isinstance(d.operands[1], Address) else None
+    own = isinstance(base, Symbol) and base.name in {p.name for p in d.function.parameters}
+    targets = d.destinations(d.operands[0], form.elements)
+    writers = [d.loaded(slot, form.kind) for slot in targets]
+    low = np.uint64(WINDOW)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        space = warps.machine.spaces["param" if own else "local"]
+        values = space.load(warps, where(R).astype(np.uint64) & low, access, m)
+        values = values[..., None] if values.ndim == 2 else values
+        for index, write in enumerate(writers):
+            write(R, values[..., index], m)
+
+    return op
+
+
+@builder("st" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("st" + _ORDER + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("st" + _SPACED + _RELAXED + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("st" + _SPACED + _RELEASE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("st" + _RELEASE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+def st(d: Decoder) -> Op:
+    """Every space and vector width; the cache hints change nothing."""
+    form = Form(d)
+    space = "local" if form.space == "param" else form.space
+    access = form.access(store=True, relaxed=form.relaxed)
+    where = d.address(d.operands[0])
+    sources = d.sources(d.operands[1], form.kind, form.elements)
+    single = form.elements == 1
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        if single:
+            values = R[sources[0]]
+        else:
+            values = np.stack([R[slot] for slot in sources], axis=-1)
+        warps.machine.spaces[space].store(warps, where(R), values, access, m)
+
+    def releasing(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        warps.machine.flags.release(warps, where(R), m)
+        op(R, m, warps)
+
+    return releasing if form.release else op
+
+
+@builder("prefetch{s:|.global|.local}{c:.L1|.L2|.L2::evict_last|.L2::evict_normal}")
+@builder("prefetchu.L1")
+@builder("applypriority{s:|.global}.L2::evict_normal")
+@builder("discard{s:|.global}.L2")
+@builder("cp.async.bulk.prefetch.L2.global{h:|.L2::cache_hint}")
+@builder("cp.async.bulk.prefetch.tensor.{d:1d|2d|3d|4d|5d}.L2.global{m:|.tile}{h:|.L2::cache_hint}")
+@builder("prefetch{s:|.const|.param|.generic}.tensormap")
+def hint(d: Decoder) -> Op:
+    """Changes nothing that a program can see."""
+    return nothing
+
+
+@builder(
+    "createpolicy.fractional.{p:L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}{q:|.L2::evict_unchanged|.L2::evict_first}.b64"
+)
+def createpolicy(d: Decoder) -> Op:
+    """A policy of zero bits: cache hints change nothing."""
+    target = d.destination(d.operands[0])
+    return lambda R, m, warps: copyto(R[target], np.uint64(0), where=m)
+
+
+def nothing(R: list[Array], m: Mask, warps: WarpSet) -> None:
+    """A hint."""
+
+
+@builder(
+    "st.async{w:|.weak}.shared::cluster.mbarrier::complete_tx::bytes{v:|.v2|.v4}"
+    ".{t:b32|b64|u32|u64|s32|s64|f32|f64}"
+)
+def st_async(d: Decoder) -> Op:
+    """Lands late, then completes its bytes on a barrier of the same CTA."""
+    form = Form(d)
+    access = form.access(store=True, relaxed=True)
+    where, bar = (d.address(d.operands[i]) for i in (0, 2))
+    sources = d.sources(d.operands[1], form.kind, form.elements)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = np.stack([R[slot] for slot in sources], axis=-1)
+        values = values[..., 0].copy() if form.elements == 1 else values
+        remote.store(warps, where(R), values, bar(R), access, m)
+
+    return op

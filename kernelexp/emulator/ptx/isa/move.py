@@ -1,0 +1,163 @@
+"""mov, address conversion, clocks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
+from kernelexp.emulator.machine.layout import (
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    WINDOW_BITS,
+)
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.specials import CLOCKS
+from kernelexp.emulator.ptx.decoder import Decoder, copyto
+from kernelexp.emulator.ptx.registry import alu, builder
+from kernelexp.emulator.ptx.syntax import Special, Symbol, Vector
+from kernelexp.emulator.ptx.types import width_of
+
+_TYPES = "{t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64|pred}"
+
+
+@builder("mov." + _TYPES)
+def mov(d: Decoder) -> Op:
+    """Registers, literals, addresses of variables, special registers; packs and unpacks vectors."""
+    to, source = d.operands
+    t = d.parts[-1]
+    if isinstance(to, Vector):
+        return _unpack(d, to, t)
+    if isinstance(source, Vector):
+        return _pack(d, source, t)
+    if isinstance(source, Special) and source.name[1:] in CLOCKS:
+        return _clock(d, source.name)
+    target, value = d.destination(to), d.source(source, t)
+    return lambda R, m, warps: copyto(R[target], R[value], where=m)
+
+
+def _pack(d: Decoder, vector: Vector, t: str) -> Op:
+    """The first element becomes the low part."""
+    part = width_of(t) // len(vector.items)
+    target = d.destination(d.operands[0])
+    sources = [d.source(item, f"b{part}") for item in vector.items]
+    wide = DTYPES[width_of(t)]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        value = R[sources[0]].astype(wide)
+        for index, slot in enumerate(sources[1:], 1):
+            value |= R[slot].astype(wide) << wide(index * part)
+        copyto(R[target], value, where=m)
+
+    return op
+
+
+def _unpack(d: Decoder, vector: Vector, t: str) -> Op:
+    part = width_of(t) // len(vector.items)
+    value = d.source(d.operands[1], t)
+    targets = [d.destination(item) for item in vector.items]
+    narrow, wide = DTYPES[part], DTYPES[width_of(t)]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        whole = R[value].copy()
+        for index, slot in enumerate(targets):
+            piece = (whole >> wide(index * part)).astype(narrow)
+            copyto(R[slot], piece, where=m)
+
+    return op
+
+
+def _clock(d: Decoder, name: str) -> Op:
+    target = d.destination(d.operands[0])
+    shift = 32 if name == "%clock_hi" else 0
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        """Time is the count of warp instructions: it rises, and means nothing more."""
+        now = R[target].dtype.type(warps.machine.read_clock() >> shift)
+        copyto(R[target], now, where=m)
+
+    return op
+
+
+_WINDOW = {
+    "shared": SHARED_WINDOW,
+    "shared::cta": SHARED_WINDOW,
+    "shared::cluster": SHARED_WINDOW,
+    "local": LOCAL_WINDOW,
+    "param": PARAM_WINDOW,
+    "param::entry": PARAM_WINDOW,
+    "global": 0,
+    "const": 0,
+}
+_SPACES = "{s:shared|shared::cta|shared::cluster|local|param|param::entry|global|const}"
+
+
+@builder("cvta{to:|.to}." + _SPACES + ".{t:u64|u32}")
+def cvta(d: Decoder) -> Op:
+    """Generic addresses: a window of 2^40 bytes a space."""
+    parts = d.parts
+    back = "to" in parts
+    window = np.uint64(_WINDOW[parts[-2]])
+    target, value = d.destination(d.operands[0]), d.source(d.operands[1], parts[-1])
+    # The address of a parameter already is generic: see Machine's addresses.
+    symbol = isinstance(d.operands[1], Symbol) and d.operands[1].name in _parameters(d)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        address = R[value].astype(np.uint64)
+        if not symbol:
+            address = address - window if back else _into(address, window)
+        copyto(R[target], address.astype(R[target].dtype), where=m)
+
+    return op
+
+
+def _into(address: Array, window: np.uint64) -> Array:
+    # nvcc takes a parameter's address by mov and then converts it: it is in the window by then.
+    inside = (address >> np.uint64(WINDOW_BITS)) == (window >> np.uint64(WINDOW_BITS))
+    return np.where(inside, address, address + window)
+
+
+def _parameters(d: Decoder) -> set[str]:
+    return {variable.name for variable in d.function.parameters}
+
+
+@builder("isspacep." + _SPACES)
+def isspacep(d: Decoder) -> Op:
+    """Which window a generic address lies in."""
+    space = d.parts[1]
+    target, value = d.destination(d.operands[0]), d.source(d.operands[1], "u64")
+    if space == "const":
+        raise d.refuse()
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        if space == "global":
+            result = R[value] >= GLOBAL_BASE
+        else:
+            result = R[value] >> np.uint64(WINDOW_BITS) == _WINDOW[space] >> WINDOW_BITS
+        if space == "shared" or space == "shared::cta":
+            rank = (R[value] & np.uint64(0xFFFF_FFFF)) >> np.uint64(RANK_SHIFT)
+            own = (warps.ctas % warps.machine.cluster_size)[:, None]
+            result = result & (rank == own)
+        copyto(R[target], result, where=m)
+
+    return op
+
+
+@alu("mapa.shared::cluster.{t:u32|u64}", "t t u32")
+def mapa(a: Array, rank: Array) -> Array:
+    """The same offset in the CTA of that rank: rank << 24 | offset."""
+    low = a & a.dtype.type((1 << RANK_SHIFT) - 1)
+    return low | rank.astype(a.dtype) << a.dtype.type(RANK_SHIFT)
+
+
+@alu("mapa.u64", "u64 u64 u32")
+def mapa_generic(a: Array, rank: Array) -> Array:
+    """The same, of a generic address."""
+    return mapa(a, rank) | np.uint64(SHARED_WINDOW)
+
+
+@alu("getctarank.shared::cluster.{t:u32|u64}", "u32 t")
+def getctarank(a: Array) -> Array:
+    return (a & a.dtype.type(0xFFFF_FFFF)).astype(np.uint32) >> np.uint32(RANK_SHIFT)

@@ -1,0 +1,90 @@
+"""Tensor copies (TMA): boxes of an array, to and from shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelexp.emulator.machine import tensor_copies
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.copying import Destination
+from kernelexp.emulator.machine.machine import Machine, Op, each_thread
+from kernelexp.emulator.ptx.decoder import Decoder
+from kernelexp.emulator.ptx.registry import builder
+from kernelexp.emulator.ptx.syntax import Address, Operand, Vector
+
+_DIM = "{d:1d|2d|3d|4d|5d}"
+_HINT = "{h:|.L2::cache_hint}"
+_GROUP = "{g:|.cta_group::1|.cta_group::2}"
+_DST = "{s:shared::cta|shared::cluster}"
+_TX = ".mbarrier::complete_tx::bytes"
+
+
+def _box(
+    operand: Operand, dimensions: int, d: Decoder
+) -> Callable[[list[Array], int, int], tuple[int, tuple[int, ...]]]:
+    """Reads [tensor map, {coordinates}] in one lane: the map's address, the box's first element."""
+    at = d.pointer(operand)
+    extra = operand.extra if isinstance(operand, Address) else ()
+    vector = extra[0] if extra else Vector(())
+    items = vector.items if isinstance(vector, Vector) else (vector,)
+    if len(items) != dimensions:
+        raise d.refuse("has another number of coordinates than dimensions")
+    slots = [d.source(item, "s32") for item in items]
+
+    def read(R: list[Array], row: int, lane: int) -> tuple[int, tuple[int, ...]]:
+        start = tuple(int(R[slot][row, lane].view(np.int32)) for slot in slots)
+        return at.value(R, row, lane), start
+
+    return read
+
+
+@builder(
+    f"cp.async.bulk.tensor.{_DIM}{_GROUP}.{_DST}.global{{t:|.tile}}{_TX}{{m:|.multicast::cluster}}{{g2:|.cta_group::1|.cta_group::2}}{_HINT}"
+)
+def tensor_load(d: Decoder) -> Op:
+    """Boxes of 1 to 5 dimensions, swizzles, out-of-bounds fill with zeros, multicast, a barrier in
+    the pair's other CTA; complete_tx counts the whole box. im2col is refused."""
+    parts = d.parts
+    to, bar = d.pointer(d.operands[0]), d.pointer(d.operands[2])
+    box = _box(d.operands[1], int(parts[4][0]), d)
+    multicast = "multicast::cluster" in parts
+    ranks = d.source(d.operands[3], "u16") if multicast else None
+    pair = "cta_group::2" in parts
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
+        mask = None if ranks is None else int(R[ranks][row, lane])
+        destination = Destination(to.value(R, row, lane), bar.value(R, row, lane), mask, pair)
+        tensor_copies.load(machine, issuer, destination, *box(R, row, lane))
+
+    return each_thread(d.site, act)
+
+
+# Stores
+
+
+@builder(f"cp.async.bulk.tensor.{_DIM}.global.shared::cta{{t:|.tile}}.bulk_group{_HINT}")
+def tensor_store(d: Decoder) -> Op:
+    """Boxes and swizzles; what lies outside the array is dropped."""
+    return _tensor_out(d, None)
+
+
+@builder(
+    f"cp.reduce.async.bulk.tensor.{_DIM}.global.shared::cta.{{o:add|min|max|and|or|xor|inc|dec}}{{t:|.tile}}.bulk_group{_HINT}"
+)
+def tensor_reduce(d: Decoder) -> Op:
+    """Reductions of integers, f16, bf16, f32 and f64, element after element."""
+    return _tensor_out(d, d.parts[8])
+
+
+def _tensor_out(d: Decoder, operation: str | None) -> Op:
+    dimensions = int(d.parts[4 if operation is None else 5][0])
+    box, source = _box(d.operands[0], dimensions, d), d.pointer(d.operands[1])
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
+        address = source.value(R, row, lane)
+        tensor_copies.store(machine, issuer, *box(R, row, lane), address, operation)
+
+    return each_thread(d.site, act)

@@ -1,0 +1,92 @@
+"""Tensor memory: allocation, loads and stores by warps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.machine import tmem_access
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.tmem_access import Alloc, Form
+from kernelexp.emulator.ptx.decoder import Decoder
+from kernelexp.emulator.ptx.registry import builder
+
+_GROUP = "{g:cta_group::1|cta_group::2}"
+
+
+@builder(f"tcgen05.alloc.{_GROUP}.sync.aligned{{s:|.shared::cta}}.b32", gate=True)
+def alloc(d: Decoder) -> Alloc:
+    """Waits for free columns; sizes, order of sizes and relinquished permits are checked."""
+    return Alloc(d.site, d.pointer(d.operands[0]), d.source(d.operands[1], "u32"))
+
+
+@builder(f"tcgen05.dealloc.{_GROUP}.sync.aligned.b32", sync=True)
+def dealloc(d: Decoder) -> Op:
+    """What is freed must be what was allocated."""
+    address, count = (d.source(operand, "b32") for operand in d.operands)
+    site = d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for row, place in enumerate(warps.warps.tolist()):
+            first, columns = int(R[address][row, 0]) & 0xFFFF, int(R[count][row, 0])
+            warps.machine.tmem.free(warps.machine.cta_of(place).place, first, columns, site, place)
+
+    return op
+
+
+@builder(f"tcgen05.relinquish_alloc_permit.{_GROUP}.sync.aligned", sync=True)
+def relinquish(d: Decoder) -> Op:
+    """Allocations after it are a finding."""
+    return each_warp(lambda machine, warp: machine.tmem.relinquish(warp))
+
+
+# Loads and stores
+
+
+def _form(d: Decoder) -> Form:
+    parts = d.parts
+    if "pack::16b" in parts or "unpack::16b" in parts:
+        raise d.refuse("packs 16-bit columns, which the emulator does not model")
+    return Form(d.site, parts[4], int(parts[5][1:]))
+
+
+_SHAPES = "{s:32x32b|16x256b|16x128b}.{x:x1|x2|x4|x8|x16|x32|x64|x128}"
+
+
+@builder(f"tcgen05.ld.sync.aligned.{_SHAPES}{{p:|.pack::16b}}.b32", sync=True)
+def ld(d: Decoder) -> Op:
+    """The registers hold poison until wait::ld. 16x64b, 16x32bx2 and pack::16b are refused."""
+    form, at = _form(d), d.pointer(d.operands[1])
+    targets = d.destinations(d.operands[0], form.registers)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        addresses = [at.value(R, row, 0) for row in range(warps.count)]
+        tmem_access.load(warps, addresses, form, targets)
+
+    return op
+
+
+@builder("tcgen05.wait::ld.sync.aligned", sync=True)
+def wait_ld(d: Decoder) -> Op:
+    """All loads of the warp so far are in their registers."""
+    return each_warp(tmem_access.wait_loads)
+
+
+@builder(f"tcgen05.st.sync.aligned.{_SHAPES}{{p:|.unpack::16b}}.b32", sync=True)
+def st(d: Decoder) -> Op:
+    """Lands at wait::st."""
+    form, at = _form(d), d.pointer(d.operands[0])
+    sources = d.sources(d.operands[1], "b32", form.registers)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for row, place in enumerate(warps.warps.tolist()):
+            values = np.stack([R[slot][row] for slot in sources], axis=-1)
+            tmem_access.store(warps.machine, place, at.value(R, row, 0), form, values)
+
+    return op
+
+
+@builder("tcgen05.wait::st.sync.aligned", sync=True)
+def wait_st(d: Decoder) -> Op:
+    """All stores of the warp so far are in tensor memory."""
+    return each_warp(tmem_access.wait_stores)

@@ -1,0 +1,186 @@
+"""What the lanes of a warp do together: shuffles, votes, elections, reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelexp.emulator.arithmetic.integers import typed
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.warps import pack
+from kernelexp.emulator.ptx.decoder import Decoder, copyto, pair
+from kernelexp.emulator.ptx.registry import builder
+
+LANES = np.arange(32, dtype=np.int64)
+_BIT = (np.uint32(1) << np.arange(32, dtype=np.uint32))[None, :]
+
+
+def word(lanes: Array) -> Array:
+    """bool [n, 32] as one word a warp, [n, 1]."""
+    return np.array(pack(lanes), np.uint32)[:, None]
+
+
+def groups(warps: WarpSet, m: Mask, members: Array) -> Array:
+    """[n, 32, 32]: whether lane j is in the member mask of lane i, and here."""
+    in_mask = (members[:, :, None] & _BIT) != 0
+    return in_mask & warps.active(m)[:, None, :]
+
+
+@builder("shfl.sync.{m:up|down|bfly|idx}.b32", sync=True)
+def shfl(d: Decoder) -> Op:
+    """Segments by the c operand; a lane out of range keeps its own value. Reading a lane that does
+    not take part gives that lane's register, where PTX leaves it undefined."""
+    mode = d.parts[2]
+    value_to, ok_to = pair(d.operands[0])
+    target = d.destination(value_to)
+    ok_slot = d.destination(ok_to) if ok_to is not None else None
+    a, b, c = (d.source(operand, "b32") for operand in d.operands[1:4])
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        from_, ok = _shuffle(mode, R[b].astype(np.int64), R[c].astype(np.int64))
+        copyto(R[target], np.take_along_axis(R[a], from_, axis=1), where=m)
+        if ok_slot is not None:
+            copyto(R[ok_slot], ok, where=m)
+
+    return op
+
+
+def _shuffle(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
+    """(source lane, whether it is in range): PTX ISA, shfl.sync, its pseudocode."""
+    segment, clamp, b = c >> 8 & 31, c & 31, b & 31
+    highest = LANES & segment | clamp & ~segment
+    if mode == "up":
+        lane, ok = LANES - b, LANES - b >= highest
+    elif mode == "down":
+        lane, ok = LANES + b, LANES + b <= highest
+    elif mode == "bfly":
+        lane, ok = LANES ^ b, (LANES ^ b) <= highest
+    else:
+        lane = (LANES & segment) | (b & ~segment & 31)
+        ok = lane <= highest
+    return np.where(ok, lane, LANES), ok
+
+
+@builder("vote.sync.{o:all|any|uni}.pred", sync=True)
+@builder("vote.sync.ballot.b32", sync=True)
+def vote(d: Decoder) -> Op:
+    """Over the lanes of the member mask."""
+    mode = d.parts[2]
+    target = d.destination(d.operands[0])
+    p, flip = d.predicate(d.operands[1])
+    members = d.source(d.operands[2], "b32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        here = warps.active(m)
+        votes = here & (~R[p] if flip else R[p])
+        # Groups of lanes with a mask each may execute it together.
+        ballot, every = (word(lanes) & R[members] for lanes in (votes, here))
+        results = {
+            "ballot": ballot,
+            "any": ballot != 0,
+            "all": ballot == every,
+            "uni": (ballot == every) | (ballot == 0),
+        }
+        copyto(R[target], np.broadcast_to(results[mode], R[target].shape), where=m)
+
+    return op
+
+
+@builder("activemask.b32")
+def activemask(d: Decoder) -> Op:
+    """The lanes that execute it together here; hardware may have fewer together."""
+    target = d.destination(d.operands[0])
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        lanes = word(warps.active(m))
+        copyto(R[target], np.broadcast_to(lanes, R[target].shape), where=m)
+
+    return op
+
+
+@builder("elect.sync", sync=True)
+def elect(d: Decoder) -> Op:
+    """Elects the lowest lane of the member mask."""
+    lane_to, p_to = pair(d.operands[0])
+    lane_slot, p_slot = d.destination(lane_to), d.destination(p_to)
+    members = d.source(d.operands[1], "b32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        group = word(warps.active(m)) & R[members]
+        leader = np.bitwise_count((group & (0 - group)) - np.uint32(1))
+        copyto(R[p_slot], LANES == leader, where=m)
+        copyto(R[lane_slot], leader, where=m, casting="unsafe")
+
+    return op
+
+
+@builder("match.any.sync.{t:b32|b64}", sync=True)
+def match_any(d: Decoder) -> Op:
+    """The lanes of the member mask with the same value."""
+    t = d.parts[-1]
+    target = d.destination(d.operands[0])
+    a, members = d.source(d.operands[1], t), d.source(d.operands[2], "b32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        same = (R[a][:, :, None] == R[a][:, None, :]) & groups(warps, m, R[members])
+        result = (same * _BIT).sum(axis=2, dtype=np.uint64).astype(np.uint32)
+        copyto(R[target], result, where=m)
+
+    return op
+
+
+@builder("match.all.sync.{t:b32|b64}", sync=True)
+def match_all(d: Decoder) -> Op:
+    """The member mask if all its lanes have one value, else 0."""
+    t = d.parts[-1]
+    first, second = pair(d.operands[0])
+    target, p = d.destination(first), d.destination(second)
+    a, members = d.source(d.operands[1], t), d.source(d.operands[2], "b32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        other = (R[a][:, :, None] != R[a][:, None, :]) & groups(warps, m, R[members])
+        every = ~other.any(axis=2)
+        copyto(R[target], np.where(every, R[members], 0), where=m)
+        copyto(R[p], every, where=m)
+
+    return op
+
+
+_REDUCE: dict[str, tuple[Any, Any]] = {
+    "add": (np.add, 0),
+    "and": (np.bitwise_and, 0xFFFF_FFFF),
+    "or": (np.bitwise_or, 0),
+    "xor": (np.bitwise_xor, 0),
+}
+
+
+@builder("redux.sync.{o:add|min|max}.{t:u32|s32}", sync=True)
+@builder("redux.sync.{o:and|or|xor}.b32", sync=True)
+def redux(d: Decoder) -> Op:
+    """Over the lanes of the member mask."""
+    _, _, name, t = d.parts
+    target = d.destination(d.operands[0])
+    a, members = d.source(d.operands[1], t), d.source(d.operands[2], "b32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = typed(R[a], t)
+        if name in ("min", "max"):
+            limits = np.iinfo(values.dtype)
+            neutral = limits.max if name == "min" else limits.min
+            reduce = np.minimum if name == "min" else np.maximum
+        else:
+            reduce, neutral = _REDUCE[name]
+        part = groups(warps, m, R[members])
+        filled = np.where(part, values[:, None, :], np.array(neutral).astype(values.dtype))
+        result = reduce.reduce(filled, axis=2, dtype=values.dtype)
+        copyto(R[target], result.view(np.uint32), where=m)
+
+    return op
+
+
+@builder("bar.warp.sync", sync=True)
+def bar_warp(d: Decoder) -> Op:
+    """Lanes meet, and have seen each other's accesses to memory."""
+    return each_warp(lambda machine, warp: machine.clocks.converge(warp))

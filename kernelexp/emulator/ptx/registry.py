@@ -1,0 +1,131 @@
+"""The tables that decoding looks instructions up in.
+
+`alu` is for instructions that are a pure function of their operands. A pattern spells the opcodes:
+`{t:u32|s32}` is one of several, `{ftz:|.ftz}` may be empty; what was chosen goes to the function as
+a keyword of that name, if it has one. The first pattern that fits an opcode counts. `builder` is
+for all others: the function receives the decoder, which stands at the instruction, and returns what
+is to be executed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.gates import Gate
+from kernelexp.emulator.machine.machine import Op
+from kernelexp.emulator.ptx.decoder import Decoder
+
+_GROUP = re.compile(r"\{(\w+):([^}]*)\}")
+
+
+Builder: TypeAlias = Callable[[Decoder], Op | Gate]
+B = TypeVar("B", bound=Builder)
+F = TypeVar("F", bound=Callable[..., Array])
+
+
+class Alu(NamedTuple):
+    """A pure instruction: its function and the types of its operands, destination first."""
+
+    function: Callable[..., Array]
+    kinds: tuple[str, ...]
+    keywords: dict[str, str]
+    ufunc: np.ufunc | None = None
+
+
+class Built(NamedTuple):
+    """An instruction with effects: what builds it."""
+
+    function: Builder
+    sync: bool
+    """Needs all lanes that take part at once: shfl, ldmatrix, mma, ..."""
+    gate: bool
+    """A warp may have to wait at it: bar.sync, mbarrier.try_wait, ..."""
+
+
+class Pattern(NamedTuple):
+    """A line of the table of covered instructions."""
+
+    area: str
+    text: str
+    modelled: str
+    regex: re.Pattern[str]
+    make: Callable[[dict[str, str]], Alu | Built]
+
+
+PATTERNS: list[Pattern] = []
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    parts = []
+    end = 0
+    for match in _GROUP.finditer(pattern):
+        parts.append(re.escape(pattern[end : match.start()]))
+        choices = "|".join(re.escape(choice) for choice in match.group(2).split("|"))
+        parts.append(f"(?P<{match.group(1)}>{choices})")
+        end = match.end()
+    return re.compile("".join(parts) + re.escape(pattern[end:]))
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """Every opcode of a pattern."""
+    choices = [match.group(2).split("|") for match in _GROUP.finditer(pattern)]
+    template = _GROUP.sub("{}", pattern)
+    for chosen in itertools.product(*choices):
+        yield template.format(*chosen)
+
+
+def _area(function: Callable[..., Any]) -> str:
+    return function.__module__.rsplit(".", 1)[-1]
+
+
+def alu(pattern: str, kinds: str, *, ufunc: np.ufunc | None = None) -> Callable[[F], F]:
+    """Registers a pure function; `kinds` are types or names of groups, destination first.
+
+    `ufunc`: a NumPy ufunc that does the same on unsigned operands, straight to the register.
+    """
+
+    def register(function: F) -> F:
+        wanted = inspect.signature(function).parameters
+
+        def make(groups: dict[str, str]) -> Alu:
+            types = tuple(groups.get(kind, kind).lstrip(".") for kind in kinds.split())
+            keywords = {name: text for name, text in groups.items() if name in wanted}
+            return Alu(function, types, keywords, ufunc)
+
+        modelled = (function.__doc__ or "").strip()
+        PATTERNS.append(Pattern(_area(function), pattern, modelled, _regex(pattern), make))
+        return function
+
+    return register
+
+
+def builder(pattern: str, *, sync: bool = False, gate: bool = False) -> Callable[[B], B]:
+    """Registers a builder for every opcode of `pattern`."""
+
+    def register(function: B) -> B:
+        entry = Built(function, sync, gate)
+        modelled = (function.__doc__ or "").strip()
+        PATTERNS.append(
+            Pattern(_area(function), pattern, modelled, _regex(pattern), lambda groups: entry)
+        )
+        return function
+
+    return register
+
+
+@functools.lru_cache(maxsize=4096)
+def find(opcode: str) -> Alu | Built | None:
+    """The table entry of an opcode; None if the emulator does not cover it."""
+    for pattern in PATTERNS:
+        match = pattern.regex.fullmatch(opcode)
+        if match is not None:
+            return pattern.make(match.groupdict())
+    return None
