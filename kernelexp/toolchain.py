@@ -1,32 +1,20 @@
-"""The compiler and its readers, and which version; the one place that starts processes."""
+"""The CUDA compiler and the programs that read what it made: which ones, and which version."""
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError
 
 NVCC_VARIABLE = "KERNELEXP_NVCC"
-
-
-class Completed(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that has ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 class Toolchain(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,69 +23,8 @@ class Toolchain(msgspec.Struct, frozen=True, kw_only=True):
     nvcc: str
     ptxas: str
     cuobjdump: str
-    ninja: str
     version: str
     """The compiler's full version, such as 13.0.88."""
-
-
-def run(
-    argv: Sequence[str],
-    *,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    timeout_s: float | None = None,
-    stdin: str | None = None,
-    on_line: Callable[[str], None] | None = None,
-) -> Completed:
-    """Runs a process to its end; on any exception its whole process group is killed.
-
-    `on_line` gets each line of standard output as it comes (stdin and timeout_s are not used then).
-    Raises EnvironmentFault if the program can't be started, TimeoutError past timeout_s.
-    """
-    try:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env={**os.environ, **env} if env else None,
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if on_line else subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise EnvironmentFault(f"{argv[0]} can't be started: {error.strerror}.") from None
-    with process:
-        try:
-            if on_line:
-                stdout, stderr = _stream(process, on_line), ""
-            else:
-                stdout, stderr = process.communicate(stdin, timeout_s)
-        except BaseException as error:
-            _kill_group(process)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise TimeoutError(f"{argv[0]} ran past {timeout_s:g} s") from None
-            raise
-    return Completed(returncode=process.returncode, stdout=stdout, stderr=stderr)
-
-
-def _stream(process: subprocess.Popen[str], on_line: Callable[[str], None]) -> str:
-    lines = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        lines.append(line)
-        on_line(line.rstrip("\n"))
-    process.wait()
-    return "".join(lines)
-
-
-def _kill_group(process: subprocess.Popen[str]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
 
 
 def find(nvcc: str | None, cache: Path) -> Toolchain:
@@ -110,8 +37,7 @@ def find(nvcc: str | None, cache: Path) -> Toolchain:
         nvcc=str(compiler),
         ptxas=str(_beside(compiler, "ptxas")),
         cuobjdump=str(_beside(compiler, "cuobjdump")),
-        ninja=locate_ninja(),
-        version=_cached_version(compiler, cache / "compilers.json"),
+        version=read_version(compiler, cache / "version.json"),
     )
 
 
@@ -157,46 +83,46 @@ def _beside(compiler: Path, tool: str) -> Path:
     return Path(found)
 
 
-@functools.cache
-def locate_ninja() -> str:
-    """The ninja to build with: the dependency's, else the PATH's."""
-    beside_python = Path(sys.executable).parent / "ninja"
-    if beside_python.is_file():
-        return str(beside_python)
-    found = shutil.which("ninja")
-    if found is None:
-        raise EnvironmentFault("ninja was not found: install kernelexp with its dependencies.")
-    return found
-
-
-def require_host_compiler() -> None:
-    """EnvironmentFault where nvcc would not find the compiler that it preprocesses with."""
-    if not (os.environ.get("NVCC_CCBIN") or shutil.which("gcc")):
+def host_compiler() -> str:
+    """The compiler that nvcc preprocesses with; EnvironmentFault where there is none."""
+    named = os.environ.get("NVCC_CCBIN", "gcc")
+    program = str(Path(named) / "gcc") if Path(named).is_dir() else named
+    if shutil.which(program) is None:
         raise EnvironmentFault(
-            "nvcc needs a host compiler to preprocess with, and there is no gcc: install one "
-            "(Debian, Ubuntu: apt install g++), or name another in NVCC_CCBIN."
+            f"nvcc needs a host compiler to preprocess with, and there is no {program}: install "
+            "one (Debian, Ubuntu: apt install g++), or name another in NVCC_CCBIN."
         )
+    return program
 
 
-def _cached_version(compiler: Path, cache: Path) -> str:
+def read_version(compiler: Path, cache: Path) -> str:
+    """The version of an nvcc, such as 13.0.88; that of a program is kept in the file `cache`.
+
+    A script's is asked for each time: what it runs may change while the script stays as it is.
+    """
     status = compiler.stat()
-    key = f"{compiler}:{status.st_size}:{status.st_mtime_ns}"
+    key = f"{compiler}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
+    with compiler.open("rb") as file:
+        if file.read(4) != b"\x7fELF":
+            return compiler_version(compiler)
     try:
-        known = json.loads(cache.read_text())
-    except (OSError, ValueError):
-        known = {}
-    if key not in known:
-        known[key] = compiler_version(compiler)
+        known = json.loads(cache.read_text())[key]
+        if isinstance(known, str):
+            return known
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    version = compiler_version(compiler)
+    try:
         cache.parent.mkdir(parents=True, exist_ok=True)
-        temporary = cache.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(known))
-        temporary.replace(cache)
-    return str(known[key])
+        cache.write_text(json.dumps({key: version}))  # half of it is as none
+    except OSError:
+        pass  # it is asked again the next time
+    return version
 
 
 def compiler_version(compiler: Path) -> str:
     """What `nvcc --version` says, as 13.0.88; EnvironmentFault if it says nothing of the kind."""
-    said = run([str(compiler), "--version"])
+    said = processes.run([str(compiler), "--version"], timeout_s=60)
     match = re.search(r"\bV(\d+\.\d+\.\d+)", said.stdout)
     if said.returncode != 0 or match is None:
         raise EnvironmentFault(f"{compiler} --version does not answer like nvcc.")

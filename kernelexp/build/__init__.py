@@ -1,0 +1,24 @@
+"""Variants to PTX, cubin and SASS, each built once for its identity.
+
+The identity is a hash of all that a build is made from: compiler, arguments, environment, and every
+file that the compiler says it read. It is the same in another folder and on another machine.
+"""
+
+from kernelexp.build.diagnosis import Diagnostic, first_error
+from kernelexp.build.planning import compiler_flags
+from kernelexp.build.service import LIMIT_S, Built, build
+from kernelexp.build.store import CACHE, Artefacts, artefacts, keep, kept
+
+__all__ = [
+    "CACHE",
+    "LIMIT_S",
+    "Artefacts",
+    "Built",
+    "Diagnostic",
+    "artefacts",
+    "build",
+    "compiler_flags",
+    "first_error",
+    "keep",
+    "kept",
+]

@@ -1,0 +1,65 @@
+"""Which builds are there: for each plan, the files that earlier compilations of it read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.build import dependencies, store
+from kernelexp.build.dependencies import Entry, Files
+from kernelexp.build.planning import INCLUDE, Plan
+
+KEPT = 8
+"""Compilations of a plan that are remembered, the last first."""
+
+
+def find(plan: Plan, files: Files, preprocessed: str = "") -> Entry | None:
+    """The compilation that would only be repeated, if its build is there and whole.
+
+    `preprocessed` is the hash of the preprocessed text, for sources that ask for more than files.
+    """
+    for entry in entries(plan):
+        folders = searched(plan, entry.read)
+        if (
+            entry.preprocessed == preprocessed
+            and dependencies.is_unchanged(files, entry, folders, plan.compiler.toolkit)
+            and _is_there(plan, entry.identity)
+        ):
+            return entry
+    return None
+
+
+def _is_there(plan: Plan, identity: str) -> bool:
+    folder = store.builds(plan.root) / identity
+    if store.is_whole(folder):
+        return True
+    if folder.exists():
+        name = folder.relative_to(plan.root)
+        print(f"note: {name} was damaged; {plan.label} is built again.", file=sys.stderr)
+    return False
+
+
+def searched(plan: Plan, read: Iterable[str]) -> tuple[str, ...]:
+    flags = (*plan.flags, "-I", INCLUDE)
+    toolkit = plan.compiler.toolkit
+    return dependencies.searched(str(plan.root), read, toolkit, flags, plan.environment)
+
+
+def _manifest(plan: Plan) -> tuple[Path, str]:
+    return store.builds(plan.root) / "manifests", f"{plan.key[:32]}.json"
+
+
+def entries(plan: Plan) -> list[Entry]:
+    content = store.kept(*_manifest(plan))
+    try:
+        return msgspec.json.decode(content, type=list[Entry]) if content else []
+    except msgspec.DecodeError:
+        return []
+
+
+def remember(plan: Plan, entry: Entry) -> None:
+    others = [each for each in entries(plan) if each != entry]
+    store.keep(*_manifest(plan), msgspec.json.encode([entry, *others][:KEPT]))

@@ -1,0 +1,264 @@
+"""Builds what is not built yet, in parallel, and finds what is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import processes
+from kernelexp.build import dependencies, diagnosis, manifest, planning, steps, store
+from kernelexp.build.dependencies import Entry, Files
+from kernelexp.build.planning import Plan
+from kernelexp.build.steps import DoesNotBuild
+from kernelexp.errors import EnvironmentFault
+from kernelexp.model import Variant
+from kernelexp.progress import OnProgress, Step
+from kernelexp.toolchain import Toolchain
+
+LIMIT_S = 600.0
+"""How long one step of a build may take."""
+SILENT_S = 1.0
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a variant."""
+
+    variant: Variant
+    identity: str
+    files: dict[str, str]
+    """SHA-256 of each file of the project that it is made from, by path from the root."""
+    flags: tuple[str, ...]
+    ok: bool
+    log: str
+    """The compiler's words: warnings, or why it does not build, after the name of the tool."""
+    cached: bool
+    """Nothing had to be compiled."""
+    fault: EnvironmentFault | None = None
+    """The machine failed at this variant: nothing is known of it."""
+
+
+def build(
+    root: Path,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    *,
+    timeout_s: float = LIMIT_S,
+    on_progress: OnProgress | None = None,
+) -> list[Built]:
+    """Builds what is not built yet, in parallel; one that fails is `not ok`, the rest go on.
+
+    `timeout_s` is for each step of each build. Raises ConfigurationError for a source that can't
+    be read and arguments that nvcc can't be given, EnvironmentFault if there is no compiler.
+    """
+    root = Path(os.path.realpath(root))
+    planning.refuse(root, variants)
+    try:
+        _prepare(root)
+        plans = planning.make(root, variants, tools, timeout_s)
+        by_key = {plan.key: plan for plan in plans}
+        builds = _find_all(list(by_key.values()))
+        missing = [plan for key, plan in by_key.items() if key not in builds]
+        if missing:
+            builds |= _build_all(root, missing, on_progress)
+    except OSError as error:
+        raise _as_fault(error) from None
+    return [
+        msgspec.structs.replace(builds[plan.key], variant=variant)
+        for plan, variant in zip(plans, variants, strict=True)
+    ]
+
+
+def _prepare(root: Path) -> None:
+    folder = store.builds(root)
+    (folder / "manifests").mkdir(parents=True, exist_ok=True)
+    ignore = root / store.CACHE / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+
+
+def _find_all(plans: Sequence[Plan]) -> dict[str, Built]:
+    """Those that are known to be built without asking the compiler anything, by their keys."""
+    if not plans:
+        return {}
+    files = Files(plans[0].root)
+    found = {plan.key: (plan, manifest.find(plan, files)) for plan in plans}
+    return {key: _cached(plan, entry) for key, (plan, entry) in found.items() if entry}
+
+
+def _build_all(
+    root: Path, plans: Sequence[Plan], on_progress: OnProgress | None
+) -> dict[str, Built]:
+    def on_change(done: int, now: Sequence[Plan]) -> None:
+        if on_progress:
+            label = now[-1].label if now else ""
+            on_progress(Step(phase="building", done=done, total=len(missing), now=label))
+
+    with _alone(root):
+        store.remove_stale(store.builds(root))
+        builds = _find_all(plans)  # by the run that was waited for
+        missing = [plan for plan in plans if plan.key not in builds]
+        if missing:
+            made = processes.parallel(_build, missing, on_change=on_change)
+            builds |= {plan.key: built for plan, built in zip(missing, made, strict=True)}
+    return builds
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """One build at a time in a project: a second run waits here and then finds the files."""
+    import filelock  # takes longer to load than all else of a run that builds nothing
+
+    lock = filelock.FileLock(store.builds(root) / "lock")
+    try:
+        lock.acquire(timeout=SILENT_S)
+    except filelock.Timeout:
+        where = root / store.CACHE
+        print(f"waiting for another run that builds in {where} ...", file=sys.stderr, flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _build(plan: Plan) -> Built:
+    try:
+        return _build_unchanged(plan)
+    except EnvironmentFault as fault:
+        return _built(plan, "", {}, fault=fault)
+    except DoesNotBuild as refused:  # by the preprocessor, after it was compiled
+        words = diagnosis.quote(str(refused))
+        return _built(plan, "", {}, fault=EnvironmentFault(f"{plan.label}: {words}"))
+    except OSError as error:
+        return _built(plan, "", {}, fault=_as_fault(error))
+
+
+def _build_unchanged(plan: Plan) -> Built:
+    """Builds until no file changed meanwhile, at most twice."""
+    before: dict[str, int] = {}
+    for _ in range(2):
+        with _temporary(plan) as folder:
+            if entry := _find_preprocessed(plan, folder):
+                return _cached(plan, entry)
+            built, suspects = _build_in(plan, folder, before)
+        if built:
+            return built
+        before = suspects
+    raise EnvironmentFault(
+        f"{plan.label}: {min(before)} changes while it is compiled: run the command again when it "
+        "stays as it is."
+    )
+
+
+def _find_preprocessed(plan: Plan, folder: Path) -> Entry | None:
+    """A build of sources that ask for more than files, if they would be given the same answers."""
+    if not any(entry.preprocessed for entry in manifest.entries(plan)):
+        return None
+    try:
+        return manifest.find(plan, Files(plan.root), steps.preprocess(plan, folder))
+    except DoesNotBuild:
+        return None
+
+
+@contextmanager
+def _temporary(plan: Plan) -> Iterator[Path]:
+    folder = store.temporary_in(store.builds(plan.root))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _build_in(
+    plan: Plan, folder: Path, before: dict[str, int]
+) -> tuple[Built | None, dict[str, int]]:
+    """The build, or else the files that may have changed since it began, with when they did.
+
+    A file that changed when it did in the try before has not changed in this one, whatever the
+    clock says.
+    """
+    start_ns = folder.stat().st_ctime_ns  # of the clock that the files' times are of
+    log, ok = "", True
+    try:
+        log = steps.compile_to_ptx(plan, folder)
+        report = steps.assemble(plan, folder)
+        sass = steps.disassemble(plan, folder)
+    except DoesNotBuild as refused:
+        log, ok = str(refused), False
+    entry, files = _look_at_inputs(plan, folder, ok)
+    paths = (*entry.read, *entry.passed_over)
+    suspects = files.changed_since(paths, start_ns, plan.compiler.toolkit)
+    if suspects and suspects != before:
+        return None, suspects
+    if unreadable := [path for path, sha256 in entry.read.items() if not sha256]:
+        raise EnvironmentFault(
+            f"{plan.label}: the compiler says that it read {unreadable[0]}, which can't be read."
+        )
+    if not ok:
+        return _built(plan, entry.identity, entry.read, log=log), {}
+    for name, text in ((store.NVCC_LOG, log), (store.PTXAS_LOG, report), (store.SASS, sass)):
+        (folder / name).write_text(text, "utf-8")
+    store.commit(folder, store.builds(plan.root) / entry.identity)
+    manifest.remember(plan, entry)
+    return _built(plan, entry.identity, entry.read, ok=True, log=log), {}
+
+
+def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:
+    """What was compiled; where the compiler did not come to list its files, the source alone."""
+    root, toolkit = str(plan.root), plan.compiler.toolkit
+    files = Files(plan.root)
+    listed = folder / steps.DEPENDENCIES
+    text = listed.read_text("utf-8", "replace") if listed.is_file() else ""
+    paths = dependencies.parse(text) or [plan.variant.source]
+    read = {path: files.sha256(path) for path in (dependencies.tidy(root, p) for p in paths)}
+    own = [path for path in read if dependencies.is_own(path, toolkit)]
+    asks = ok and (files.ask(own) or dependencies.ASKS.search(" ".join(plan.arguments).encode()))
+    preprocessed = steps.preprocess(plan, folder) if asks else ""
+    over = dependencies.passed_over(files, read, manifest.searched(plan, read), toolkit)
+    entry = Entry(
+        identity=planning.identify(plan, read, preprocessed),
+        read=read,
+        passed_over=over,
+        preprocessed=preprocessed,
+    )
+    return entry, files
+
+
+def _cached(plan: Plan, entry: Entry) -> Built:
+    log = store.builds(plan.root) / entry.identity / store.NVCC_LOG
+    words = log.read_text("utf-8", "replace")
+    return _built(plan, entry.identity, entry.read, ok=True, log=words, cached=True)
+
+
+def _built(
+    plan: Plan,
+    identity: str,
+    read: dict[str, str],
+    *,
+    ok: bool = False,
+    log: str = "",
+    cached: bool = False,
+    fault: EnvironmentFault | None = None,
+) -> Built:
+    ours = {path: sha for path, sha in read.items() if dependencies.belongs_to_project(path)}
+    return Built(
+        variant=plan.variant,
+        identity=identity,
+        files=dict(sorted(ours.items())),
+        flags=plan.flags,
+        ok=ok,
+        log=log,
+        cached=cached,
+        fault=fault,
+    )
+
+
+def _as_fault(error: OSError) -> EnvironmentFault:
+    where = f"{error.filename} can't be used" if error.filename else "a file can't be used"
+    return EnvironmentFault(f"{where}: {error.strerror}.")

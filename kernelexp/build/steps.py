@@ -1,0 +1,182 @@
+"""One variant through nvcc, ptxas and cuobjdump, each started directly and its answer doubted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import signal
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kernelexp import processes
+from kernelexp.build import dependencies, diagnosis, store
+from kernelexp.build.planning import PTXAS_FLAGS, Plan
+from kernelexp.errors import EnvironmentFault
+from kernelexp.processes import Completed, TimedOut
+
+DEPENDENCIES = "kernel.d"
+PROBE_BYTES = 1 << 20
+"""What a disk must still take for a failure not to be the disk's."""
+
+
+class DoesNotBuild(Exception):
+    """The compiler refused the source, in its own words."""
+
+
+def compile_to_ptx(plan: Plan, folder: Path) -> str:
+    """Leaves PTX and dependencies in `folder`; what nvcc said, which are warnings."""
+    ptx, read = folder / store.PTX, folder / DEPENDENCIES
+    outputs = ("-ptx", "-o", _relative(plan, ptx), "-MD", "-MF", _relative(plan, read))
+    argv = [plan.tools.nvcc, *plan.arguments, *outputs]
+
+    def fault(_done: Completed) -> str:
+        text = ptx.read_text("utf-8", "replace") if ptx.is_file() else ""
+        if not (".version" in text and text.endswith("\n")):
+            return "left no whole PTX"
+        listed = read.read_text("utf-8", "replace") if read.is_file() else ""
+        return "" if dependencies.parse(listed) else "left no whole list of the files it read"
+
+    done = _run(plan, folder, "nvcc", argv, fault)
+    _forget_root(ptx, plan.root)
+    return _clean(plan, folder, done.stdout + done.stderr)
+
+
+def assemble(plan: Plan, folder: Path) -> str:
+    """Leaves the cubin in `folder`; ptxas's report."""
+    ptx, cubin = folder / store.PTX, folder / store.CUBIN
+    arch = f"-arch={plan.variant.arch}"
+    argv = [plan.tools.ptxas, *PTXAS_FLAGS, arch, _relative(plan, ptx)]
+    argv += ["-o", _relative(plan, cubin)]
+
+    def fault(_done: Completed) -> str:
+        whole = cubin.is_file() and is_whole_elf(cubin.read_bytes())
+        return "" if whole else "left no whole cubin"
+
+    done = _run(plan, folder, "ptxas", argv, fault)
+    return _clean(plan, folder, done.stdout + done.stderr)
+
+
+def disassemble(plan: Plan, folder: Path) -> str:
+    """Resource usage and SASS of the cubin in `folder`."""
+    cubin = _relative(plan, folder / store.CUBIN)
+    argv = [plan.tools.cuobjdump, "-res-usage", "-sass", cubin]
+
+    def fault(done: Completed) -> str:
+        return "" if "Function : " in done.stdout and not done.stderr else "printed no SASS"
+
+    try:
+        return _run(plan, folder, "cuobjdump", argv, fault).stdout
+    except DoesNotBuild as refused:  # it reads what ptxas has accepted
+        raise EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}") from None
+
+
+def preprocess(plan: Plan, folder: Path) -> str:
+    """Hash of the preprocessed text, for sources that ask for more than files' contents."""
+    argv = [plan.tools.nvcc, *plan.arguments, "-E", "-Xcompiler", "-P"]
+    done = _run(
+        plan, folder, "nvcc -E", argv, lambda done: "" if done.stdout else "printed nothing"
+    )
+    return hashlib.sha256(done.stdout.encode()).hexdigest()
+
+
+def is_whole_elf(content: bytes) -> bool:
+    """Whether an ELF64 file has all the bytes that its section headers speak of.
+
+    ptxas does not notice that its output could not be written.
+    """
+    try:
+        if content[:5] != b"\x7fELF\x02":
+            return False
+        segments, table = struct.unpack_from("<QQ", content, 0x20)
+        segment_size, segment_count, size, count = struct.unpack_from("<HHHH", content, 0x36)
+        if max(segments + segment_size * segment_count, table + size * count) > len(content):
+            return False
+        for index in range(count):
+            (kind,) = struct.unpack_from("<I", content, table + index * size + 4)
+            first, length = struct.unpack_from("<QQ", content, table + index * size + 24)
+            if kind != 8 and first + length > len(content):  # SHT_NOBITS has no bytes
+                return False
+    except struct.error:
+        return False
+    return bool(count)
+
+
+def _run(
+    plan: Plan, folder: Path, tool: str, argv: Sequence[str], fault: Callable[[Completed], str]
+) -> Completed:
+    """Runs a step; a crash is given one more try. `fault` says what is wrong with what it left.
+
+    Raises DoesNotBuild where the compiler refuses the source, EnvironmentFault where the machine
+    failed, TimedOut past the limit.
+    """
+    env = {"LC_ALL": "C", "TMPDIR": _relative(plan, folder)}
+    for last in (False, True):
+        try:
+            done = processes.run(argv, cwd=plan.root, env=env, timeout_s=plan.timeout_s)
+        except TimedOut:
+            raise TimedOut(
+                f"{plan.label}: {tool} ran past the limit of {plan.timeout_s:g} s for a step of a "
+                "build: give it more with --limit build=20m."
+            ) from None
+        left = fault(done) if done.returncode == 0 else ""
+        if done.returncode == 0 and not left:
+            return done
+        words = _clean(plan, folder, done.stderr + done.stdout)
+        cause = diagnosis.find_cause(done, words)
+        _require_space(plan, folder, tool)
+        if cause == "source":
+            raise DoesNotBuild(f"{tool}:\n{words}")
+        how = left or _ending(done)
+        if cause == "machine" or _is_memory_limited():
+            raise EnvironmentFault(f"{plan.label}: {tool} {how}: {diagnosis.quote(words)}")
+        if last:
+            raise DoesNotBuild(f"{tool}: the compiler crashed twice; it {how}.\n{words}".rstrip())
+    raise AssertionError("unreachable")
+
+
+def _ending(done: Completed) -> str:
+    if done.killed_by:
+        return f"was ended by {signal.Signals(done.killed_by).name}"
+    return f"ended with code {done.returncode}"
+
+
+def _require_space(plan: Plan, folder: Path, tool: str) -> None:
+    """EnvironmentFault if the disk is full: cicc then crashes, and others leave half of a file."""
+    probe = folder / "probe"
+    try:
+        with probe.open("wb") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{plan.label}: {tool} failed, and {store.CACHE} can't be written: {error.strerror}."
+        ) from None
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _is_memory_limited() -> bool:
+    """Whether a crash may be for want of memory: cicc does not report a limit that it meets."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def _relative(plan: Plan, path: Path) -> str:
+    """Paths are relative to the root, so that its own name may hold any character."""
+    return path.relative_to(plan.root).as_posix()
+
+
+def _clean(plan: Plan, folder: Path, words: str) -> str:
+    """A tool's words without the names of temporary files."""
+    return words.replace(f"{folder}/", "").replace(f"{_relative(plan, folder)}/", "").strip()
+
+
+def _forget_root(ptx: Path, root: Path) -> None:
+    """Names the sources from the root, so that a project can be moved with its builds."""
+    lines = ptx.read_text("utf-8", "surrogateescape").splitlines(keepends=True)
+    named = (
+        line.replace(f'"{root}/', '"') if line.startswith("\t.file\t") else line for line in lines
+    )
+    ptx.write_text("".join(named), "utf-8", "surrogateescape")

@@ -1,0 +1,168 @@
+"""Files in the cache: written whole or not at all, and checked against their hashes when read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.errors import EnvironmentFault
+
+CACHE = ".kernelexp"
+CHECKSUMS = "checksums.json"
+PTX, CUBIN, SASS = "kernel.ptx", "kernel.cubin", "kernel.sass"
+PTXAS_LOG, NVCC_LOG = "ptxas.log", "nvcc.log"
+_FILES = (PTX, CUBIN, SASS, PTXAS_LOG, NVCC_LOG)
+
+_TEMPORARY = re.compile(r"tmp-(?P<host>.*)-(?P<pid>\d+)-(?P<begun>\d+)-\w+")
+
+
+class Artefacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a build left, as it was checked."""
+
+    cubin: Path
+    ptx: Path
+    sass: str
+    """Resource usage and SASS, as cuobjdump prints them."""
+    ptxas_report: str
+
+
+def builds(root: Path) -> Path:
+    """The folder of all builds of a project."""
+    return root / CACHE / "build"
+
+
+def artefacts(root: Path, identity: str) -> Artefacts:
+    """The artefacts of a build. EnvironmentFault where they are not what was written."""
+    folder = builds(root) / identity
+    if not is_whole(folder):
+        raise EnvironmentFault(
+            f"{folder.relative_to(root)} is not what the compiler left there: run the command "
+            "again, and it is built anew."
+        )
+    return Artefacts(
+        cubin=folder / CUBIN,
+        ptx=folder / PTX,
+        sass=(folder / SASS).read_text("utf-8", "replace"),
+        ptxas_report=(folder / PTXAS_LOG).read_text("utf-8", "replace"),
+    )
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether all artefacts are there with the content that they were written with."""
+    try:
+        sums = msgspec.json.decode((folder / CHECKSUMS).read_bytes(), type=dict[str, str])
+        return set(sums) == set(_FILES) and all(
+            hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums
+        )
+    except (OSError, msgspec.DecodeError):
+        return False
+
+
+def commit(temporary: Path, folder: Path) -> None:
+    """Makes a finished temporary folder the build `folder`, in one step and safe from power cuts.
+
+    What is there already and whole stays: evidence is kept beside it.
+    """
+    sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in _FILES}
+    (temporary / CHECKSUMS).write_bytes(msgspec.json.encode(sums))
+    for other in temporary.iterdir():
+        if other.name not in (*_FILES, CHECKSUMS):
+            _remove(other)
+    _sync(*temporary.iterdir(), temporary)
+    if is_whole(folder):
+        return
+    if folder.exists():
+        damaged = folder.rename(temporary_in(folder.parent, create=False))
+        _remove(damaged)
+    temporary.rename(folder)
+    _sync(folder.parent)
+
+
+def temporary_in(folder: Path, *, create: bool = True) -> Path:
+    """A new folder, or the name for one, that says which process it belongs to."""
+    begun = _begun(os.getpid())
+    name = f"tmp-{platform.node()}-{os.getpid()}-{begun}-{uuid.uuid4().hex[:8]}"
+    if create:
+        (folder / name).mkdir()
+    return folder / name
+
+
+def remove_stale(folder: Path) -> None:
+    """Removes what processes that are gone left unfinished."""
+    for each in _entries(folder):
+        match = _TEMPORARY.match(each.name)
+        if (
+            match
+            and match["host"] == platform.node()
+            and _begun(int(match["pid"])) != match["begun"]
+        ):
+            _remove(each)
+
+
+def _entries(folder: Path) -> Iterable[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _begun(pid: int) -> str:
+    """When a process began, in ticks since boot; "0" where there is none.
+
+    With the number it names a process: numbers are used again.
+    """
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return "0"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(*paths: Path) -> None:
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+# ---- what is kept beside a build -----------------------------------------------------------------
+
+
+def keep(folder: Path, name: str, content: bytes) -> None:
+    """Writes folder/name whole or not at all: a line with its hash, then the content."""
+    remove_stale(folder)
+    temporary = temporary_in(folder, create=False)
+    try:
+        with temporary.open("wb") as file:
+            file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / name)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def kept(folder: Path, name: str) -> bytes | None:
+    """What keep() wrote; None where there is nothing or something else."""
+    try:
+        sha256, _, content = (folder / name).read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return content if hashlib.sha256(content).hexdigest().encode() == sha256 else None

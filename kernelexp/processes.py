@@ -1,0 +1,297 @@
+"""The one place that starts processes; it ends them with their children, at any interrupt."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from kernelexp import watchdog
+from kernelexp.errors import EnvironmentFault
+from kernelexp.interrupts import Interrupted, call_when_interrupted, raise_if_ending
+
+LIMIT_S = 600.0
+"""How long a process may take where the caller sets no limit of its own."""
+JOIN_S = 0.5
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+OnChange = Callable[[int, Sequence[Item]], None]
+"""Called with how many items are done and those that are worked on, in the caller's thread."""
+
+
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def killed_by(self) -> int:
+        """The signal that ended it, or that ended the process it waited for; 0 for none."""
+        if self.returncode < 0:
+            return -self.returncode
+        return self.returncode - 128 if 128 < self.returncode <= 128 + signal.SIGRTMAX else 0
+
+
+class TimedOut(EnvironmentFault, TimeoutError):
+    """A process that was killed because it ran past its limit."""
+
+
+class _Running:
+    """What this process has started, and the signal that ends it."""
+
+    def __init__(self) -> None:
+        # Reentrant: a signal's handler runs in the main thread, which may hold the lock.
+        self.lock = threading.RLock()
+        self.children: dict[subprocess.Popen[str], tuple[threading.Event, str]] = {}
+        """What says that nobody waits for it any more, and the mark of its tree."""
+        self.stopped: set[subprocess.Popen[str]] = set()
+        self.mark = ""
+        """The start of the marks of all trees; empty until the watchdog is there."""
+
+
+_running = _Running()
+
+
+class _Thread(threading.local):
+    """Of a thread of parallel(): whether its work was cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+
+_thread = _Thread()
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = LIMIT_S,
+    stdin: str | None = None,
+) -> Completed:
+    """Runs a process to its end; on any exception it is killed with all that it has started.
+
+    `env` is added to this process's own. Raises EnvironmentFault if the program can't be started,
+    TimedOut past `timeout_s`, Interrupted where stop_all() ended it.
+    """
+    mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
+    environment = {**os.environ, **(env or {}), watchdog.MARK: mark}
+    process = _start(argv, cwd, environment, feed=stdin is not None)
+    try:
+        with _running.lock:
+            _running.children[process] = (_thread.cancelled, mark)
+        _raise_if_cancelled()
+        stdout, stderr = process.communicate(stdin, timeout_s)
+        if process in _running.stopped:
+            raise_if_ending()
+            raise Interrupted(signal.SIGINT)
+    except BaseException as error:
+        _end(process, mark)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise TimedOut(f"{argv[0]} ran past {timeout_s:g} s and was killed.") from None
+        raise
+    finally:
+        with _running.lock:
+            _running.children.pop(process, None)
+            _running.stopped.discard(process)
+    return Completed(returncode=process.returncode, stdout=stdout, stderr=stderr)
+
+
+def _start(
+    argv: Sequence[str], cwd: Path | None, env: Mapping[str, str], feed: bool
+) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise EnvironmentFault(f"{argv[0]} can't be started: {error.strerror}.") from None
+    except ValueError as error:  # a null byte in an argument
+        raise EnvironmentFault(f"{argv[0]} can't be started: {error}.") from None
+
+
+def _end(process: subprocess.Popen[str], mark: str) -> None:
+    watchdog.kill(mark, frozenset({process.pid}))
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            try:
+                stream.close()
+            except OSError:  # what was not yet written to a process that is gone
+                pass
+    try:
+        process.wait(watchdog.PATIENCE_S)
+    except subprocess.TimeoutExpired:  # stuck in the kernel; it ends when the kernel lets it
+        pass
+
+
+def _start_watchdog() -> str:
+    """The mark of all that this process starts; a watchdog kills what has it when this one is gone.
+
+    Below the mark of this process itself, so that who started it can kill the whole tree.
+    """
+    with _running.lock:
+        if not _running.mark:
+            mark = f"{os.environ.get(watchdog.MARK, '')}{uuid.uuid4().hex[:12]}/"
+            heard, _held_open = os.pipe()
+            _spawn_watchdog(heard, mark)
+            os.close(heard)
+            _running.mark = mark
+        return _running.mark
+
+
+def _spawn_watchdog(heard: int, mark: str) -> None:
+    try:
+        os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", watchdog.__file__, mark],
+            {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, heard, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise EnvironmentFault(f"{sys.executable} can't be started: {error.strerror}.") from None
+
+
+def _raise_if_cancelled() -> None:
+    raise_if_ending()
+    if _thread.cancelled.is_set():
+        raise Interrupted(signal.SIGINT)
+
+
+# ---- ending --------------------------------------------------------------------------------------
+
+
+def stop_all() -> None:
+    """Kills everything that run() has started and waits for; each run() raises Interrupted."""
+    with _running.lock:
+        children = dict(_running.children)
+        _running.stopped.update(children)
+    if _running.mark:
+        watchdog.kill(_running.mark, frozenset(child.pid for child in children))
+
+
+def _stop(cancelled: threading.Event) -> None:
+    """The same for the threads of one parallel(), which start nothing any more."""
+    cancelled.set()
+    with _running.lock:
+        children = {
+            child: mark for child, (event, mark) in _running.children.items() if event is cancelled
+        }
+        _running.stopped.update(children)
+    for child, mark in children.items():
+        watchdog.kill(mark, frozenset({child.pid}))
+
+
+call_when_interrupted(stop_all)
+
+
+# ---- many at once --------------------------------------------------------------------------------
+
+
+def parallel(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    on_change: OnChange[Item] | None = None,
+    workers: int | None = None,
+) -> list[Result]:
+    """The results of `function` for all items, in their order, by as many threads as cores.
+
+    `on_change` is called before any work, and whenever an item begins or ends. An exception of
+    one item ends all the others, as does one in this thread: nothing that runs is waited for.
+    """
+    return _Parallel(function, items, on_change).run(workers or len(os.sched_getaffinity(0)))
+
+
+class _Parallel:
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        on_change: Callable[[int, Sequence[Any]], None] | None,
+    ) -> None:
+        self._function, self._items = function, items
+        self._on_change = on_change
+        self._waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[int, bool, Any, BaseException | None]] = (
+            queue.SimpleQueue()
+        )
+        self._cancelled = threading.Event()
+        self._results: dict[int, Any] = {}
+        self._working: dict[int, Any] = {}
+
+    def run(self, workers: int) -> list[Any]:
+        self._say()
+        for index in range(len(self._items)):
+            self._waiting.put(index)
+        # Daemons, and no pool: the interpreter would wait for a pool's threads at its end.
+        threads = [
+            threading.Thread(target=self._work, daemon=True)
+            for _ in range(min(workers, len(self._items)))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            while len(self._results) < len(self._items):
+                self._take_event()
+        except BaseException:
+            _stop(self._cancelled)
+            for thread in threads:
+                if thread.ident:
+                    thread.join(JOIN_S / len(threads))
+            raise
+        return [self._results[index] for index in range(len(self._items))]
+
+    def _take_event(self) -> None:
+        index, ended, result, error = self._events.get()
+        if error is not None:
+            raise error
+        if ended:
+            self._results[index] = result
+            del self._working[index]
+        else:
+            self._working[index] = self._items[index]
+        self._say()
+
+    def _say(self) -> None:
+        if self._on_change:
+            self._on_change(len(self._results), tuple(self._working.values()))
+
+    def _work(self) -> None:
+        _thread.cancelled = self._cancelled
+        while not self._cancelled.is_set():
+            try:
+                index = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            self._events.put((index, False, None, None))
+            try:
+                self._events.put((index, True, self._function(self._items[index]), None))
+            except BaseException as error:  # the caller's thread raises it
+                self._events.put((index, True, None, error))
+                return
