@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import errno
+import os
+from collections.abc import Iterable
 from typing import ClassVar
+
+from kernelexp.text import printable, shorten
 
 # The exit codes of every command. Never a count: a count of 256 would be success.
 OK = 0
@@ -13,6 +19,11 @@ WRONG_RESULT = 4
 INCONCLUSIVE = 5
 ENVIRONMENT = 6
 INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""What a shell reports for a process that SIGPIPE ended: `kernelexp log | head -1`."""
+
+SHOWN = 10
+"""Faults of one ConfigurationError that its sentence spells out."""
 
 EXIT_CODES: dict[int, str] = {
     OK: "ok",
@@ -23,6 +34,7 @@ EXIT_CODES: dict[int, str] = {
     INCONCLUSIVE: "the measurement does not decide",
     ENVIRONMENT: "something is missing or broken on this machine",
     INTERRUPTED: "interrupted",
+    BROKEN_PIPE: "what reads the output closed it",
 }
 
 
@@ -39,12 +51,17 @@ class UsageError(KernelexpError):
 
 
 class ConfigurationError(KernelexpError):
-    """Faults in what people write (experiments.yaml, problem.py): all of them, one a line."""
+    """Faults in what people write (experiments.yaml, problem.py), one per line.
+
+    The sentence has the first ten and how many more there are; `faults` has all.
+    """
 
     exit_code = USAGE
 
     def __init__(self, *faults: str) -> None:
-        super().__init__("\n".join(faults))
+        shown, more = faults[:SHOWN], len(faults) - SHOWN
+        rest = [f"... and {more} more mistake{'s' if more > 1 else ''}"] if more > 0 else []
+        super().__init__("\n".join([*shown, *rest]))
         self.faults = faults
 
 
@@ -52,3 +69,36 @@ class EnvironmentFault(KernelexpError):
     """A tool, driver or file that this machine lacks."""
 
     exit_code = ENVIRONMENT
+
+
+# Only writing fails with these.
+_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EEXIST, errno.ENOTEMPTY}
+
+
+def explain(error: OSError) -> str:
+    """What the operating system refused, as one sentence with the path, without a full stop."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if isinstance(error.filename, str | bytes | os.PathLike):
+        name = shorten(printable(os.fsdecode(error.filename)), 200).replace("\n", "\\n")
+    elif error.errno in _WRITING:
+        name = "a file"
+    else:
+        return reason
+    return f"{name} can't be {'written' if error.errno in _WRITING else 'opened'}: {reason}"
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that does not exist: the nearest that does, and all."""
+    names = list(known)
+    comparable = names if len(name) <= 100 and len(names) <= 300 else []
+    close = difflib.get_close_matches(name, comparable, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ";"
+    return f"{hint} {'K' if close else 'k'}nown: {join(names)}"
+
+
+def join(names: Iterable[str]) -> str:
+    """Names with commas, as many as a sentence holds."""
+    names = list(names)
+    shown = [shorten(name) for name in names[:30]]
+    rest = [f"and {len(names) - 30:,} more"] if len(names) > 30 else []
+    return ", ".join([*shown, *rest]) or "none"

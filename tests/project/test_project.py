@@ -10,6 +10,7 @@ from support import ROOT, Kx, edit
 
 from kernelexp import project
 from kernelexp.errors import ConfigurationError, UsageError
+from kernelexp.project.yamlfile import Document
 
 # Text of the file, what takes its place, and the sentence that follows.
 MISTAKES = {
@@ -95,7 +96,8 @@ MISTAKES = {
     "id of a step that an experiment has": (
         "  aaaaaaa:",
         "  S1:",
-        "experiments.yaml:36:3: history.S1: an experiment has this id too; ids are unique.",
+        "experiments.yaml:36:3: history.S1: experiments.yaml:16 defines S1 already; "
+        "ids are unique.",
     ),
     "reference to no kernel": (
         "  S1:\n    kernel: scale",
@@ -194,5 +196,5 @@ def test_the_schema_accepts_the_repository_s_own_file(kx: Kx) -> None:
     import jsonschema
 
     schema = msgspec.json.decode(kx("schema").stdout)
-    value = project.Document((ROOT / "experiments.yaml").read_text()).value
+    value = Document((ROOT / "experiments.yaml").read_text(), "experiments.yaml").value
     jsonschema.validate(value, schema)

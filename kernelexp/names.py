@@ -1,0 +1,34 @@
+"""The names, tokens and paths that people write: which characters they have.
+
+Patterns that JSON Schema and Python read alike; `$` alone would let a newline through in Python.
+"""
+
+from __future__ import annotations
+
+import re
+
+LINE = r"^[^\n]*$(?!\n)"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
+AXIS = r"^[a-z][a-z0-9_]*$(?!\n)"
+# The compiler is started through a shell and starts others through one, so that what becomes an
+# argument has no character that means something to a shell.
+TOKEN = (
+    r"^((::)?[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*"
+    r"|-?[0-9][0-9A-Za-z_.]*([eEpP][+-][0-9]+)?)$(?!\n)"
+)
+FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
+SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
+
+SENTENCES = {
+    LINE: "this is a single line",
+    NAME: "a name is letters, digits, '.', '_' and '-', and begins with a letter or a digit",
+    AXIS: "an axis is lower-case letters, digits and '_', since it becomes a macro",
+    TOKEN: "an axis value is a number, true, false or a C++ identifier, which may have ::",
+    FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
+    SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
+}
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may be an experiment's id or a kernel's name."""
+    return len(text) <= 100 and re.search(NAME, text) is not None

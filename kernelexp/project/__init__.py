@@ -1,0 +1,198 @@
+"""A project: its kernels and experiments, loaded from YAML; a mistake is a sentence with its place.
+
+    experiments.yaml             version, kernels, experiments and history
+    experiments/<id>.yaml        one more experiment, at the top of its own file
+    history/<number>-<id>.yaml   one more step of the history
+    variants/<kernel>/           problem.py and sources of a kernel
+
+Experiments that have files of their own follow those of experiments.yaml, F2 before F10; steps by
+their number, and by name where two have the same. So branches that add experiments or steps merge
+without a conflict. Whatever other files are in the two folders does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.errors import ConfigurationError, UsageError, suggest
+from kernelexp.model import Experiment, Kernel, Placed, Point, Target, Variant, spell, spell_point
+from kernelexp.project import layout, meaning, shape
+from kernelexp.project.faults import Fault
+from kernelexp.project.meaning import Entry, check_point, section_of
+from kernelexp.project.yamlfile import Document
+from kernelexp.project.yamlnodes import MAX_VALUES
+from kernelexp.text import quote
+
+MAX_FAULTS = 1000
+"""Where looking for more ends."""
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder with experiments.yaml, loaded and found right."""
+
+    root: Path
+    kernels: dict[str, Kernel]
+    experiments: dict[str, Experiment]
+    """All by id, the steps of the history too."""
+    history: tuple[str, ...]
+    """The ids of the committed steps, in order."""
+    places: dict[str, str]
+    """File and line of each experiment and step: experiments.yaml:16, experiments/F3.yaml:1."""
+
+    def place(self, name: str) -> str:
+        """Where the experiment or step `name` is defined; UsageError as of `experiment`."""
+        self.experiment(name)
+        return self.places[name]
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment or step `name`; UsageError with the nearest name if there is none."""
+        if name not in self.experiments:
+            raise UsageError(
+                f"there is no experiment {quote(name)}{suggest(name, self.experiments)}."
+            )
+        return self.experiments[name]
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel `name`; UsageError with the nearest name if there is none."""
+        if name not in self.kernels:
+            raise UsageError(f"there is no kernel {quote(name)}{suggest(name, self.kernels)}.")
+        return self.kernels[name]
+
+    def variant(self, kernel: str, arch: str | None, *points: Point) -> Variant:
+        """The variant at the defaults, changed by each of `points` in turn.
+
+        Without `arch` the kernel's only architecture. UsageError names what does not exist.
+        """
+        targets = self.kernel(kernel).targets
+        if arch is None and len(targets) > 1:
+            raise UsageError(
+                f"kernel {kernel} has several architectures: say which, as in "
+                f"{kernel}@{next(iter(targets))}."
+            )
+        arch = arch or next(iter(targets))
+        if arch not in targets:
+            raise UsageError(f"kernel {kernel} has no {arch}{suggest(arch, targets)}.")
+        target = targets[arch]
+        axes = {name: axis.default for name, axis in target.axes.items()}
+        for point in points:
+            for _, complaint in check_point(point, target.axes):
+                raise UsageError(complaint)
+            axes.update(point)
+        return Variant(
+            kernel=kernel,
+            arch=arch,
+            source=f"variants/{kernel}/{target.source}",
+            axes=axes,
+            flags=tuple(target.flags),
+            config=f"variants/{kernel}/{target.config}" if target.config else "",
+        )
+
+    def variants(self, experiment: Experiment) -> tuple[Variant, tuple[Variant, ...]]:
+        """Baseline and candidates of an experiment."""
+        baseline = self.variant(experiment.kernel, experiment.arch, experiment.baseline)
+        candidates = tuple(
+            self.variant(experiment.kernel, experiment.arch, experiment.baseline, point)
+            for point in experiment.candidates
+        )
+        return baseline, candidates
+
+    def label(self, variant: Placed) -> str:
+        """The variant by what it departs from the defaults in."""
+        axes = self.kernels[variant.kernel].targets[variant.arch].axes
+        departs = {k: v for k, v in variant.axes.items() if v != axes[k].default}
+        return f"{variant.kernel}@{variant.arch}: {spell_point(departs)}"
+
+
+def load(start: Path) -> Project:
+    """The project at or above `start`; ConfigurationError with every fault of its files."""
+    path = layout.find(start)
+    main, files, faults = _read(path)
+    kernels = _convert_kernels(main)
+    entries = [*_inline(main, "experiments"), *_inline(main, "history")]
+    for source, document in files:
+        experiment = shape.convert(document.value, Experiment)
+        entry = Entry(
+            id=source.id, section=source.section, document=document, path=(), experiment=experiment
+        )
+        entries.append(entry)
+    faults += islice(meaning.check(main, kernels, entries, path.parent), MAX_FAULTS)
+    if faults:
+        raise _configuration_error(faults)
+    return Project(
+        root=path.parent,
+        kernels=kernels,
+        experiments={
+            each.id: each.experiment
+            for section in ("experiments", "history")
+            for each in entries
+            if each.section == section and each.experiment
+        },
+        history=tuple(each.id for each in entries if each.section == "history"),
+        places={each.id: each.place for each in entries},
+    )
+
+
+def _read(path: Path) -> tuple[Document, list[tuple[layout.Source, Document]], list[Fault]]:
+    """experiments.yaml, the files of one experiment each, and the faults of their form."""
+    sources, faults = layout.sources(path.parent)
+    files: list[tuple[layout.Source, Document]] = []
+    main: Document | None = None
+    values = 0
+    for source in (None, *sources):
+        kind: shape.File = "experiment" if source else "project"
+        file = source.file if source else path.name
+        text = layout.read(path.parent, file)
+        if isinstance(text, Fault):
+            faults.append(text)
+            continue
+        document = Document(text, file, shape.scalars(kind), MAX_VALUES - values)
+        values += document.values
+        faults += document.faults
+        if document.readable:
+            faults += islice(shape.check(document, kind), MAX_FAULTS)
+        if source is None:
+            main = document
+        else:
+            files.append((source, document))
+    if main is None or not all(each.readable for each in (main, *(each for _, each in files))):
+        # What refers to something in a file that can't be read would look wrong.
+        raise _configuration_error(faults)
+    return main, files, faults
+
+
+def _configuration_error(faults: Iterable[Fault]) -> ConfigurationError:
+    return ConfigurationError(*(fault.sentence() for fault in sorted(set(faults))))
+
+
+def _convert_kernels(document: Document) -> dict[str, Kernel]:
+    """Each kernel that is right by itself."""
+    converted = {
+        name: shape.convert(value, Kernel)
+        for name, value in section_of(document, "kernels").items()
+    }
+    return {name: kernel for name, kernel in converted.items() if kernel}
+
+
+def _inline(document: Document, section: layout.Section) -> Iterator[Entry]:
+    for key, value in section_of(document, section).items():
+        experiment = shape.convert(value, Experiment)
+        path = (section, key)
+        yield Entry(id=key, section=section, document=document, path=path, experiment=experiment)
+
+
+def parse_point(target: Target, assignments: Iterable[str], where: str) -> Point:
+    """`stages=4` texts to a point on the target's axes; UsageError says what does not exist."""
+    point: Point = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"{where}: {assignment!r} should be AXIS=VALUE, as in stages=4.")
+        values = target.axes[name].values if name in target.axes else []
+        point[name] = next((value for value in values if spell(value) == text), text)
+    for _, complaint in check_point(point, target.axes):
+        raise UsageError(f"{where}: {complaint}")
+    return point

@@ -1,0 +1,176 @@
+"""The meaning of a project's files: names that refer to something, values that exist."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.arch import ARCHITECTURES
+from kernelexp.errors import join, suggest
+from kernelexp.model import Axis, AxisValue, Experiment, Kernel, Point, Target, spell
+from kernelexp.names import is_name
+from kernelexp.project import layout
+from kernelexp.project.faults import Fault, KeyPath
+from kernelexp.project.yamlfile import Document
+from kernelexp.text import quote, shorten
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment or step as it is written, and where."""
+
+    id: str
+    section: layout.Section
+    document: Document
+    path: KeyPath
+    """Of keys to it, in the document."""
+    experiment: Experiment | None
+    """None where it is not of the right form, which has its own faults."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.document.file}:{self.document.places[self.path][0]}"
+
+
+def section_of(document: Document, name: str) -> Mapping[str, object]:
+    """A top-level mapping of the file as it is written; empty where there is none."""
+    section = document.value.get(name) if isinstance(document.value, dict) else None
+    return section if isinstance(section, dict) else {}
+
+
+def check(
+    main: Document, kernels: dict[str, Kernel], entries: Iterable[Entry], root: Path
+) -> Iterator[Fault]:
+    """What is wrong between the parts of `main` and the files of one experiment each."""
+    for name, kernel in kernels.items():
+        if is_name(name):
+            yield from _check_kernel(main, name, kernel, root)
+    defined: dict[str, str] = {}
+    for entry in entries:
+        if entry.id in defined:
+            message = f"{defined[entry.id]} defines {entry.id} already; ids are unique."
+            yield entry.document.fault(entry.path, message)
+        elif not entry.path and not is_name(entry.id):
+            message = "this file's name is not an id: use letters, digits, '.', '_' and '-'."
+            yield entry.document.fault((), message)
+        defined.setdefault(entry.id, entry.place)
+        if entry.experiment:
+            target = _find_target(entry.experiment, kernels)
+            if isinstance(target, Target):
+                yield from _check_points(entry, entry.experiment, target)
+            elif target[0] == "arch" or entry.experiment.kernel not in section_of(main, "kernels"):
+                # Otherwise the kernel is in the file, and has faults of its own.
+                yield entry.document.fault((*entry.path, target[0]), target[1])
+
+
+def _check_kernel(document: Document, name: str, kernel: Kernel, root: Path) -> Iterator[Fault]:
+    folder = root / "variants" / name
+    if not os.path.isfile(folder / "problem.py"):
+        yield document.fault(("kernels", name), f"there is no variants/{name}/problem.py.")
+    if not kernel.targets:
+        yield document.fault(("kernels", name, "targets"), "a kernel has at least one target.")
+    for arch, target in kernel.targets.items():
+        path = ("kernels", name, "targets", arch)
+        if arch not in ARCHITECTURES:
+            yield document.fault(path, f"unknown architecture{suggest(arch, ARCHITECTURES)}.")
+        for key, file in (("source", target.source), ("config", target.config)):
+            if file and not layout.inside(folder, file):
+                message = f"variants/{name}/{file} is a link to a file outside of its folder."
+                yield document.fault((*path, key), message)
+            elif file and not os.path.isfile(folder / file):
+                yield document.fault((*path, key), f"there is no variants/{name}/{file}.")
+        for index, flag in enumerate(target.flags):
+            for message in _check_flag(flag):
+                yield document.fault((*path, "flags", index), message)
+        for axis_name, axis in target.axes.items():
+            axis_path = (*path, "axes", axis_name)
+            for message in _check_axis(axis):
+                yield document.fault(axis_path, message)
+
+
+# Options of nvcc that choose another output, phase, program or file of options: the build's own.
+_RESERVED = frozenset(
+    """
+    o output-file odir output-directory objtemp objdir-as-tempdir keep keep-dir save-temps
+    MF dependency-output M MM MD MMD time fdevice-time-trace clean clean-targets dryrun run run-args
+    optf options-file ccbin compiler-bindir arbin archiver-binary target-dir target-directory
+    ptx cubin cuda fatbin optix-ir ltoir E preprocess c compile dc device-c dw device-w
+    dlink device-link link lib shared h help V version arch gpu-architecture code gpu-code
+    gencode generate-code code-ls list-gpu-code arch-ls list-gpu-arch fdevice-syntax-only
+    """.split()
+)
+
+
+def _check_flag(flag: str) -> Iterator[str]:
+    for part in re.split("[,=]", flag):
+        name = part.lstrip("-")
+        if part != name and (name in _RESERVED or re.match(r"-o[^pbd]", part)):
+            yield f"{part} is not allowed here: the build chooses outputs and tools itself."
+
+
+def _check_axis(axis: Axis) -> Iterator[str]:
+    if len({spell(value) for value in axis.values}) != len(axis.values):
+        yield "a value is listed twice."
+    if not axis.values:
+        yield "an axis has at least one value."
+    elif not _contains(axis.values, axis.default):
+        default = shorten(spell(axis.default))
+        yield f"the default {default} is not among the values {_join(axis.values)}."
+
+
+def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Iterator[Fault]:
+    document, path = entry.document, entry.path
+    for axis, message in check_point(experiment.baseline, target.axes):
+        yield document.fault((*path, "baseline", axis), message)
+    several = isinstance(experiment.candidate, list)
+    if not experiment.candidates:
+        yield document.fault((*path, "candidate"), "an experiment has at least one candidate.")
+    for index, point in enumerate(experiment.candidates):
+        place = (*path, "candidate", index) if several else (*path, "candidate")
+        complaints = list(check_point(point, target.axes))
+        for axis, message in complaints:
+            yield document.fault((*place, axis), message)
+        if not complaints and all(
+            _same(value, experiment.baseline.get(name, target.axes[name].default))
+            for name, value in point.items()
+        ):
+            yield document.fault(place, "this changes nothing against the baseline.")
+
+
+def _find_target(experiment: Experiment, kernels: dict[str, Kernel]) -> Target | tuple[str, str]:
+    if experiment.kernel not in kernels:
+        return (
+            "kernel",
+            f"there is no kernel {quote(experiment.kernel)}{suggest(experiment.kernel, kernels)}.",
+        )
+    targets = kernels[experiment.kernel].targets
+    if experiment.arch not in targets:
+        hint = suggest(experiment.arch, targets)
+        return "arch", f"kernel {experiment.kernel} has no target {quote(experiment.arch)}{hint}."
+    return targets[experiment.arch]
+
+
+def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, str]]:
+    """Axis and complaint, for each axis or value of `point` that does not exist."""
+    for name, value in point.items():
+        if name not in axes:
+            yield name, f"unknown axis {quote(name)}{suggest(name, axes)}."
+        elif not _contains(axes[name].values, value):
+            allowed = axes[name].values
+            hint = suggest(spell(value), [spell(each) for each in allowed])
+            yield name, f"axis {quote(name)} has no value {quote(spell(value))}{hint}."
+
+
+def _contains(values: Iterable[AxisValue], value: AxisValue) -> bool:
+    return any(_same(each, value) for each in values)
+
+
+def _same(a: AxisValue, b: AxisValue) -> bool:
+    return type(a) is type(b) and a == b  # true is not 1
+
+
+def _join(values: Iterable[AxisValue]) -> str:
+    return join(spell(value) for value in values)

@@ -1,0 +1,139 @@
+"""The form of a project's files: keys and types, by the JSON Schema of what they become."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from kernelexp import model, names
+from kernelexp.errors import join, suggest
+from kernelexp.model import Experiment, ProjectFile
+from kernelexp.project.faults import Fault
+from kernelexp.project.yamlfile import Document, Wanted, wanted
+from kernelexp.text import quote
+
+File: TypeAlias = Literal["project", "experiment"]
+T = TypeVar("T")
+
+
+@functools.cache
+def schema(of: File = "project") -> Mapping[str, Any]:
+    """The JSON Schema of experiments.yaml, or of a file with one experiment; for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **msgspec.json.schema(ProjectFile if of == "project" else Experiment),
+    }
+
+
+@functools.cache
+def scalars(of: File) -> Wanted:
+    """Where such a file has text, and where numbers."""
+    definitions = schema()["$defs"]
+    kind = ProjectFile if of == "project" else Experiment
+    return wanted(definitions[kind.__name__], definitions)
+
+
+def check(document: Document, of: File) -> Iterator[Fault]:
+    """What does not fit the schema."""
+    try:
+        msgspec.convert(document.value, ProjectFile if of == "project" else Experiment)
+        return
+    except msgspec.ValidationError as error:
+        first = str(error)  # it stops at the first fault; jsonschema, slower to import, finds all
+    import jsonschema
+
+    faults = False
+    for each in jsonschema.Draft202012Validator(schema(of)).iter_errors(document.value):
+        for fault in _spell_out(document, each):
+            yield fault
+            faults = True
+    if not faults:
+        yield document.fault((), f"{first}.")
+
+
+def convert(value: Any, kind: type[T]) -> T | None:
+    """The value as `kind`; None where it does not fit, which `check` has a fault for."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
+    path = list(error.absolute_path)
+    value = error.instance
+    if error.validator == "additionalProperties":
+        allowed = error.schema["properties"]
+        for key in value:
+            if key not in allowed:
+                yield document.fault([*path, key], f"unknown key{suggest(key, allowed)}.")
+    elif error.validator == "required":
+        for key in error.validator_value:
+            if key not in value:
+                yield document.fault(path, f"{key!r} is missing.")
+    elif error.validator == "anyOf" and _nearest(error):
+        for each in _nearest(error):
+            yield from _spell_out(document, each)
+    elif error.validator in ("pattern", "maxLength"):
+        # The schema of a mapping's keys has the key as its value, and the mapping's path.
+        place = [*path, value] if error.relative_schema_path[-2] == "propertyNames" else path
+        yield document.fault(place, _refuse_text(error))
+    elif error.validator == "maxItems":
+        message = f"this has {len(value)} items; at most {error.validator_value} are allowed."
+        yield document.fault(path, message)
+    elif error.validator == "enum" and not isinstance(value, dict | list):
+        spelled = [model.spell(each) for each in error.validator_value]
+        shown = quote(value) if isinstance(value, str) else value
+        yield document.fault(path, f"{shown} is not allowed; allowed: {join(spelled)}.")
+    else:
+        message = f"this should be {_describe(error.schema)}, not {_name(value)}."
+        yield document.fault(path, message)
+
+
+def _nearest(error: Any) -> Sequence[Any]:
+    """The faults of the first option that is of the value's own type."""
+    options: dict[int, list[Any]] = {}
+    for each in error.context:
+        options.setdefault(each.relative_schema_path[0], []).append(each)
+    for faults in options.values():
+        if not any(each.validator == "type" and not each.relative_path for each in faults):
+            return faults
+    return []
+
+
+def _refuse_text(error: Any) -> str:
+    if error.validator == "maxLength":
+        most = error.validator_value
+        return f"this has {len(error.instance)} characters; at most {most} are allowed."
+    return f"{quote(error.instance)} is not allowed: {names.SENTENCES[error.validator_value]}."
+
+
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+
+
+def _describe(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_describe(option) for option in schema["anyOf"]))
+    if "enum" in schema:
+        return join(model.spell(each) for each in schema["enum"])
+    return _TYPES.get(schema.get("type", ""), "a mapping")
+
+
+def _name(value: object) -> str:
+    kinds: dict[type, str] = {
+        bool: "true or false",
+        int: "a whole number",
+        str: "text",
+        list: "a list",
+        dict: "a mapping",
+    }
+    return kinds.get(type(value), "nothing")

@@ -1,0 +1,109 @@
+"""Text of other people made safe to show: on a terminal, and inside a markdown document."""
+
+from __future__ import annotations
+
+import re
+
+# C0 without newline and tab, DEL, C1, and the characters that reorder or hide what surrounds them;
+# halves of surrogate pairs stand for the bytes of file names that are not UTF-8.
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff"
+    "\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """The text with each control character spelled out (`\\x1b`); newlines and tabs stay.
+
+    For what others wrote: a compiler's output, a record, the name of a file.
+    """
+    return CONTROL.sub(_spell, text.replace("\r\n", "\n"))
+
+
+def _spell(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00  # the byte that Python's surrogateescape could not decode
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def shorten(text: str, most: int = 100) -> str:
+    """The text, or its beginning with an ellipsis where it is longer than `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def quote(text: str) -> str:
+    """The text in quotes on one line, as a sentence about it wants it."""
+    return repr(shorten(text))
+
+
+def markdown(text: str) -> str:
+    """Paragraphs of prose as markdown that shows these words and adds no structure of its own.
+
+    No heading, list, quotation, table, link, image, HTML, emphasis or code block comes of it.
+    What markdown would show as it is stays as it is (`tile_n`, `4*2`, `a < b`, `[128, 64]`), and
+    so does code between single backticks. Indentation is dropped.
+    """
+    paragraphs = re.split(r"\n[ \t\n]*\n", printable(text).strip())
+    return "\n\n".join(_paragraph(each) for each in paragraphs)
+
+
+def markdown_line(text: str) -> str:
+    """The same on one line: for a heading, a list item or a cell of a table."""
+    return _paragraph(" ".join(printable(text).split()))
+
+
+def _paragraph(text: str) -> str:
+    text = "\n".join(line.strip(" \t") for line in text.split("\n"))
+    runs = [match for match in _INLINE.finditer(text) if match["run"] and _pairs(match)]
+    paired = {kind for kind in "*_" if sum(run[0][0] == kind for run in runs) > 1}
+
+    def escape(match: re.Match[str]) -> str:
+        if match["code"] or (match["run"] and not (_pairs(match) and match[0][0] in paired)):
+            return match[0]
+        return "".join(f"\\{character}" for character in match[0])
+
+    lines = _INLINE.sub(escape, text).split("\n")
+    return "\n".join(_CLOSING.sub(r"\\\g<0>", _BLOCK.sub(_escape_block, line)) for line in lines)
+
+
+def _pairs(run: re.Match[str]) -> bool:
+    """Whether asterisks or underscores may begin or end emphasis, if there are others."""
+    before = run.string[max(run.start() - 1, 0) : run.start()]
+    after = run.string[run.end() : run.end() + 1]
+    if run[0][0] == "_" and before.isalnum() and after.isalnum():
+        return False
+    return bool(before.strip() or after.strip())
+
+
+def _escape_block(match: re.Match[str]) -> str:
+    digits = match["digits"] or ""
+    return f"{digits}\\{match[0][len(digits) :]}"
+
+
+# What means something wherever it stands in a line.
+_INLINE = re.compile(
+    r"""
+    (?P<code> (?<!`)`[^`|\n]+`(?!`) )   # stays; with a pipe in it a cell would end
+    | (?P<run> \*+ | _+ )              # emphasis, if there are two
+    | \\(?=[!-/:-@\[-`{-~\n]|$)        # an escape, a hard line break
+    | `                                # a code span that is not one
+    | \|                               # a cell's border
+    | <(?=[A-Za-z/!?])                 # a tag, a comment, a link in angle brackets
+    | &(?=\#?\w+;)                     # an entity
+    | \](?=[(\[:]|$)                   # a link, a reference, a definition
+    | ~(?=~) | (?<=\S)~                # struck-out text
+    """,
+    re.VERBOSE,
+)
+# What means something at the beginning of a line.
+_BLOCK = re.compile(
+    r"""
+    ^(?: \#{1,6}(?=\s|$) | > | [-+*](?=\s|$) | (?P<digits>[0-9]{1,9})[.)](?=\s|$)
+       | =+(?=[ \t]*$) | -+(?=[ \t]*$) | [-_*](?=(?:[ \t]*[-_*])+[ \t]*$)
+       | :?-+:?(?=[-:|\\ \t]*$) | :(?=-) | ~~~ )
+    """,
+    re.VERBOSE,
+)
+# A heading's closing sequence.
+_CLOSING = re.compile(r"(?<!\S)\#+$")
