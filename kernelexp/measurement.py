@@ -12,6 +12,8 @@ L2: TypeAlias = Literal["cold", "hot"]
 
 # Looks at the interval while sampling goes on: after 4, 6, ... 16 processes.
 LOOKS_MAX = 7
+# Stands for an infinite error, which JSON can't write.
+WORST = 1e30
 
 
 class TimedArm(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,18 +74,30 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
 
 
-class ArrayCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One output of one arm held against the reference, every element of it."""
+class ArrayResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One output of one launch, compared with the reference, every element of it."""
 
-    array: str
+    name: str
     elements: int
     wrong: int
     worst: float
-    """The largest |got - want| / (atol + rtol * |want|); up to 1 is right, 1e30 for a NaN."""
+    """The largest |got - want| / (atol + rtol * |want|); up to 1 is right, WORST for a NaN."""
+    frobenius: float = 0.0
+    """||got - want|| / ||want||; WORST where that is no number."""
+    unwritten: int = 0
+    """Wrong elements that the kernel never wrote."""
+    where: str = ""
+    """Which elements are wrong, in words, and the first of them with what was wanted."""
+
+
+class ArrayCheck(ArrayResult, frozen=True, kw_only=True, rename={"name": "array"}):
+    """An ArrayResult under the name that measured records have for it."""
+
+    name: str
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """The outputs of one launch, held against the reference, on inputs it had not seen before."""
+    """The outputs of one launch, compared with the reference, on inputs it had not seen before."""
 
     arm: str
     when: Literal["before", "during", "after"]
@@ -139,6 +153,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     checks_during: int = 2
     launch_timeout_s: float = 10.0
     """A launch that takes longer hangs."""
+    problem_timeout_s: float = 60.0
+    """What one call of a function of problem.py may take."""
     peers: bool = True
     sanitize: bool = False
     seed: int | None = None

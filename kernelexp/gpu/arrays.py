@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from kernelexp.problem import Array, Size
+from kernelexp.problem import Array, Axes, Problem, Size
+from kernelexp.results import POISON, as_bytes, draw_again, fingerprint, torch_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -18,19 +19,6 @@ GUARD_BYTE = 0xA5
 # Four 2 MB pages: what an address decides lies below that (sectors, L2 slices, pages).
 SLACK_BYTES = 8 << 20
 ALIGNMENT = 256  # what torch and cudaMalloc promise
-# All bits set is a NaN in every floating-point type of problem.DType, so an element that was not
-# written can't pass; integers have no NaN and get a byte that the check draws.
-NAN_BYTE = 0xFF
-TORCH_NAMES = {
-    "u8": "uint8",
-    "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f32": "float32",
-    "s32": "int32",
-}
-Axes = Mapping[str, Any]
 
 
 class Output:
@@ -39,7 +27,7 @@ class Output:
     def __init__(self, array: Array) -> None:
         import torch
 
-        dtype = getattr(torch, TORCH_NAMES[array.dtype])
+        dtype = torch_dtype(array.dtype)
         count = 1
         for extent in array.shape:
             count *= extent
@@ -54,7 +42,7 @@ class Output:
 
     def poison(self, byte: int) -> None:
         """Overwrites every element; `byte` is for integers, floating-point arrays become NaN."""
-        self._bytes.fill_(byte if self._integral else NAN_BYTE)
+        self._bytes.fill_(byte if self._integral else POISON)
 
     def guards_intact(self) -> bool:
         return all(bool((guard == GUARD_BYTE).all()) for guard in self._guards)
@@ -66,9 +54,19 @@ class InputSet:
     Sharing is on purpose: on an H200, one kernel reading 200 MB at two addresses differed from
     itself by 0.2 to 0.3%, by the same amount in every process (docs/methodology.md). Arms whose
     `arrange` gives the same tensor share that too; what they can't share is moved about at random.
+
+    What a launch read and wrote is checked in check rounds, each on new random values at the same
+    addresses. Found out are then: a result that was kept, elements that were not written (poison,
+    and another byte each time for integers), inputs that were changed in any way (fingerprint),
+    writes up to 64 KB beyond an output (guards). Not found out is a kernel that between check
+    rounds recognizes its inputs by their content, as timed launches see the same values again;
+    one that writes further off; one that searches the GPU's memory for the reference.
     """
 
-    def __init__(self, problem: Any, size: Size, arms: Mapping[str, Axes], seed: int) -> None:
+    poison_byte = POISON
+    """What integer outputs were last filled with."""
+
+    def __init__(self, problem: Problem, size: Size, arms: Mapping[str, Axes], seed: int) -> None:
         self._problem, self._size, self._arms = problem, size, dict(arms)
         self.inputs: dict[str, torch.Tensor] = dict(problem.inputs(size, seed, "cuda"))
         self.outputs = {name: Output(array) for name, array in problem.outputs(size).items()}
@@ -82,14 +80,16 @@ class InputSet:
             self._arranged[arm] = found
 
     def _arrange(self, axes: Axes) -> Mapping[str, torch.Tensor]:
-        arrange = getattr(self._problem, "arrange", None)
-        arranged: Mapping[str, torch.Tensor] = arrange(self.inputs, axes) if arrange else {}
-        return {**self.inputs, **arranged}
+        return self._problem.arrange(self.inputs, axes)
 
     def arrays(self, arm: str) -> dict[str, torch.Tensor]:
         """Every array that this arm's launch may name."""
         written = {name: output.tensor for name, output in self.outputs.items()}
         return {**self._arranged[arm], **written}
+
+    def require_seeded(self, seed: int) -> None:
+        """ConfigurationError where drawing with the seed of this set gives other values."""
+        draw_again(self._problem, self._size, seed, "cuda", self.inputs)
 
     def refresh(self, seed: int) -> None:
         """Other random values at the same addresses: a kernel that kept its result is now wrong."""
@@ -116,12 +116,13 @@ class InputSet:
                 arrays[name] = places[id(tensor)]
 
     def poison(self, byte: int) -> None:
+        self.poison_byte = byte
         for output in self.outputs.values():
             output.poison(byte)
 
-    def checksum(self, arm: str) -> int:
-        """A sum over the bits of what this arm reads: an arm that writes there changes it."""
-        return sum(_bit_sum(tensor) for tensor in self._arranged[arm].values())
+    def fingerprint(self, arm: str) -> tuple[int, ...]:
+        """Of the arrays that this arm reads: an arm that writes there changes it."""
+        return tuple(fingerprint(tensor) for tensor in self._arranged[arm].values())
 
     def bytes(self) -> int:
         """Device memory that a launch touches at most."""
@@ -154,17 +155,7 @@ def _same_as_one_of(kept: Sequence[torch.Tensor], tensor: torch.Tensor) -> torch
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     import torch
 
-    if not one.is_contiguous():
-        return False
-    return bool(torch.equal(one.view(-1).view(torch.uint8), other.view(-1).view(torch.uint8)))
-
-
-def _bit_sum(tensor: torch.Tensor) -> int:
-    import torch
-
-    raw = tensor.contiguous().view(-1).view(torch.uint8)
-    whole = raw.numel() // 8 * 8
-    return int(raw[:whole].view(torch.int64).sum()) + int(raw[whole:].sum(dtype=torch.int64))
+    return one.is_contiguous() and bool(torch.equal(as_bytes(one), as_bytes(other)))
 
 
 class Flush:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from msgspec.structs import asdict
 
 from kernelexp.gpu.arrays import InputSet, choose
 from kernelexp.gpu.device import Monitor
 from kernelexp.gpu.job import Turn, WorkerJob
 from kernelexp.gpu.placement import Placement
+from kernelexp.gpu.reference import Reference
 from kernelexp.gpu.timing import (
     GraphSampler,
     Hang,
@@ -19,9 +23,9 @@ from kernelexp.gpu.timing import (
     Timer,
     warm_up,
 )
-from kernelexp.gpu.verify import Reference, compare, describe
-from kernelexp.measurement import Block, Check, Row, Worker
-from kernelexp.problem import Chunk
+from kernelexp.measurement import ArrayCheck, Block, Check, Row, Worker
+from kernelexp.problem import Problem
+from kernelexp.results import compare, describe_wrong
 
 When = Literal["before", "during", "after"]
 # Of the free memory; the rest is for the sets and the comparison's temporaries.
@@ -59,22 +63,36 @@ class Bench:
         self,
         job: WorkerJob,
         turn: Turn,
-        problem: Any,
+        problem: Problem,
         say: Callable[[str], None],
     ) -> None:
         self._job, self._problem, self._say = job, problem, say
         self._options, self._size = job.options, job.job.size
-        self._tolerance = problem.tolerance(self._size, job.device.arch)
         arms = {
             index: arm
             for index, arm in enumerate(job.job.arms)
             if arm.arm.name not in turn.excluded and (arm.arm.role != "peer" or job.with_peers)
+        }
+        self._tolerances = {
+            arm.arm.name: problem.tolerance(self._size, job.device.arch, arm.axes)
+            for arm in arms.values()
+            if arm.launch is not None
         }
         self._placed = Placement(problem, self._size, arms)
         self._rng = random.Random(job.seed)
         self._checks: list[Check] = []
         self.current = ""
         """The arm that alone has launched since the GPU was last known to be well."""
+        self.is_launching = False
+        """Kernels under test are being launched or waited for: what hangs now is one of them."""
+
+    @contextmanager
+    def _launches(self) -> Iterator[None]:
+        self.is_launching = True
+        try:
+            yield
+        finally:
+            self.is_launching = False
 
     def name(self, index: int) -> str:
         return self._job.job.arms[index].arm.name
@@ -103,7 +121,8 @@ class Bench:
         self._say("warming up")
         launches_per_sample = self._add_sets()
         timer = Timer(self._sampler(launches_per_sample), self._rng, self._options.launch_timeout_s)
-        warmth = warm_up(timer, self._timed)
+        with self._launches():
+            warmth = warm_up(timer, self._timed)
         self._say("timing")
         blocks = self._time(timer, monitor, warmth.rows_per_block)
         peer_rows = self._time_peers(timer)
@@ -132,7 +151,9 @@ class Bench:
                 self.current = self.name(index)
                 self._placed.load(index)
         self.current = ""
-        self._placed.add_set(self._draw_seed())
+        seed = self._draw_seed()
+        self._placed.add_set(seed)
+        self._placed.sets[0].require_seeded(seed)
 
     def _draw_seed(self) -> int:
         return self._rng.randrange(1 << 31)
@@ -143,6 +164,12 @@ class Bench:
 
     def _launch(self, index: int, set_index: int) -> float:
         """One launch, waited for; its time in microseconds."""
+        if self._placed.arms[index].launch is None:  # a peer may compile itself in its first call
+            return self._wait_for(index, set_index)
+        with self._launches():
+            return self._wait_for(index, set_index)
+
+    def _wait_for(self, index: int, set_index: int) -> float:
         import torch
 
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -164,7 +191,7 @@ class Bench:
         for index in self._placed.judged():
             self.current = self.name(index)
             first.poison(self._rng.randrange(1, 255))
-            before = first.checksum(self.current)
+            before = first.fingerprint(self.current)
             self._launch(index, 0)
             self._hold_against(reference, first, before, "before")
         self.current = ""
@@ -181,8 +208,9 @@ class Bench:
             arms = self._placed.judged()
             self._rng.shuffle(arms)
             for index in arms:
-                before = chosen.checksum(self.name(index))
-                timer.until(self._timed, index, turn)
+                before = chosen.fingerprint(self.name(index))
+                with self._launches():
+                    timer.until(self._timed, index, turn)
                 self.current = self.name(index)
                 self._hold_against(reference, chosen, before, when)
             self.current = ""
@@ -194,23 +222,25 @@ class Bench:
         return Reference(self._problem.reference(chosen.inputs, self._size), keep)
 
     def _hold_against(
-        self, reference: Reference, chosen: InputSet, checksum: int, when: When
+        self, reference: Reference, chosen: InputSet, before: tuple[int, ...], when: When
     ) -> None:
         # Copied in the stream's order, right behind the launch: what another stream writes late is
         # not in the copy.
         written = {name: output.tensor.clone() for name, output in chosen.outputs.items()}
-        chunks: Iterator[Chunk] | Sequence[Chunk] = reference.chunks or self._problem.reference(
-            chosen.inputs, self._size
-        )
-        arrays = compare(written, chunks, self._tolerance)
-        if sentence := describe(arrays):
+        # Before the reference is computed, if it has to be again: it must not be from inputs that
+        # the kernel changed.
+        if chosen.fingerprint(self.current) != before:
+            raise Wrong(self.current, "it changed its inputs")
+        chunks = reference.chunks or self._problem.reference(chosen.inputs, self._size)
+        tolerance = self._tolerances[self.current]
+        arrays = compare(written, chunks, tolerance, chosen.poison_byte)
+        if sentence := describe_wrong(arrays):
             raise Wrong(self.current, sentence)
         for name, output in chosen.outputs.items():
             if not output.guards_intact():
                 raise Wrong(self.current, f"it wrote outside of {name}")
-        if chosen.checksum(self.current) != checksum:
-            raise Wrong(self.current, "it changed its inputs")
-        self._checks.append(Check(arm=self.current, when=when, arrays=arrays))
+        checks = tuple(ArrayCheck(**asdict(array)) for array in arrays)
+        self._checks.append(Check(arm=self.current, when=when, arrays=checks))
 
     def _add_sets(self) -> int:
         """Times roughly, makes as many sets as that asks for; how many launches a sample times."""
@@ -218,12 +248,13 @@ class Bench:
 
         for index in self._placed.arms:
             self.current = self.name(index)
-            self._launch(index, 0)  # a peer may compile itself in its first call
+            self._launch(index, 0)
         self.current = ""
         # Through a sampler: after a flush the launch is queued before the GPU comes to it, while
         # alone it is timed together with the 20 us that Python takes to launch.
         probe = Timer(self._sampler(1), self._rng, self._options.launch_timeout_s)
-        rows = probe.rows(self._timed, ESTIMATE_ROWS)
+        with self._launches():
+            rows = probe.rows(self._timed, ESTIMATE_ROWS)
         rough = min(min(row.times_us) for row in rows)
         free = torch.cuda.mem_get_info()[0]
         hot = self._options.l2 == "hot"
@@ -250,11 +281,13 @@ class Bench:
                 self._check_round(timer, "during")
                 self._placed.anew(self._rng)
                 timer.sampler = self._sampler(timer.sampler.launches)
-                warm_up(timer, self._timed, WARM_AGAIN_S)
+                with self._launches():
+                    warm_up(timer, self._timed, WARM_AGAIN_S)
             before = monitor.read()
             self._refuse_company(before.others)
             begun = time.monotonic()
-            rows = timer.rows(self._timed, rows_per_block)
+            with self._launches():
+                rows = timer.rows(self._timed, rows_per_block)
             spent += time.monotonic() - begun
             blocks.append(Block(before=before, after=monitor.read(), rows=rows))
         return blocks

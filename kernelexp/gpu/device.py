@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,9 @@ THROTTLE_BITS: dict[int, str] = {
     0x80: "hw_power_brake_slowdown",
     0x100: "display_clock_setting",
 }
+# The same for every user, whatever TMPDIR says. A folder of its own, as Linux does not let others
+# open a lock file that lies in a sticky folder (fs.protected_regular).
+LOCKS = Path("/tmp/kernelexp-locks")
 # Targets whose cubins run on one compute capability only ("a": architecture-specific).
 SPECIFIC = {(9, 0), (10, 0), (10, 3), (12, 0)}
 
@@ -44,23 +46,32 @@ def _nvml() -> Any:
     return pynvml
 
 
+def list_gpus() -> tuple[Device, ...]:
+    """The GPUs of this machine, by index; EnvironmentFault where NVML can't be used."""
+    nvml = _nvml()
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+        return tuple(_describe(nvml, handle) for handle in handles)
+    except nvml.NVMLError as error:
+        raise EnvironmentFault(f"NVML can't describe this machine's GPUs: {error}.") from None
+
+
 def find(selector: str | None = None) -> Device:
     """The GPU to use: by index or UUID, else $CUDA_VISIBLE_DEVICES' first, else the first.
 
     Raises EnvironmentFault where there is none, UsageError where `selector` names none of them.
     """
-    nvml = _nvml()
-    handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-    if not handles:
+    gpus = list_gpus()
+    if not gpus:
         raise EnvironmentFault("no NVIDIA GPU is in this machine: timing needs one.")
-    uuids = [_text(nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
     asked = selector or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
-    if asked.isdigit() and int(asked) < len(handles):
-        return _describe(nvml, handles[int(asked)])
-    for uuid, handle in zip(uuids, handles, strict=True):
-        if uuid.startswith(asked):
-            return _describe(nvml, handle)
-    raise UsageError(f"there is no GPU {asked!r} here: this machine has {', '.join(uuids)}.")
+    if asked.isdigit() and int(asked) < len(gpus):
+        return gpus[int(asked)]
+    for gpu in gpus:
+        if gpu.uuid.startswith(asked):
+            return gpu
+    known = ", ".join(gpu.uuid for gpu in gpus)
+    raise UsageError(f"there is no GPU {asked!r} here: this machine has {known}.")
 
 
 def _text(value: str | bytes) -> str:
@@ -138,16 +149,23 @@ def throttle_names(bits: int) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def hold(uuid: str, wait_s: float = 0.0) -> Iterator[None]:
-    """Holds the GPU against other runs of kernelexp on this machine, whoever starts them."""
+    """Keeps other runs of kernelexp on this machine off the GPU, whoever starts them."""
     from filelock import FileLock, Timeout
 
-    path = Path(tempfile.gettempdir()) / f"kernelexp-{uuid}.lock"
+    path = LOCKS / f"{uuid}.lock"
     lock = FileLock(path, timeout=wait_s, mode=0o666)
     try:
+        if not LOCKS.exists():
+            LOCKS.mkdir(exist_ok=True)
+            LOCKS.chmod(0o777)
         lock.acquire()
     except Timeout:
         raise EnvironmentFault(
             f"another run of kernelexp is timing on GPU {uuid}: wait for it to end."
+        ) from None
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{path} can't be locked ({error.strerror}): it must be writable for every user."
         ) from None
     try:
         yield

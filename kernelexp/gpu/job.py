@@ -31,7 +31,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     problem: str
     """Path of the problem's module."""
+    name: str = ""
+    """What sentences call it: its path from the project's root."""
     size: dict[str, int]
+    size_name: str = ""
     arms: tuple[ArmJob, ...]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelexp.errors import EnvironmentFault
+from kernelexp.errors import ConfigurationError, EnvironmentFault
 from kernelexp.launch import Argument, Launch, Pointer, Scalar, TensorMap
 
 if TYPE_CHECKING:
@@ -73,7 +73,13 @@ class Kernel:
         cu = driver()
         self.launch = launch
         self._module = check(cu.cuModuleLoadData(cubin.read_bytes()))
-        self._function = check(cu.cuModuleGetFunction(self._module, launch.entry.encode()))
+        found = cu.cuModuleGetFunction(self._module, launch.entry.encode())
+        if found[0] == cu.CUresult.CUDA_ERROR_NOT_FOUND:
+            raise ConfigurationError(
+                f"problem.py: launch() names the entry {launch.entry!r}, which {cubin} does not "
+                "have."
+            )
+        self._function = check(found)
         attribute = cu.CUfunction_attribute
         if launch.dynamic_smem_bytes > SMEM_WITHOUT_OPT_IN:
             limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -137,8 +143,16 @@ def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
         value = float(argument.value) if argument.type in ("f32", "f64") else int(argument.value)
         return SCALARS[argument.type](value)
     if isinstance(argument, Pointer):
-        return ctypes.c_uint64(arrays[argument.array].data_ptr())
-    return encode_tensor_map(argument, arrays[argument.array].data_ptr())
+        return ctypes.c_uint64(_address(arrays, argument.array))
+    return encode_tensor_map(argument, _address(arrays, argument.array))
+
+
+def _address(arrays: Mapping[str, torch.Tensor], name: str) -> int:
+    if name not in arrays:
+        raise ConfigurationError(
+            f"problem.py: launch() names the array {name!r}; there are {', '.join(arrays)}."
+        )
+    return int(arrays[name].data_ptr())
 
 
 def encode_tensor_map(map_: TensorMap, address: int) -> Any:

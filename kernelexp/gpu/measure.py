@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import toolchain
+from kernelexp import isolated, processes
 from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
 from kernelexp.gpu import device as devices
 from kernelexp.gpu.job import (
@@ -28,8 +29,9 @@ from kernelexp.gpu.job import (
     Turn,
     WorkerJob,
 )
-from kernelexp.gpu.worker import ANSWERS, DISMISSED, JOB, TURN
+from kernelexp.gpu.worker import ANSWERS, CRASH, DISMISSED, JOB, TURN
 from kernelexp.measurement import LOOKS_MAX, Device, Failure, Measurement, Options
+from kernelexp.problem import consult
 
 # Processes that import torch and wait while one holds the GPU: beside an H200, imports took 3.5 s
 # and a turn 2 to 3 s.
@@ -100,7 +102,7 @@ def refuse_other_architectures(job: Job, target: Device) -> None:
 class _Pending:
     """A worker process that has been started."""
 
-    def __init__(self, folder: Path, future: Future[toolchain.Completed]) -> None:
+    def __init__(self, folder: Path, future: Future[processes.Completed]) -> None:
         self.folder, self.future = folder, future
 
     def answers(self) -> list[Answer]:
@@ -109,7 +111,13 @@ class _Pending:
         except FileNotFoundError:
             return []
         whole = [line for line in lines if line.endswith(b"\n")]
-        return [msgspec.json.decode(line, type=Answer) for line in whole]
+        try:
+            return [msgspec.json.decode(line, type=Answer) for line in whole]
+        except msgspec.DecodeError as error:
+            raise EnvironmentFault(
+                f"a measuring process gave an answer that can't be read ({error}): something "
+                f"else wrote to {self.folder / ANSWERS}."
+            ) from None
 
 
 class _Taking:
@@ -126,6 +134,7 @@ class _Taking:
         self._job, self._so_far, self._folder = job, start, folder
         self._on_progress, self._enough = on_progress, enough
         self._options = start.options
+        self._name = job.name or Path(job.problem).name
         self._rng = random.Random(start.seed)
         self._begun = time.monotonic()
         self._started = 0
@@ -201,6 +210,9 @@ class _Taking:
 
     def _take_answers(self, worker: _Pending) -> None:
         completed = worker.future.result()
+        if worker.folder.name == "0":  # the others print the same
+            for line in completed.stderr.splitlines():
+                print(f"{self._name}: {line}", file=sys.stderr)
         answers = worker.answers()
         for answer in answers:
             if isinstance(answer, Found):
@@ -214,7 +226,7 @@ class _Taking:
                 count = "Another process" if answer.others == 1 else f"{answer.others} processes"
                 self._add(invalid=f"{count} computed on the GPU during the measurement.")
                 return
-        self._fail_unheard(completed)
+        self._fail_unheard(worker, completed)
 
     def _fail(self, worker: _Pending, failure: Failure) -> None:
         arm, words = failure.arm, failure.words
@@ -230,17 +242,25 @@ class _Taking:
             )
         )
 
-    def _fail_unheard(self, completed: toolchain.Completed) -> None:
-        """The worker ended without an answer: killed by a signal, or by a fault in problem.py."""
-        tail = completed.stderr.strip()[-WORDS_KEPT:]
-        if completed.returncode > 0 and "Traceback" in tail:
-            raise ConfigurationError(f"the measuring process failed in Python:\n{tail}")
-        how = f"signal {-completed.returncode}" if completed.returncode < 0 else "no answer"
+    def _fail_unheard(self, worker: _Pending, completed: processes.Completed) -> None:
+        """The worker ended without an answer: by a signal, or by problem.py."""
+        code, tail = completed.returncode, completed.stderr.strip()[-WORDS_KEPT:]
+        if code > 0 and "Traceback" in tail:
+            raise EnvironmentFault(f"the measuring process failed:\n{tail}")
+        try:
+            dump = (worker.folder / CRASH).read_text(errors="replace")
+        except OSError:
+            dump = ""
+        in_problem = isolated.where(dump, self._name)[1] != ""
+        if code >= 0 or -code in isolated.OUTSIDE or in_problem:
+            limit = consult.limit(self._options.problem_timeout_s)
+            raise isolated.ended(code, dump, self._name, (limit,))
+        # The driver may crash over a launch that it should have refused.
         failure = Failure(
             arm=self._only_candidate(),
             status="CRASHED",
-            process=self._started - 1,
-            words=f"the measuring process ended with {how}. {tail}".strip(),
+            process=int(worker.folder.name),
+            words=f"the measuring process ended with {signal.Signals(-code).name}. {tail}".strip(),
         )
         self._add(failures=(*self._so_far.failures, failure))
 
@@ -330,15 +350,17 @@ def is_look_due(so_far: Measurement) -> bool:
     return at_a_look and done not in so_far.looks
 
 
-def _run_worker(argv: list[str], uuid: str) -> toolchain.Completed:
+def _run_worker(argv: list[str], uuid: str) -> processes.Completed:
     """Runs a worker to its end, with nothing but its own GPU in sight."""
     package_root = str(Path(__file__).parents[2])
     paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {"CUDA_VISIBLE_DEVICES": uuid, "PYTHONPATH": os.pathsep.join(paths)}
     try:
-        return toolchain.run(argv, env=env, timeout_s=WORKER_LIMIT_S)
-    except TimeoutError as error:
-        return toolchain.Completed(returncode=-9, stdout="", stderr=str(error))
+        return processes.run(argv, env=env, timeout_s=WORKER_LIMIT_S)
+    except TimeoutError:
+        raise EnvironmentFault(
+            f"a measuring process had not ended after {WORKER_LIMIT_S:g} s: its GPU may hang."
+        ) from None
 
 
 def _write_whole(path: Path, data: bytes) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from kernelexp.gpu.arrays import InputSet
 from kernelexp.gpu.job import ArmJob
 from kernelexp.gpu.launch import Kernel
 from kernelexp.gpu.timing import Launchable
-from kernelexp.problem import Size
+from kernelexp.problem import Problem, Size
 
 
 class Placement:
     """Each arm's module, the sets of arrays, and each arm's launch on each set."""
 
-    def __init__(self, problem: Any, size: Size, arms: Mapping[int, ArmJob]) -> None:
+    def __init__(self, problem: Problem, size: Size, arms: Mapping[int, ArmJob]) -> None:
         self._problem, self._size = problem, size
         self.arms = dict(arms)
         self.sets: list[InputSet] = []

@@ -2,29 +2,51 @@
 
 FOLDER holds job.json. It imports what is slow, then waits for turn.json: that is its leave to use
 the GPU. When a file `dismissed` appears it leaves. Answers are appended to answers.jsonl as they
-come: a file and not standard output, which belongs to the kernels' printf.
+come: a file and not standard output, which belongs to the kernels' printf. What problem.py prints
+goes to standard error, and where a crash was, to the file `crash`.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import faulthandler
 import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
+from kernelexp.errors import EnvironmentFault, KernelexpError
 from kernelexp.gpu.job import Answer, Failed, Found, Phase, Refused, Shared, Turn, WorkerJob
+from kernelexp.isolated import spell_seconds
 from kernelexp.measurement import Failure, Fault
+from kernelexp.problem import Problem, consult
+from kernelexp.problem.loader import is_device_failure, is_out_of_memory, load_file
+
+if TYPE_CHECKING:
+    from kernelexp.gpu.bench import Bench
 
 JOB, TURN, ANSWERS, DISMISSED = "job.json", "turn.json", "answers.jsonl", "dismissed"
-# From its turn on, a worker that is not back after this long (and ten times its timing) hangs.
+CRASH = "crash"
+# From its turn on, a worker that is not back after this long (and ten times its timing), not
+# counting what problem.py takes, hangs.
 TURN_LIMIT_S = 180.0
+# Parts of the names and the sentences of CUDA errors that no kernel causes.
+MACHINES_ERRORS = (
+    "ECC",
+    "NVLINK",
+    "NVLink",
+    "DEVICE_UNAVAILABLE",
+    "DRIVER_MISMATCH",
+    "NO_DEVICE",
+    "SYSTEM_NOT_READY",
+    "busy or unavailable",
+    "no CUDA-capable device",
+)
 POLL_S = 0.005
 WATCH_S = 0.1
 
@@ -54,40 +76,40 @@ class Answers:
         self._begun = now
 
 
-def load_problem(path: Path) -> ModuleType:
-    """The problem's module; ConfigurationError if it can't be imported."""
-    spec = importlib.util.spec_from_file_location(f"kernelexp_problem_{path.parent.name}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigurationError(f"{path} is not a Python file that can be read.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
-    return module
-
-
 def main(arguments: list[str]) -> int:
     folder = Path(arguments[0])
+    faulthandler.enable(file=(folder / CRASH).open("wb"))
+    sys.stdout = sys.stderr
     answers = Answers(folder / ANSWERS)
     job = msgspec.json.decode((folder / JOB).read_bytes(), type=WorkerJob)
+    watch = Watch(answers, job)
+    watch.start()
     try:
         leave_when_dismissed(folder, job.parent)
         answers.phase("imports")
         _import_what_is_slow()
-        problem = load_problem(Path(job.job.problem))
+        problem = load_file(Path(job.job.problem), job.job.name, watch.in_problem)
         answers.phase("waiting")
         turn = wait_for_turn(folder)
-        _limit_turn(answers, job)
+        watch.begin_turn()
         answers.phase("context")
-        _serve(job, turn, problem, answers)
+        _serve(job, turn, problem, answers, watch)
     except KernelexpError as error:
+        if error.__cause__ is not None and is_out_of_memory(error.__cause__):
+            error = out_of_memory(job, str(error))
         missing = isinstance(error, EnvironmentFault)
         answers.send(Refused(sentence=str(error), environment=missing))
         return 1
     return 0
+
+
+def out_of_memory(job: WorkerJob, words: str) -> EnvironmentFault:
+    """The sentence where a size does not fit the GPU."""
+    return EnvironmentFault(
+        f"size {job.job.size_name or job.job.size!r} of {job.job.name or job.job.problem} does not "
+        f"fit the memory of {job.device.name}, or others use it too: time a smaller one with "
+        f"--size. {words}"
+    )
 
 
 def _import_what_is_slow() -> None:
@@ -134,59 +156,105 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _limit_turn(answers: Answers, job: WorkerJob) -> None:
-    """Ends this process where a driver call that does not return keeps it from doing so."""
-    limit = TURN_LIMIT_S + 10 * job.options.timing_s
+class Watch:
+    """Ends this process where problem.py, or its turn without problem.py, takes too long."""
 
-    def end() -> None:
-        time.sleep(limit)
-        words = f"the measuring process was not done {limit:.0f} s after its turn began"
-        _fail(answers, job, "TIMED_OUT", "", words)
+    def __init__(self, answers: Answers, job: WorkerJob) -> None:
+        self._answers, self._job = answers, job
+        self._problem_s = 0.0
+        self._calls: tuple[tuple[str, float], ...] = ()
+        self._begun: float | None = None
+        self.bench: Bench | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._look, daemon=True).start()
+
+    @contextmanager
+    def in_problem(self, function: str) -> Iterator[None]:
+        """While a function of problem.py runs; the outermost of such calls counts."""
+        begun = time.monotonic()
+        outer = self._calls
+        self._calls = (*outer, (function, begun))
+        try:
+            yield
+        finally:
+            if not outer:
+                self._problem_s += time.monotonic() - begun
+            self._calls = outer
+
+    def begin_turn(self) -> None:
+        """From now on the limit of the turn counts."""
+        self._problem_s, self._begun = 0.0, time.monotonic()
+
+    def overdue(self, now: float) -> Answer | None:
+        """What to answer, at this time, instead of going on."""
+        calls = self._calls
+        if calls:
+            function, begun = calls[0]
+            limit = consult.limit(self._job.options.problem_timeout_s)
+            if now - begun < limit.seconds:
+                return None
+            called = "importing it" if function == "import" else f"{function}()"
+            name = self._job.job.name or self._job.job.problem
+            sentence = (
+                f"{name}: {called} had not returned after {spell_seconds(limit.seconds)} in a "
+                f"measuring process; {limit.advice()}."
+            )
+            return Refused(sentence=sentence, environment=False)
+        seconds = TURN_LIMIT_S + 10 * self._job.options.timing_s
+        if self._begun is None or now - self._begun - self._problem_s < seconds:
+            return None
+        words = f"the measuring process was not done {seconds:.0f} s after its turn began"
+        if self.bench is not None and self.bench.is_launching:
+            # A driver call that does not return, behind launches that do not end.
+            return _failed(self._job, "TIMED_OUT", "", words)
+        return Refused(sentence=f"{words}, and no kernel was running.", environment=True)
+
+    def _look(self) -> None:
+        while (answer := self.overdue(time.monotonic())) is None:
+            time.sleep(WATCH_S)
+        self._answers.send(answer)
         os._exit(1)
 
-    threading.Thread(target=end, daemon=True).start()
+
+def _failed(job: WorkerJob, status: Fault, arm: str, words: str) -> Failed:
+    return Failed(failure=Failure(arm=arm, status=status, process=job.process, words=words))
 
 
-def _fail(answers: Answers, job: WorkerJob, status: Fault, arm: str, words: str) -> None:
-    failure = Failure(arm=arm, status=status, process=job.process, words=words)
-    answers.send(Failed(failure=failure))
-
-
-def _serve(job: WorkerJob, turn: Turn, problem: Any, answers: Answers) -> None:
-    import torch
-
+def _serve(job: WorkerJob, turn: Turn, problem: Problem, answers: Answers, watch: Watch) -> None:
     from kernelexp.gpu.bench import Bench, Busy, Wrong
     from kernelexp.gpu.launch import DriverError
     from kernelexp.gpu.timing import Hang
 
-    bench = Bench(job, turn, problem, answers.phase)
+    bench = watch.bench = Bench(job, turn, problem, answers.phase)
     try:
         if job.once:
             bench.launch_each_once()
             return
         worker = bench.run()
     except Wrong as wrong:
-        return _fail(answers, job, "INCORRECT", wrong.arm, str(wrong))
+        return answers.send(_failed(job, "INCORRECT", wrong.arm, str(wrong)))
     except Hang as hang:
-        return _fail(answers, job, "TIMED_OUT", bench.name(hang.arm), str(hang))
+        return answers.send(_failed(job, "TIMED_OUT", bench.name(hang.arm), str(hang)))
     except Busy as busy:
         return answers.send(Shared(others=busy.others))
     except (DriverError, RuntimeError) as error:
         # torch raises RuntimeError for many things; a CUDA error is one that stays.
-        words = str(error).split("\n")[0]
-        if not isinstance(error, DriverError) and not is_cuda_failure(error, torch):
+        words = str(error).partition("\n")[0]
+        if is_out_of_memory(error) or "OUT_OF_MEMORY" in words:
+            raise out_of_memory(job, words) from None
+        if not isinstance(error, DriverError) and not is_device_failure(error):
             raise
-        return _fail(answers, job, "CRASHED", bench.current, words)
+        return answers.send(crash(job, bench.current, words))
     answers.close_phase()
     answers.send(Found(worker=msgspec.structs.replace(worker, phases_s=answers.phases_s)))
 
 
-def is_cuda_failure(error: RuntimeError, torch: Any) -> bool:
-    """Whether torch says that the device failed, rather than that it was used wrongly."""
-    accelerator = getattr(torch, "AcceleratorError", None)
-    if accelerator is not None and isinstance(error, accelerator):
-        return True
-    return "CUDA error" in str(error) and not isinstance(error, torch.cuda.OutOfMemoryError)
+def crash(job: WorkerJob, arm: str, words: str) -> Answer:
+    """A CUDA error: of an arm, unless only the machine can have caused it."""
+    if any(part in words for part in MACHINES_ERRORS):
+        return Refused(sentence=f"GPU {job.device.uuid} failed: {words}", environment=True)
+    return _failed(job, "CRASHED", arm, words)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ import pytest
 from gpu_kernels import ARCH, HONEST, KERNELS, compile_kernels
 
 from kernelexp.gpu.job import ArmJob, Job
-from kernelexp.gpu.worker import load_problem
 from kernelexp.measurement import TimedArm
+from kernelexp.problem.loader import load_file
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def cubins(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def problem():
-    return load_problem(KERNELS / "problem.py")
+    return load_file(KERNELS / "problem.py")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def make_job(cubins, problem):
     """A job of the honest kernel `plain` against one other entry, at a named size."""
 
     def make(entry, size="full", axes=None):
-        chosen = problem.SIZES[size]
+        chosen = problem.sizes[size]
 
         def arm(name, role, point):
             source = "cheating" if point["entry"] not in HONEST else "honest"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import toolchain
+from kernelexp import processes, toolchain
 
 KERNELS = Path(__file__).parent / "kernels"
 ARCH = os.environ.get("KX_GPU_ARCH", "sm_90a")
@@ -22,7 +22,7 @@ def compile_source(source, arch, folder):
     compiler = toolchain.find(None, folder).nvcc
     cubin = folder / f"{source.stem}.{arch}.cubin"
     argv = [compiler, "-cubin", f"-arch={arch}", "-std=c++17", "-O3", "-o", str(cubin), str(source)]
-    completed = toolchain.run(argv, timeout_s=120)
+    completed = processes.run(argv, timeout_s=120)
     assert completed.returncode == 0, completed.stderr
     return cubin
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import counters
 
-from kernelexp.emulator.counters import named
+from kernelexp.emulator.machine.counters import named
 
 KERNEL = "patch_embed_gemm@sm_90a"
 VARIANTS = (
@@ -38,7 +38,7 @@ PAGE = f"""\
 @pytest.fixture(scope="module")
 def held():
     """Of each variant, what the emulator and ncu counted: one process of ncu for all."""
-    prepared = counters.prepare(counters.ROOT, VARIANTS, "emulated")
+    prepared = counters.built_and_emulated(counters.ROOT, VARIANTS, "emulated")
     pages = counters.count(prepared)
     rows = [list(counters.hold(p.counters, page)) for p, page in zip(prepared, pages, strict=True)]
     return dict(zip(VARIANTS, rows, strict=True))
@@ -91,4 +91,4 @@ def test_arbitration_may_add_conflicts_but_not_take_any(counted, wrong):
 
 
 def test_every_row_names_a_counter_of_the_emulator():
-    assert {row.counter for row in counters.ROWS} <= named([]).keys()
+    assert {row.counter for row in counters.ROWS} <= named([], "PTX").keys()

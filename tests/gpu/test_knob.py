@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelexp import toolchain
-from kernelexp.gpu.worker import load_problem
+from kernelexp import processes, toolchain
+from kernelexp.problem.loader import load_file
 
 FOLDER = Path(__file__).parents[2] / "kernelexp/knob"
-problem = load_problem(FOLDER / "problem.py")
+problem = load_file(FOLDER / "problem.py")
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
@@ -17,12 +17,12 @@ def test_it_compiles(arch, tmp_path):
     nvcc = toolchain.find(None, tmp_path).nvcc
     cubin = tmp_path / "knob.cubin"
     argv = [nvcc, "-cubin", f"-arch={arch}", "-std=c++17", "-o", str(cubin)]
-    completed = toolchain.run([*argv, str(FOLDER / "knob.cu")], timeout_s=60)
+    completed = processes.run([*argv, str(FOLDER / "knob.cu")], timeout_s=60)
     assert completed.returncode == 0, completed.stderr
 
 
 def test_the_knob_adds_pairs_and_changes_nothing_else():
-    size = problem.SIZES["full"]
+    size = problem.sizes["full"]
     plain, more = (problem.launch({"extra": extra}, size, {}) for extra in (0, 5))
     assert (plain.arguments[2].value, more.arguments[2].value) == (8000, 8040)
     assert plain.grid == more.grid
@@ -35,7 +35,7 @@ def test_a_pair_gives_back_what_it_was_given():
 
 
 def test_inputs_are_random_and_repeatable():
-    size = problem.SIZES["emulated"]
+    size = problem.sizes["emulated"]
     one, again, other = (problem.inputs(size, seed, "cpu")["x"] for seed in (1, 1, 2))
     assert torch.equal(one, again)
     assert not torch.equal(one, other)

@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import counters
 
-from kernelexp import build, examine, project, toolchain
+from kernelexp import build, prepare, project, toolchain
+from kernelexp.limits import Limits
 
 CHECKS = (
     ("memcheck", "--report-api-errors=no"),
@@ -37,17 +38,17 @@ def jobs(tmp_path_factory):
         for variant in (lambda found: (found[0], *found[1]))(loaded.variants(experiment))
     ]
     tools = toolchain.find(None, counters.ROOT / build.CACHE)
-    judged = examine.judge(loaded, variants, tools).values()
+    arms = prepare.built(loaded, variants, tools, Limits()).arms.values()
     found = [
         counters.LaunchJob(
             root=str(loaded.root),
-            kernel=each.variant.kernel,
-            cubin=str(each.cubin),
-            axes=dict(each.variant.axes),
+            kernel=each.kernel,
+            cubin=str(build.artefacts(loaded.root, each.identity).cubin),
+            axes=dict(each.axes),
             size=size,
-            exports=each.arm.build.exports,
+            exports=each.build.exports,
         )
-        for each in judged
+        for each in arms
         for size in ("emulated", "uneven")
     ]
     path = tmp_path_factory.mktemp("jobs") / "jobs.json"

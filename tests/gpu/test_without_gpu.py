@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from gpu_kernels import needs_gpu
 
-from kernelexp import toolchain
+from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError
 from kernelexp.gpu import device, launch, measure, worker
 from kernelexp.gpu.job import Answer, ArmJob, Job, Refused, WorkerJob
@@ -61,7 +61,7 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
     )
     (tmp_path / worker.JOB).write_bytes(msgspec.json.encode(job))
     argv = [sys.executable, "-m", "kernelexp.gpu.worker", str(tmp_path)]
-    completed = toolchain.run(argv, cwd=Path(__file__).parents[2], timeout_s=60)
+    completed = processes.run(argv, cwd=Path(__file__).parents[2], timeout_s=60)
     lines = (tmp_path / worker.ANSWERS).read_bytes().splitlines()
     answer = msgspec.json.decode(lines[-1], type=Answer)
     assert completed.returncode == 1
@@ -73,7 +73,7 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
 def test_importing_the_backend_loads_neither_torch_nor_cuda(module):
     heavy = "{'torch', 'cuda', 'pynvml'}"
     code = f"import kernelexp.gpu.{module}, sys; print({heavy} & set(sys.modules))"
-    said = toolchain.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60)
+    said = processes.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60)
     assert said.stdout.strip() == "set()"
 
 
@@ -121,7 +121,7 @@ def test_a_worker_leaves_when_it_is_dismissed_or_its_owner_is_gone(dismissed, tm
     if dismissed:
         (tmp_path / worker.DISMISSED).touch()
     argv = [sys.executable, "-c", WAITS, str(tmp_path), str(parent)]
-    completed = toolchain.run(argv, cwd=Path(__file__).parents[2], timeout_s=30)
+    completed = processes.run(argv, cwd=Path(__file__).parents[2], timeout_s=30)
     assert completed.returncode == 1
 
 

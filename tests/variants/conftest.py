@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import toolchain
-from kernelexp.toolchain import Completed, Toolchain
+from kernelexp import processes
+from kernelexp.processes import Completed
+from kernelexp.toolchain import Toolchain
 
 VARIANTS = Path(__file__).parents[2] / "variants"
 
@@ -27,7 +28,7 @@ def nvcc(tools: Toolchain, tmp_path: Path) -> Nvcc:
         defines = [f"-DKX_{axis.upper()}={value}" for axis, value in (axes or {}).items()]
         include = ["-I", str(VARIANTS / "include"), "-I", str(VARIANTS / "patch_embed_gemm")]
         target = ["-arch=compute_100a", "-ptx", "-o", str(source.with_suffix(".ptx"))]
-        return toolchain.run(
+        return processes.run(
             [tools.nvcc, "-std=c++17", *target, *include, *defines, str(source)], timeout_s=60
         )
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
-from kernelexp import problem as contract
+from kernelexp import project
 from kernelexp.arch import find
 from kernelexp.launch import TensorMap
-from kernelexp.toolchain import Completed
+from kernelexp.problem import loader
+from kernelexp.problem.config import Configured, configure
 
 ROOT = Path(__file__).parents[2]
 DEFAULTS: dict[str, object] = {
@@ -39,8 +41,7 @@ STREAMED = {
 
 IN_REGISTERS = {"operand_b": "registers", "combined": "resident", "stages": 15}
 
-problem = contract.load(ROOT, "patch_embed_gemm")
-Nvcc = Callable[..., Completed]
+problem = loader.load(ROOT, "patch_embed_gemm")
 ExportsOf = Callable[[str, dict[str, object]], dict[str, int]]
 
 
@@ -63,43 +64,53 @@ SIZED = [
 ]
 
 
-@pytest.mark.parametrize("point", SIZED, ids=str)
-def test_the_budget_is_what_the_source_computes(
+def configured(point: dict[str, object]) -> Configured:
+    defines = project.load(ROOT).variant("patch_embed_gemm", "sm_90a")
+    variant = msgspec.structs.replace(defines, axes=point)  # values too that no axis has
+    (found,) = configure(ROOT, [variant], [problem.terms["sm_90a"]])
+    assert not found.failure
+    return found
+
+
+@pytest.mark.parametrize("point", SIZED[::5], ids=str)
+def test_the_host_compiler_computes_what_nvcc_computes(
     point: dict[str, object], exports_of: ExportsOf
 ) -> None:
-    exports = exports_of("config_sm90a.cuh", point)
-    budget = problem.budget(point, "sm_90a")
-    assert budget.threads == exports["threads"]
-    assert budget.cluster == exports["cluster"]
-    assert budget.dynamic_smem_bytes == exports["dynamic_smem_bytes"]
-    assert not list(problem.constraints(point, "sm_90a"))
+    assert configured(point).exports == exports_of("config_sm90a.cuh", point)
+
+
+@pytest.mark.parametrize("point", SIZED, ids=str)
+def test_what_the_source_compiles_nothing_refuses(point: dict[str, object]) -> None:
+    assert configured(point).refusals == ()
+    assert problem.budget(point, "sm_90a") is None
 
 
 def test_the_terms_add_up_to_the_shared_memory() -> None:
-    budget = problem.budget(DEFAULTS, "sm_90a")
-    assert budget.terms["dynamic_smem_bytes"] == (
+    found = configured(DEFAULTS)
+    assert found.terms["dynamic_smem_bytes"] == (
         "B 147,456 B + 8 stages x 8,192 B + 8 x 2,048 B of staging + barriers 152 B"
     )
-    assert budget.dynamic_smem_bytes == 147_456 + 8 * 8_192 + 152 + 8 * 2_048
+    assert found.exports["dynamic_smem_bytes"] == 147_456 + 8 * 8_192 + 152 + 8 * 2_048
 
 
 def test_a_ninth_stage_does_not_fit() -> None:
-    smem = problem.budget(axes(stages=9), "sm_90a").dynamic_smem_bytes
-    assert smem > find("sm_90a").smem_per_cta_bytes
+    found = configured(axes(stages=9))
+    assert found.refusals == ("a CTA has at most 232,448 bytes of shared memory",)
+    assert found.exports["dynamic_smem_bytes"] > find("sm_90a").smem_per_cta_bytes
 
 
 REFUSED = [
     (axes(schedule="cooperative"), "a warpgroup multiplies 64 rows at a time"),
-    (axes(**STREAMED | {"schedule": "pingpong"}), "192"),
-    (axes(boxes=3, tile_n=128), "boxes"),
+    (axes(**STREAMED | {"schedule": "pingpong"}), "192 accumulators at most"),
+    (axes(boxes=3, tile_n=128), "a warp has buffers for its tile's boxes"),
     (axes(order="snake"), "order=snake turns in a row of tiles"),
     (axes(**STREAMED | {"order": "period"}), "order=period goes down a strip"),
     (axes(**STREAMED | {"prefetch": 1}), "prefetch is of A"),
-    (axes(combined="registers"), "combined=registers"),
+    (axes(combined="registers"), "combined=registers reads the table anew"),
     (axes(combined="resident"), "operand_b=registers frees the shared memory"),
     (axes(**IN_REGISTERS | {"combined": "blocked"}), "operand_b=registers frees"),
-    (axes(**IN_REGISTERS | {"tile_m": 128}), "no room for 64 accumulators"),
-    (axes(**IN_REGISTERS | {"tile_n": 256}), "a CTA has room for three"),
+    (axes(**IN_REGISTERS | {"tile_m": 128}), "operand_b=registers takes 96 registers"),
+    (axes(**IN_REGISTERS | {"tile_n": 256}), "of which there are 3 at most"),
     (axes(**IN_REGISTERS | {"store": "staged"}), "stores together, by TMA"),
     (axes(**IN_REGISTERS | {"order": "snake"}), "order=snake"),
     (axes(**IN_REGISTERS | {"order": "period"}), "order=period"),
@@ -107,12 +118,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("point", "sentence"), REFUSED, ids=lambda value: str(value)[:40])
-def test_what_the_constraints_refuse_the_source_refuses(
-    point: dict[str, object], sentence: str, nvcc: Nvcc
+def test_what_the_source_refuses_is_known_before_the_build(
+    point: dict[str, object], sentence: str
 ) -> None:
-    (reason,) = problem.constraints(point, "sm_90a")
-    assert sentence in reason
-    assert nvcc('#include "config_sm90a.cuh"\n', point).returncode != 0
+    assert sentence in " ".join(configured(point).refusals)
 
 
 def test_the_table_is_laid_out_in_the_order_of_the_fragments() -> None:
@@ -125,7 +134,7 @@ def test_the_table_is_laid_out_in_the_order_of_the_fragments() -> None:
 
 def test_the_output_is_stored_through_a_map_of_its_own(exports_of: ExportsOf) -> None:
     exports = exports_of("config_sm90a.cuh", DEFAULTS)
-    launch = problem.launch(DEFAULTS, problem.SIZES["full"], exports)
+    launch = problem.launch(DEFAULTS, problem.sizes["full"], exports)
     assert launch.grid == (132, 1, 1)
     out = launch.arguments[2]
     assert isinstance(out, TensorMap)
@@ -141,5 +150,5 @@ def test_every_strip_has_a_cluster(
     changed: dict[str, object], size: str, ctas: int, exports_of: ExportsOf
 ) -> None:
     point = axes(**changed)
-    launch = problem.launch(point, problem.SIZES[size], exports_of("config_sm90a.cuh", point))
+    launch = problem.launch(point, problem.sizes[size], exports_of("config_sm90a.cuh", point))
     assert launch.grid == (ctas, 1, 1)

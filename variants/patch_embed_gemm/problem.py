@@ -26,8 +26,24 @@ SIZES: Mapping[str, Size] = {
     "uneven": {"m": 512, "n": 768, "k": 768, "period": 196, "ctas": 8, "ctas_sm_90a": 12},
 }
 
-N = 768
-"""Columns of the output, which the sources know too."""
+# How figures of config.cuh and config_sm90a.cuh come about, for the sentences on limits.
+TERMS: Mapping[str, Mapping[str, str]] = {
+    "sm_100a": {
+        "threads": "({Config::FIRST_EPILOGUE_WARP} + {Config::EPILOGUE_WARPS} epilogue warps) x 32",
+        "dynamic_smem_bytes": "{Config::STAGES} stages x {Config::STAGE_BYTES} B"
+        " + barriers {Config::BUFFERS_OFFSET - Config::TMEM_ADDRESS_OFFSET} B"
+        " + {Config::EPILOGUE_WARPS} warps x {Config::BUFFER_BYTES} B of staging",
+        "tmem_columns": "{Config::TILE_N} columns x {Config::ACCUMULATORS} accumulators",
+    },
+    "sm_90a": {
+        "threads": "({Config::WARPGROUPS} warpgroups that multiply + 1 that loads) x 128",
+        "dynamic_smem_bytes": "B {Config::RESIDENT_BYTES} B"
+        " + {Config::STAGES} stages x {Config::STAGE_BYTES} B"
+        " + {Config::BUFFERS} x {Config::BUFFER_BYTES} B of staging"
+        " + table {Config::TABLE_BYTES} B"
+        " + barriers {Config::SMEM_BYTES - Config::FULL_OFFSET} B",
+    },
+}
 
 REFERENCE_ROWS = 16_384
 """Rows of the reference computed at a time: 100 MB in float64."""
@@ -68,28 +84,41 @@ def inputs(size: Size, seed: int, device: str) -> Mapping[str, torch.Tensor]:
 
 
 def arrange(inputs: Mapping[str, torch.Tensor], axes: Axes) -> Mapping[str, torch.Tensor]:
-    """With combined=blocked, the table as [7 row blocks][24 column blocks][32 rows][32 columns].
+    """The table as the epilogue of a variant reads it."""
+    table = inputs["combined"]
+    if not _is_hopper(axes):
+        return {"combined": _in_blocks(table)} if axes["combined"] == "blocked" else {}
+    return {"combined": _in_fragments(table)} if axes["combined"] in FRAGMENTS else {}
+
+
+FRAGMENTS = ("blocked", "registers")
+"""Values of `combined` on sm_90a that read 16 bytes a lane."""
+
+
+def _is_hopper(axes: Axes) -> bool:
+    """Whether the axes are those of the sm_90a source, the only one with operand_b."""
+    return "operand_b" in axes
+
+
+def _in_blocks(table: torch.Tensor) -> torch.Tensor:
+    """[7 row blocks][24 column blocks][32 rows][32 columns].
 
     A warp's 32 rows begin at table row 192 at most, so that it may run on to row 223: the last
     block of rows is filled with the table's first ones.
-
-    On sm_90a, with combined=blocked and combined=registers, each 32 columns of a row in the order
-    of wgmma's fragments: [4 lanes of a quad][4 groups of 8 columns][2 columns].
     """
-    if _is_hopper(axes) and axes["combined"] in ("blocked", "registers"):
-        table = inputs["combined"]
-        groups = table.reshape(len(table), -1, 4, 4, 2).transpose(2, 3)
-        return {**inputs, "combined": groups.reshape(table.shape).contiguous()}
-    if axes["combined"] != "blocked":
-        return inputs
     import torch
 
-    table = inputs["combined"]
     period, n = table.shape
     row_blocks = -(-period // 32)
     rows = torch.arange(32 * row_blocks, device=table.device) % period
-    blocks = table[rows].reshape(row_blocks, 32, n // 32, 32).transpose(1, 2).contiguous()
-    return {**inputs, "combined": blocks}
+    return table[rows].reshape(row_blocks, 32, n // 32, 32).transpose(1, 2).contiguous()
+
+
+def _in_fragments(table: torch.Tensor) -> torch.Tensor:
+    """Each 32 columns of a row as [4 lanes of a quad][4 groups of 8 columns][2 columns]: the order
+    of wgmma's fragments."""
+    groups = table.reshape(len(table), -1, 4, 4, 2).transpose(2, 3)
+    return groups.reshape(table.shape).contiguous()
 
 
 def reference(inputs: Mapping[str, torch.Tensor], size: Size) -> Iterator[Chunk]:
@@ -124,162 +153,25 @@ def tolerance(size: Size, arch: str) -> Tolerance:
     )
 
 
-def _is_hopper(axes: Axes) -> bool:
-    """Whether the axes are those of the sm_90a source, the only one with operand_b."""
-    return "operand_b" in axes
-
-
-def constraints(axes: Axes, arch: str) -> Iterator[str]:
-    if _is_hopper(axes):
-        yield from _hopper_constraints(axes)
-        return
-    if axes["cta_group"] == 4:
-        yield (
-            "cta_group=4: a tensor core works with that of one other CTA at most, tcgen05 has "
-            ".cta_group::1 and .cta_group::2 only (PTX ISA 9.1, section 9.7.16.5)"
-        )
-    if axes["combined"] == "prestage" and axes["store"] != "staged":
-        yield "combined=prestage fills the staging buffers before phase 1, which store=staged has"
-    if axes["epilogue_bounds"] == "runtime" and _has_buffers(axes):
-        yield (
-            "epilogue_bounds=runtime: rows are copied from and to shared memory by vectors of a "
-            "width that the number of columns decides at compile time, so that store=staged and "
-            "combined=smem_prefetch need epilogue_bounds=constant"
-        )
-
-
-def _hopper_constraints(axes: Axes) -> Iterator[str]:
-    """The static_asserts of config_sm90a.cuh."""
-    tile_m, tile_n = int(axes["tile_m"]), int(axes["tile_n"])
-    shares = 2 if axes["schedule"] == "cooperative" else 1
-    is_resident = axes["operand_b"] == "resident"
-    is_transposed = axes["operand_b"] == "registers"
-    accumulators = tile_m // shares * tile_n // 128
-    if is_transposed != (axes["combined"] == "resident"):
-        yield (
-            "operand_b=registers frees the shared memory that combined=resident takes, whose "
-            "fragments are transposed: there is neither without the other"
-        )
-    if is_transposed:
-        yield from _transposed_constraints(axes)
-        return
-    if tile_m % (64 * shares):
-        yield (
-            f"tile_m={tile_m}, schedule={axes['schedule']}: a warpgroup multiplies 64 rows at a "
-            "time (PTX ISA 9.1, section 9.7.15.2)"
-        )
-    if accumulators > 192:
-        yield (
-            f"{accumulators} accumulators a thread: 192 at most leave the epilogue its registers"
-        )
-    if is_resident and N // tile_n % int(axes["cluster"]):
-        yield "operand_b=resident gives each CTA of a cluster columns of its own"
-    if int(axes["boxes"]) > tile_n // 64:
-        yield f"boxes={axes['boxes']}: a warp's tile has {tile_n // 64} boxes of 64 columns"
-    if axes["prefetch"] and not is_resident:
-        yield "prefetch is of A, which operand_b=resident waits for alone"
-    if axes["order"] == "snake" and is_resident:
-        yield "order=snake turns in a row of tiles, of which operand_b=resident has one a CTA"
-    if axes["order"] == "period" and not is_resident:
-        yield "order=period goes down a strip of columns, which operand_b=resident does"
-    if axes["combined"] == "registers" and accumulators > 96:
-        yield (
-            "combined=registers holds half as many registers as there are accumulators, so that "
-            "there can be 96 of those at most"
-        )
-    if axes["combined"] == "registers" and axes["order"] != "period":
-        yield "combined=registers needs order=period: other orders read the table for each tile"
-
-
-def _transposed_constraints(axes: Axes) -> Iterator[str]:
-    """The static_asserts of config_sm90a.cuh where B's columns are the rows of an MMA."""
-    tile_m, tile_n = int(axes["tile_m"]), int(axes["tile_n"])
-    if tile_n > 192:
-        yield f"tile_n={tile_n}: 64 columns are a warpgroup's, and a CTA has room for three"
-    elif tile_m * tile_n > 64 * 256:
-        yield (
-            f"tile_m={tile_m}, tile_n={tile_n}: beside 96 registers of B, {tile_n // 64} "
-            f"warpgroups leave a thread no room for {tile_m // 2} accumulators"
-        )
-    if axes["store"] not in ("tma", "tma_evict_first"):
-        yield "with operand_b=registers a warpgroup stores together, by TMA"
-    if axes["order"] in ("snake", "period"):
-        yield (
-            f"order={axes['order']}: with operand_b=registers a CTA goes down one strip, and has "
-            "the table in shared memory"
-        )
-
-
-def _has_buffers(axes: Axes) -> bool:
-    return axes["store"] == "staged" or axes["combined"] == "smem_prefetch"
-
-
-def budget(axes: Axes, arch: str) -> Budget:
-    """The arithmetic of config.cuh, for combinations too that can't be compiled."""
-    if _is_hopper(axes):
-        return _hopper_budget(axes)
-    stages, warps = int(axes["stages"]), int(axes["epilogue_warps"])
-    group, tile_n = int(axes["cta_group"]), int(axes["tile_n"])
-    a_bytes, b_bytes = 128 * 128, tile_n // group * 128
-    barriers = -(-(8 + 8 * (2 * stages + 4)) // 128) * 128
-    buffer = 32 * (2 * tile_n + 16) if _has_buffers(axes) else 0
-    smem = stages * (a_bytes + b_bytes) + barriers + warps * buffer
-    smem_term = f"{stages} stages x {a_bytes + b_bytes:,} B + barriers {barriers} B"
-    if buffer:
-        smem_term += f" + {warps} warps x {buffer:,} B of staging"
-    # A group of four CTAs was refused for its columns: each would hold the tile of all four.
-    buffers, of = (2, "accumulators") if group <= 2 else (group, "CTAs")
+def budget(axes: Axes, arch: str) -> Budget | None:
+    """A group of four CTAs, which config.cuh refuses, would need each CTA to hold the tile of all
+    four; for what it accepts, its exports are the budget."""
+    group, tile_n = int(axes.get("cta_group", 1)), int(axes["tile_n"])
+    if group <= 2:
+        return None
     return Budget(
-        threads=32 * (2 + warps),
-        dynamic_smem_bytes=smem,
-        tmem_columns=tile_n * buffers,
+        threads=0,
+        dynamic_smem_bytes=0,
+        tmem_columns=tile_n * group,
         cluster=group,
-        terms={
-            "threads": f"(2 + {warps} epilogue warps) x 32",
-            "dynamic_smem_bytes": smem_term,
-            "tmem_columns": f"{tile_n} columns x {buffers} {of}",
-        },
+        terms={"tmem_columns": f"{tile_n} columns x {group} CTAs"},
     )
-
-
-def _hopper_budget(axes: Axes) -> Budget:
-    """The arithmetic of config_sm90a.cuh."""
-    stages, tile_m, tile_n = int(axes["stages"]), int(axes["tile_m"]), int(axes["tile_n"])
-    a_bytes, b_bytes = tile_m * 128, tile_n * 128
-    operand_b = axes["operand_b"]
-    is_transposed = operand_b == "registers"
-    warpgroups = tile_n // 64 if is_transposed else 2
-    buffers, box = (warpgroups, 8192) if is_transposed else (8, 2048)
-    buffer = 0 if axes["store"] == "direct" else int(axes["boxes"]) * box
-    parts = {
-        f"B {6 * b_bytes:,} B": 6 * b_bytes if operand_b == "resident" else 0,
-        f"{stages} stages x {(stage := a_bytes + b_bytes * (operand_b == 'streamed')):,} B": stages
-        * stage,
-        f"{buffers} x {buffer:,} B of staging": buffers * buffer,
-        f"table {196 * (2 * tile_n + 16):,} B": 196 * (2 * tile_n + 16) * is_transposed,
-        f"barriers {8 * (2 * stages + 1 + warpgroups)} B": 8 * (2 * stages + 1 + warpgroups),
-    }
-    return Budget(
-        threads=128 * (warpgroups + 1),
-        dynamic_smem_bytes=sum(parts.values()),
-        cluster=int(axes["cluster"]),
-        terms={
-            "threads": f"({warpgroups} warpgroups that multiply + 1 that loads) x 128",
-            "dynamic_smem_bytes": " + ".join(term for term, part in parts.items() if part),
-        },
-    )
-
-
-def _hopper_ctas(axes: Axes, size: Size) -> int:
-    """Whole clusters, as many for each strip of columns that stays in shared memory."""
-    each = N // int(axes["tile_n"]) if axes["operand_b"] != "streamed" else int(axes["cluster"])
-    return max(1, size["ctas_sm_90a"] // each) * each
 
 
 def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
     """Arguments: tensor maps of a and b, the table, the output, the number of rows of tiles.
 
-    On sm_90a, after those of a and b, a tensor map of the output, too, and the address of b.
+    Where the output is stored by TMA, after those of a and b, its tensor map and the address of b.
     """
 
     def operand(array: str, rows: int, box_rows: int) -> TensorMap:
@@ -292,11 +184,9 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
             swizzle="128B",
         )
 
-    hopper: tuple[TensorMap | Pointer, ...] = ()
-    ctas = size["ctas"]
-    if _is_hopper(axes):
-        ctas = _hopper_ctas(axes, size)
-        hopper = (
+    stored: tuple[TensorMap | Pointer, ...] = ()
+    if "out_box_rows" in exports:
+        stored = (
             TensorMap(
                 array="out",
                 element="bf16",
@@ -309,14 +199,14 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
         )
     return Launch(
         entry="patch_embed_gemm",
-        grid=(ctas, 1, 1),
+        grid=(_ctas(axes, size, exports), 1, 1),
         block=(exports["threads"], 1, 1),
         cluster=(exports["cluster"], 1, 1),
         dynamic_smem_bytes=exports["dynamic_smem_bytes"],
         arguments=(
             operand("a", size["m"], exports["a_box_rows"]),
             operand("b", size["n"], exports["b_box_rows"]),
-            *hopper,
+            *stored,
             Pointer(array="combined"),
             Pointer(array="out"),
             Scalar(type="u32", value=size["m"] // exports["tile_m"]),
@@ -324,12 +214,18 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
     )
 
 
-def tiles(axes: Axes, size: Size) -> int:
-    """Of a cluster: 256 rows with cta_group=2, of a CTA: 128 rows without; on sm_90a of a CTA."""
-    if _is_hopper(axes):
-        return size["m"] // int(axes["tile_m"]) * (size["n"] // int(axes["tile_n"]))
-    rows = 128 * int(axes["cta_group"])
-    return size["m"] // rows * (size["n"] // int(axes["tile_n"]))
+def _ctas(axes: Axes, size: Size, exports: Mapping[str, int]) -> int:
+    """Whole clusters, as many for each strip of columns that stays in a CTA."""
+    if not _is_hopper(axes):
+        return size["ctas"]
+    stays = axes["operand_b"] != "streamed"
+    each = size["n"] // exports["tile_n"] if stays else exports["cluster"]
+    return max(1, size["ctas_sm_90a"] // each) * each
+
+
+def tiles(axes: Axes, size: Size, exports: Mapping[str, int]) -> int:
+    """Of a cluster on sm_100a, of a CTA on sm_90a."""
+    return size["m"] // exports["tile_m"] * (size["n"] // exports["tile_n"])
 
 
 def work(size: Size) -> Work:

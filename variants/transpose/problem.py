@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kernelexp.launch import Launch, Pointer, Scalar
-from kernelexp.problem import Array, Axes, Budget, Chunk, Size, Tolerance, Work
+from kernelexp.problem import Array, Axes, Chunk, Size, Tolerance, Work
 
 if TYPE_CHECKING:
     import torch
 
-TILE = 32
 REFERENCE_ROWS = 1024
 
 SIZES: Mapping[str, Size] = {
@@ -42,10 +41,6 @@ def tolerance(size: Size, arch: str) -> Tolerance:
     return Tolerance(rtol=0.0, atol=0.0, why="elements are moved, not computed")
 
 
-def budget(axes: Axes, arch: str) -> Budget:
-    return Budget(threads=TILE * int(axes["rows"]), dynamic_smem_bytes=0)
-
-
 def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
     tile = exports["tile"]
     return Launch(
@@ -61,8 +56,8 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
     )
 
 
-def tiles(axes: Axes, size: Size) -> int:
-    return size["rows"] // TILE * (size["columns"] // TILE)
+def tiles(axes: Axes, size: Size, exports: Mapping[str, int]) -> int:
+    return size["rows"] // exports["tile"] * (size["columns"] // exports["tile"])
 
 
 def work(size: Size) -> Work:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelexp.launch import Launch, Pointer, TensorMap
-from kernelexp.problem import Array, Budget, Chunk, Tolerance
+from kernelexp.problem import Array, Chunk, Tolerance
 
 COLS = 1024
 # `short` takes under 50 us and is timed in CUDA graphs, `full` launch by launch.
@@ -48,10 +48,6 @@ def tolerance(size, arch):
         atol=2e-4,
         why="sums of 1,024 float32 products of size 1 in any order: 32 * 1e-7 * 32, rounded up",
     )
-
-
-def budget(axes, arch):
-    return Budget(threads=256, dynamic_smem_bytes=0)
 
 
 def launch(axes, size, exports):

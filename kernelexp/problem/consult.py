@@ -1,0 +1,96 @@
+"""Asks a kernel's problem.py, in a process of its own, what it says of sizes and variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import isolated
+from kernelexp.errors import UsageError
+from kernelexp.isolated import Limit
+from kernelexp.launch import Launch
+from kernelexp.model import AxisValue
+from kernelexp.problem import Budget, Work
+
+TIMEOUT_S = 60.0
+
+
+def limit(seconds: float = TIMEOUT_S) -> Limit:
+    """What each stage of a problem.py may take."""
+    return Limit(name="problem", seconds=seconds)
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant to ask about; one that is built has exports."""
+
+    axes: dict[str, AxisValue]
+    arch: str
+    exports: dict[str, int] | None = None
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a command wants to know of one problem.py."""
+
+    root: str
+    kernel: str
+    points: tuple[Point, ...]
+    launches_of: tuple[str, ...]
+    limit: Limit
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What problem.py says of one variant: rules before the build, launches after it."""
+
+    reasons: tuple[str, ...] = ()
+    budget: Budget | None = None
+    terms: dict[str, str] = {}
+    """How its exports come about: see TERMS in kernelexp.problem."""
+    launches: dict[str, Launch] = {}
+    """By the name of the size."""
+    tiles: dict[str, int] = {}
+
+
+class Consulted(msgspec.Struct, frozen=True, kw_only=True):
+    """What one problem.py says; `points` in the order of the question."""
+
+    kernel: str
+    sizes: dict[str, dict[str, int]]
+    peers: tuple[str, ...]
+    work: dict[str, Work]
+    """By the name of the size; empty where the problem does not say."""
+    points: tuple[Facts, ...]
+
+
+def consult(
+    root: Path,
+    kernel: str,
+    points: Sequence[Point] = (),
+    launches_of: Iterable[str] = (),
+    timeout_s: float = TIMEOUT_S,
+) -> Consulted:
+    """Reasons against and budget of each point without exports; launches of the sizes
+    `launches_of`, and their tiles, of each point with exports.
+
+    ConfigurationError for a fault of problem.py; UsageError for a size that it does not have.
+    """
+    question = Question(
+        root=str(root),
+        kernel=kernel,
+        points=tuple(points),
+        launches_of=tuple(launches_of),
+        limit=limit(timeout_s),
+    )
+    name = f"variants/{kernel}/problem.py"
+    worker = "kernelexp.problem.worker"
+    return isolated.call(worker, question, Consulted, name, (question.limit,))
+
+
+def require_size(kernel: str, sizes: Iterable[str], size: str) -> None:
+    """UsageError that lists the sizes of a kernel where `size` is none of them."""
+    known = list(sizes)
+    if size not in known:
+        raise UsageError(
+            f"variants/{kernel}/problem.py has no size {size!r}; known: {', '.join(known)}."
+        )

@@ -1,0 +1,382 @@
+"""Loads a problem.py, the one way for every process: its faults end in sentences with their place.
+
+The kernel's folder is on sys.path from then on and the module in sys.modules. A process loads the
+problem of one kernel, so that modules next to two kernels may have the same name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import math
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
+from kernelexp.launch import Launch, Scalar, ScalarType
+from kernelexp.problem import (
+    Array,
+    Axes,
+    Budget,
+    Chunk,
+    DType,
+    Problem,
+    Size,
+    Tensors,
+    Tolerance,
+    Work,
+)
+
+REQUIRED = ("SIZES", "outputs", "inputs", "reference", "tolerance", "launch")
+T = TypeVar("T")
+
+
+def load(root: Path, kernel: str) -> Problem:
+    """`variants/<kernel>/problem.py`; ConfigurationError if it can't serve as one."""
+    return load_file(root / "variants" / kernel / "problem.py", f"variants/{kernel}/problem.py")
+
+
+def load_file(
+    path: Path, name: str = "", around: Callable[[str], AbstractContextManager[None]] | None = None
+) -> Problem:
+    """The problem in a Python file, which sentences call `name`.
+
+    Each call of one of its functions runs inside `around(function)`.
+    """
+    source = _Source(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
+    module = source.execute()
+    missing = [each for each in REQUIRED if not hasattr(module, each)]
+    if missing:
+        raise ConfigurationError(
+            f"{source.name} lacks {', '.join(missing)} (see kernelexp.problem)."
+        )
+    return _Functions(source, module).problem()
+
+
+class _Source:
+    """A problem.py as a file: runs it, and says where in it something went wrong."""
+
+    def __init__(
+        self, path: Path, name: str, around: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
+        self.path, self.name, self._around = path, name, around
+
+    def execute(self) -> ModuleType:
+        title = f"kernelexp_problem_{self.path.parent.name}"
+        spec = importlib.util.spec_from_file_location(title, self.path)
+        if spec is None or spec.loader is None or not self.path.is_file():
+            raise ConfigurationError(f"{self.name} can't be read.")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[title] = module
+        if str(self.path.parent) not in sys.path:
+            sys.path.insert(0, str(self.path.parent))
+        with self.blame("import"):
+            spec.loader.exec_module(module)
+        return module
+
+    @contextmanager
+    def blame(self, function: str) -> Iterator[None]:
+        """Turns what problem.py raises into the sentence that says where it came from."""
+        try:
+            with self._around(function):
+                yield
+        except (KernelexpError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            if is_device_failure(error):
+                raise  # a kernel's, seen here because launches are asynchronous
+            place = self._place(error)
+            if is_out_of_memory(error):
+                words = str(error).partition("\n")[0]
+                raise EnvironmentFault(
+                    f"{place}: this machine has not enough memory for it: {words}"
+                ) from error
+            if isinstance(error, SystemExit):
+                raise ConfigurationError(
+                    f"{place}: it calls sys.exit({error.code!r}): raise an exception instead."
+                ) from None
+            raise ConfigurationError(f"{place}: {type(error).__name__}: {error}") from error
+
+    def _place(self, error: BaseException) -> str:
+        if isinstance(error, SyntaxError) and error.filename == str(self.path):
+            return f"{self.name}:{error.lineno}"
+        frames = traceback.extract_tb(error.__traceback__)
+        for frame in reversed(frames):
+            path = Path(frame.filename)
+            if path.is_relative_to(self.path.parent):
+                return f"{self.neighbour(path)}:{frame.lineno}"
+        return self.name
+
+    def neighbour(self, path: Path) -> str:
+        """The name of a file in the kernel's folder."""
+        return self.name.removesuffix("problem.py") + path.relative_to(self.path.parent).as_posix()
+
+    def at(self, function: Callable[..., Any]) -> str:
+        """Where a function is defined."""
+        code = getattr(function, "__code__", None)
+        if code is None or not Path(code.co_filename).is_relative_to(self.path.parent):
+            return self.name
+        return f"{self.neighbour(Path(code.co_filename))}:{code.co_firstlineno}"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python or torch ran out of memory, on the host or on a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(error, torch.cuda.OutOfMemoryError):
+        return True
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+
+
+def is_device_failure(error: BaseException) -> bool:
+    """Whether torch says that the GPU failed, rather than that it was used wrongly."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(error, RuntimeError) or is_out_of_memory(error):
+        return False
+    accelerator = getattr(torch, "AcceleratorError", None)
+    if accelerator is not None and isinstance(error, accelerator):
+        return True
+    return "CUDA error" in str(error)
+
+
+class _Functions:
+    """The functions of a problem.py, each called under blame and its result checked."""
+
+    def __init__(self, source: _Source, module: ModuleType) -> None:
+        self._source, self._module = source, module
+
+    def problem(self) -> Problem:
+        return Problem(
+            name=self._source.name,
+            folder=self._source.path.parent,
+            sizes=self._sizes(),
+            outputs=self.outputs,
+            inputs=self.inputs,
+            reference=self.reference,
+            tolerance=self.tolerance,
+            launch=self.launch,
+            arrange=self.arrange,
+            constraints=self.constraints,
+            budget=self.budget,
+            tiles=self.tiles,
+            work=lambda size: self._optional("work", Work, size),
+            terms=self._constant("TERMS", dict[str, str | dict[str, str]], {}),
+            peer_names=self._constant("PEERS", tuple[str, ...], ()),
+            peers=lambda inputs, size: self._call("peers", inputs, size),
+        )
+
+    def _sizes(self) -> Mapping[str, Size]:
+        sizes = self._constant("SIZES", dict[str, dict[str, int]], {})
+        if not sizes:
+            raise ConfigurationError(
+                f"{self._source.name}: SIZES is empty; it needs a size 'full'."
+            )
+        return sizes
+
+    def outputs(self, size: Size) -> Mapping[str, Array]:
+        found = self._call("outputs", size)
+        if not isinstance(found, Mapping) or not found:
+            raise self._fault("outputs", "it names no array: name what the kernel writes.")
+        for name, array in found.items():
+            if not isinstance(array, Array):
+                raise self._fault("outputs", f"{name!r} is no kernelexp.problem.Array.")
+            if array.dtype not in get_args(DType):
+                known = ", ".join(get_args(DType))
+                raise self._fault(
+                    "outputs", f"{name!r} has the unknown dtype {array.dtype!r}; known: {known}."
+                )
+        arrays = self._convert("outputs", found, dict[str, Array])
+        for name, array in arrays.items():
+            if not array.shape or min(array.shape) < 1:
+                shape = list(array.shape)
+                raise self._fault("outputs", f"{name!r} has the shape {shape}, with no element.")
+        return arrays
+
+    def inputs(self, size: Size, seed: int, device: str) -> Tensors:
+        return self._tensors("inputs", self._call("inputs", size, seed, device))
+
+    def arrange(self, inputs: Tensors, axes: Axes) -> Tensors:
+        if not hasattr(self._module, "arrange"):
+            return inputs
+        return {**inputs, **self._tensors("arrange", self._call("arrange", inputs, axes))}
+
+    def _tensors(self, function: str, found: Any) -> Tensors:
+        if not isinstance(found, Mapping):
+            raise self._fault(function, f"it returns {_kind(found)} instead of tensors by name.")
+        for name, tensor in found.items():
+            if not hasattr(tensor, "is_contiguous"):
+                raise self._fault(function, f"{name!r} is {_kind(tensor)} instead of a tensor.")
+            if not tensor.is_contiguous():
+                raise self._fault(
+                    function, f"{name!r} is not contiguous in memory: call .contiguous() on it."
+                )
+        return found
+
+    def reference(self, inputs: Tensors, size: Size) -> Iterator[Chunk]:
+        outputs = self.outputs(size)
+        given: dict[str, list[tuple[int, int]]] = {name: [] for name in outputs}
+        chunks = self._call("reference", inputs, size)
+        if not hasattr(chunks, "__iter__"):
+            raise self._fault("reference", f"it returns {_kind(chunks)} instead of chunks.")
+        iterator = iter(chunks)
+        while True:
+            with self._source.blame("reference"):
+                chunk = next(iterator, None)
+            if chunk is None:
+                break
+            fault = chunk_fault(chunk, outputs)
+            if fault:
+                # A generator waits at the line that yielded the chunk.
+                frame = getattr(iterator, "gi_frame", None)
+                place = f"{self._source.name}:{frame.f_lineno}" if frame else ""
+                raise self._fault("reference", fault, place)
+            given[chunk.array].append((chunk.first, chunk.first + len(chunk.values)))
+            yield chunk
+        for name, rows in given.items():
+            fault = coverage_fault(name, rows, outputs[name].shape[0])
+            if fault:
+                raise self._fault("reference", fault)
+
+    def tolerance(self, size: Size, arch: str, axes: Axes) -> Tolerance:
+        found = self._call("tolerance", *self._wanted("tolerance", size, arch, axes))
+        bounds = self._convert("tolerance", found, Tolerance)
+        for name, bound in (("rtol", bounds.rtol), ("atol", bounds.atol)):
+            if not (math.isfinite(bound) and bound >= 0):
+                raise self._fault(
+                    "tolerance", f"{name} is {bound:g}: it must be 0 or more, finite."
+                )
+        return bounds
+
+    def launch(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
+        found = self._call("launch", axes, size, exports)
+        for argument in found.arguments if isinstance(found, Launch) else ():
+            if isinstance(argument, Scalar) and argument.type not in get_args(ScalarType):
+                known = ", ".join(get_args(ScalarType))
+                raise self._fault(
+                    "launch", f"a scalar has the unknown type {argument.type!r}; known: {known}."
+                )
+        launch = self._convert("launch", found, Launch)
+        for fault in launch_faults(launch):
+            raise self._fault("launch", fault)
+        return launch
+
+    def constraints(self, axes: Axes, arch: str) -> tuple[str, ...]:
+        if not hasattr(self._module, "constraints"):
+            return ()
+        with self._source.blame("constraints"):
+            found = list(self._module.constraints(axes, arch) or ())
+        return self._convert("constraints", found, tuple[str, ...])
+
+    def tiles(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
+        return self._optional("tiles", int, *self._wanted("tiles", axes, size, exports))
+
+    def _wanted(self, function: str, *arguments: Any) -> tuple[Any, ...]:
+        """All the arguments, or without the last where the function does not take it."""
+        implemented = getattr(self._module, function, None)
+        taken = len(inspect.signature(implemented).parameters) if callable(implemented) else 0
+        return arguments if taken == len(arguments) else arguments[:-1]
+
+    def budget(self, axes: Axes, arch: str) -> Budget | None:
+        return self._optional("budget", Budget, axes, arch)
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        with self._source.blame(function):
+            return getattr(self._module, function)(*arguments)
+
+    def _optional(self, function: str, kind: type[T], *arguments: Any) -> T | None:
+        if not hasattr(self._module, function):
+            return None
+        found = self._call(function, *arguments)
+        return None if found is None else self._convert(function, found, kind)
+
+    def _constant(self, name: str, kind: type[T], default: T) -> T:
+        value = getattr(self._module, name, default)
+        try:
+            found: T = _convert(value, kind)
+            return found
+        except (msgspec.ValidationError, TypeError) as error:
+            raise ConfigurationError(f"{self._source.name}: {name}: {error}.") from None
+
+    def _convert(self, function: str, value: Any, kind: type[T]) -> T:
+        try:
+            found: T = _convert(value, kind)
+            return found
+        except (msgspec.ValidationError, TypeError) as error:
+            raise self._fault(function, f"it returns {_kind(value)}: {error}.") from None
+
+    def _fault(self, function: str, words: str, place: str = "") -> ConfigurationError:
+        place = place or self._source.at(getattr(self._module, function))
+        return ConfigurationError(f"{place}: {function}(): {words}")
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    """`value` as a `kind`, whole numbers of NumPy and torch included."""
+    return msgspec.convert(msgspec.to_builtins(value, enc_hook=_plain), kind)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{_kind(value)} is among its values")
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def launch_faults(launch: Launch) -> Iterator[str]:
+    """What no GPU could launch, as sentences."""
+    for what in ("grid", "block", "cluster"):
+        if min(getattr(launch, what)) < 1:
+            yield f"{what} is {getattr(launch, what)}: each dimension is at least 1."
+    if launch.dynamic_smem_bytes < 0:
+        yield f"dynamic_smem_bytes is {launch.dynamic_smem_bytes}."
+    for argument in launch.arguments:
+        if not isinstance(argument, Scalar) or argument.type.startswith("f"):
+            continue
+        bits, signed = int(argument.type[1:]), argument.type.startswith("s")
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        if argument.value != int(argument.value) or not low <= argument.value <= high:
+            yield f"the scalar {argument.value} is no {argument.type}."
+
+
+def chunk_fault(chunk: Any, outputs: Mapping[str, Array]) -> str:
+    """Why a piece of the reference does not fit the outputs; empty where it does."""
+    if not isinstance(chunk, Chunk):
+        return f"it yields {_kind(chunk)} instead of a Chunk."
+    if chunk.array not in outputs:
+        return f"it yields a chunk of {chunk.array!r}; outputs() has {', '.join(outputs)}."
+    if not hasattr(chunk.values, "shape"):
+        return f"the values for {chunk.array} are {_kind(chunk.values)} instead of a tensor."
+    wanted, got = outputs[chunk.array].shape, tuple(chunk.values.shape)
+    if len(got) != len(wanted) or got[1:] != wanted[1:]:
+        shape = ", ".join(["rows", *map(str, wanted[1:])])
+        return f"a chunk of {chunk.array} should have the shape [{shape}], not {list(got)}."
+    if chunk.first < 0 or chunk.first + got[0] > wanted[0]:
+        last = chunk.first + got[0] - 1
+        return (
+            f"a chunk gives rows {chunk.first} to {last} of {chunk.array}, which has {wanted[0]}."
+        )
+    return ""
+
+
+def coverage_fault(array: str, given: list[tuple[int, int]], rows: int) -> str:
+    """Which rows [begin, end) are missing or doubled; empty where each was given once."""
+    end = 0
+    for first, last in [*sorted(given), (rows, rows)]:
+        if first > end:
+            return f"it leaves out {_rows(end, first)} of {array}: every element is checked."
+        if first < end and first < last:
+            return f"it gives {_rows(first, min(end, last))} of {array} more than once."
+        end = max(end, last)
+    return ""
+
+
+def _rows(begin: int, end: int) -> str:
+    return f"row {begin}" if end - begin == 1 else f"rows {begin} to {end - 1}"

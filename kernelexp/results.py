@@ -1,0 +1,319 @@
+"""Compares what a launch wrote with the reference, every element: one check for CPU and GPU.
+
+Arrays are torch tensors on either device. What is not written keeps its poison, and is never right.
+An infinity is right where the same infinity is wanted, a NaN where a NaN is wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kernelexp.errors import ConfigurationError
+from kernelexp.measurement import WORST, ArrayResult
+from kernelexp.places import describe_set
+from kernelexp.problem import Array, Chunk, DType, Problem, Size, Tensors, Tolerance
+
+if TYPE_CHECKING:
+    import torch
+
+TORCH_NAMES: dict[DType, str] = {
+    "u8": "uint8",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "s32": "int32",
+}
+# All bits set is a NaN in every floating-point type of DType, and one that no instruction makes;
+# integers have no NaN.
+POISON = 0xFF
+# Elements compared at once: four float64 temporaries of this size are 1 GB.
+PIECE = 1 << 25
+WORDS = 1 << 22
+SHOWN = 3
+# Beyond this many times the tolerance a figure says nothing: the wanted value is nearly 0.
+TELLING = 1e4
+_INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
+
+
+def torch_dtype(dtype: DType) -> torch.dtype:
+    """The torch type of an array's elements."""
+    import torch
+
+    found: torch.dtype = getattr(torch, TORCH_NAMES[dtype])
+    return found
+
+
+def allocate(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:
+    """Arrays on the CPU that hold nothing but poison."""
+    import torch
+
+    found = {}
+    for name, array in arrays.items():
+        dtype = torch_dtype(array.dtype)
+        size = math.prod(array.shape) * dtype.itemsize
+        raw = torch.full((size,), POISON, dtype=torch.uint8)
+        found[name] = raw.view(dtype).view(array.shape)
+    return found
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor's memory, one element a byte."""
+    import torch
+
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def draw_inputs(problem: Problem, size: Size, seed: int, device: str) -> tuple[Tensors, Tensors]:
+    """The inputs twice, in memory of their own; ConfigurationError where they differ."""
+    one = problem.inputs(size, seed, device)
+    return one, draw_again(problem, size, seed, device, one)
+
+
+def draw_again(problem: Problem, size: Size, seed: int, device: str, first: Tensors) -> Tensors:
+    """The inputs once more; ConfigurationError where they are not those drawn first."""
+    import torch
+
+    again = problem.inputs(size, seed, device)
+    for name, tensor in first.items():
+        other = again.get(name)
+        alike = other is not None and other.shape == tensor.shape and other.dtype == tensor.dtype
+        if other is None or not alike or not torch.equal(as_bytes(tensor), as_bytes(other)):
+            raise ConfigurationError(
+                f"{problem.name}: inputs() gives other values of {name!r} when it is called again "
+                "with the same seed: draw them from torch.Generator(device).manual_seed(seed)."
+            )
+    return again
+
+
+def refuse_shared_names(problem: Problem, given: Tensors, outputs: Iterable[str]) -> None:
+    """ConfigurationError where an output has the name of an input."""
+    for name in outputs:
+        if name in given:
+            raise ConfigurationError(
+                f"{problem.name}: {name!r} is an input and an output: give the output another "
+                "name; an array that is read and written is not supported."
+            )
+
+
+def fingerprint(tensor: torch.Tensor) -> int:
+    """A 64-bit hash of a contiguous tensor's bytes and of their order.
+
+    Each 8-byte word is mixed with its position, then all are added up: whatever is overwritten,
+    exchanged or moved changes it, but for one chance in 2^64. It is no cryptographic hash: it does
+    not defend against a kernel that searches for a collision, nor against one that restores what
+    it changed.
+    """
+    import torch
+
+    raw = as_bytes(tensor)
+    whole = raw.numel() // 8 * 8
+    total = sum(int(byte) << 8 * place for place, byte in enumerate(raw[whole:].tolist()))
+    words = raw[:whole].view(torch.int64)
+    for first in range(0, words.numel(), WORDS):
+        piece = words[first : first + WORDS]
+        places = torch.arange(first, first + piece.numel(), device=raw.device)
+        total += int(_mix(piece + places * -0x61C8864680B583EB).sum())
+    return total % (1 << 64)
+
+
+def _mix(x: torch.Tensor) -> torch.Tensor:
+    """The finaliser of splitmix64, with shifts that fill with zeros."""
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        x = (x ^ (x >> shift & (1 << 64 - shift) - 1)) * factor
+    return x ^ (x >> 31 & (1 << 33) - 1)
+
+
+def compare(
+    outputs: Mapping[str, torch.Tensor],
+    chunks: Iterable[Chunk],
+    tolerance: Tolerance,
+    poison: int = POISON,
+) -> tuple[ArrayResult, ...]:
+    """One result for each output; `chunks` cover each, as Problem.reference makes sure.
+
+    `poison` is the byte that integer outputs were filled with; floating-point ones have POISON.
+    """
+    tallies = {name: _Tally(name, tensor, poison) for name, tensor in outputs.items()}
+    for chunk in chunks:
+        tallies[chunk.array].add(chunk, tolerance)
+    return tuple(tally.result() for tally in tallies.values())
+
+
+class _Sample(msgspec.Struct, frozen=True, order=True):
+    """A wrong element: its position in the flattened array, and what to say of it."""
+
+    position: int
+    words: str
+
+
+class _Tally:
+    """What was seen of one output."""
+
+    def __init__(self, name: str, tensor: torch.Tensor, poison: int) -> None:
+        self._name, self._tensor = name, tensor
+        self._poison = POISON if tensor.dtype.is_floating_point else poison
+        self._wrong = self._unwritten = 0
+        self._worst = self._error2 = self._want2 = 0.0
+        self._samples: list[_Sample] = []
+        shape = tensor.shape
+        self._row = tensor.numel() // shape[0]
+        self._last = shape[-1] if len(shape) > 1 else 1
+        self._places: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def add(self, chunk: Chunk, tolerance: Tolerance) -> None:
+        got = self._tensor[chunk.first : chunk.first + len(chunk.values)].reshape(-1)
+        want = chunk.values.reshape(-1)
+        for start in range(0, want.numel(), PIECE):
+            first = chunk.first * self._row + start
+            self._compare(got[start : start + PIECE], want[start : start + PIECE], first, tolerance)
+
+    def _compare(
+        self, got: torch.Tensor, want: torch.Tensor, first: int, tolerance: Tolerance
+    ) -> None:
+        import torch
+
+        values, want = got.to(torch.float64), want.to(got.device, torch.float64)
+        bound = want.abs().mul_(tolerance.rtol).add_(tolerance.atol)
+        error = (values - want).abs_()
+        # An infinity's bound is infinite, and no error is beyond that: only equality will do.
+        right = torch.where(torch.isfinite(want), error <= bound, values == want)
+        if bool(torch.isnan(want).any()):
+            right |= torch.isnan(want) & torch.isnan(values) & ~self._is_poison(got)
+        error = torch.where(right & ~torch.isfinite(error), 0.0, error)
+        ratio = torch.where(error == 0, 0.0, error / bound)
+        worst = ratio.nan_to_num_(nan=WORST, posinf=WORST).max()
+        self._worst = max(self._worst, min(WORST, float(worst)))
+        self._error2 += float(error.square().sum())
+        self._want2 += float(torch.where(torch.isfinite(want), want, 0.0).square().sum())
+        wrong = ~right
+        if count := int(wrong.sum()):
+            self._wrong += count
+            self._locate(got, values, want, wrong, first)
+
+    def _is_poison(self, got: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        size = got.element_size()
+        pattern = int.from_bytes(bytes([self._poison]) * size, "little", signed=size > 1)
+        found: torch.Tensor = got.view(getattr(torch, _INTEGERS[size])) == pattern
+        return found
+
+    def _locate(
+        self,
+        got: torch.Tensor,
+        values: torch.Tensor,
+        want: torch.Tensor,
+        wrong: torch.Tensor,
+        first: int,
+    ) -> None:
+        """Counts wrong elements by row and by column, and keeps the first few."""
+        import torch
+
+        poison = self._is_poison(got)
+        self._unwritten += int((poison & wrong).sum())
+        index = wrong.nonzero().reshape(-1)
+        for place in index[:SHOWN].tolist():
+            position = first + place
+            written = None if bool(poison[place]) else float(values[place])
+            words = f"{self._spell(position)}: {spell_pair(written, float(want[place]))}"
+            self._samples.append(_Sample(position, words))
+        self._samples = sorted(self._samples)[:SHOWN]
+        index = index + first
+        if self._places is None:
+            extents = (self._tensor.shape[0], self._last)
+            rows, columns = (
+                torch.zeros(extent, dtype=torch.int64, device=index.device) for extent in extents
+            )
+            self._places = rows, columns
+        for counts, where in zip(
+            self._places, (index // self._row, index % self._last), strict=True
+        ):
+            counts += torch.bincount(where, minlength=counts.numel())
+
+    def _spell(self, position: int) -> str:
+        """y[96, 0]."""
+        indices: list[int] = []
+        for extent in reversed(self._tensor.shape):
+            indices.insert(0, position % extent)
+            position //= extent
+        return f"{self._name}[{', '.join(map(str, indices))}]"
+
+    def result(self) -> ArrayResult:
+        frobenius = math.sqrt(self._error2 / self._want2) if self._want2 > 0 else self._error2
+        return ArrayResult(
+            name=self._name,
+            elements=self._tensor.numel(),
+            wrong=self._wrong,
+            worst=self._worst,
+            frobenius=min(WORST, frobenius) if frobenius == frobenius else WORST,
+            unwritten=self._unwritten,
+            where=self._where() if self._wrong else "",
+        )
+
+    def _where(self) -> str:
+        """Which elements are wrong: rows and columns where they are just those, then the first."""
+        assert self._places is not None
+        rows, columns = (counts.nonzero().reshape(-1).tolist() for counts in self._places)
+        extents = (self._tensor.shape[0], self._last)
+        between = self._row // self._last
+        block = len(rows) * len(columns) * between == self._wrong
+        names = ("row" if len(self._tensor.shape) > 1 else "element", "column")
+        sets = [
+            describe_set(found, extent, name)
+            for found, extent, name in zip((rows, columns), extents, names, strict=True)
+        ]
+        place = " of ".join(filter(None, reversed(sets))) if block else ""
+        if not block:
+            among = [f"{len(rows):,} rows", f"{len(columns):,} columns"]
+            place = f"scattered over {' and '.join(among)}" if self._last > 1 else "scattered"
+        parts = [" ".join(filter(None, (place, self._written())))]
+        shown = self._samples[:1] if self._unwritten == self._wrong else self._samples
+        parts.append("first " + ", ".join(sample.words for sample in shown))
+        return "; ".join(filter(None, parts))
+
+    def _written(self) -> str:
+        if self._unwritten == self._wrong:
+            return "never written"
+        return f"({self._unwritten:,} of them never written)" if self._unwritten else ""
+
+
+def spell_pair(got: float | None, want: float) -> str:
+    """Got and wanted with as many digits as tell them apart; None was never written."""
+    if got is None:
+        return f"got never written, want {want:.6g}"
+    digits = next((n for n in (6, 9) if f"{got:.{n}g}" != f"{want:.{n}g}"), 17)
+    return f"got {got:.{digits}g}, want {want:.{digits}g}"
+
+
+def describe(result: ArrayResult) -> str:
+    """The sentence about one output, without its full stop."""
+    count, whole = result.wrong or result.elements, result.wrong in (0, result.elements)
+    elements = f"element{'' if result.elements == 1 else 's'} of {result.name}"
+    verb = "is" if count == 1 else "are"
+    if not result.wrong:
+        words = f"{count:,} {elements} {verb} right"
+        if result.worst > 0:
+            words += f", the worst at {result.worst:.2f} of the tolerance"
+        if 0 < result.frobenius < WORST:
+            words += f", relative error {result.frobenius:.1e}"
+        return words
+    words = f"all {count:,}" if whole and count > 1 else f"{count:,} of {result.elements:,}"
+    words += f" {elements} {verb} wrong"
+    if result.worst < TELLING:
+        words += f", the worst by {result.worst:.3g} times the tolerance"
+    return f"{words}: {result.where}" if result.where else words
+
+
+def describe_wrong(results: Iterable[ArrayResult]) -> str:
+    """The sentence about all outputs that are wrong; empty if none is."""
+    return "; ".join(map(describe, _wrong(results)))
+
+
+def _wrong(results: Iterable[ArrayResult]) -> Iterator[ArrayResult]:
+    return (result for result in results if result.wrong)

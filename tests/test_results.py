@@ -1,0 +1,245 @@
+"""Outputs against a reference, element by element; torch on the CPU compares as on a GPU."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelexp import results
+from kernelexp.arm import EmulatedEvidence
+from kernelexp.measurement import WORST, ArrayCheck, ArrayResult
+from kernelexp.problem import Array, Chunk, Tolerance
+from kernelexp.results import compare, describe, describe_wrong, fingerprint
+
+TOLERANCE = Tolerance(rtol=0.01, atol=0.1, why="a test")
+EXACT = Tolerance(rtol=0.0, atol=0.0, why="bits")
+INF, NAN = math.inf, math.nan
+
+
+def chunks(values, size=2):
+    for first in range(0, len(values), size):
+        yield Chunk(array="y", first=first, values=values[first : first + size].double())
+
+
+def check(got, want, tolerance=TOLERANCE, poison=results.POISON):
+    (found,) = compare({"y": got}, chunks(want), tolerance, poison)
+    return found
+
+
+def poisoned(*shape, dtype="f32"):
+    return results.allocate({"y": Array(shape=shape, dtype=dtype)})["y"]
+
+
+@pytest.mark.parametrize(
+    ("got", "wrong", "worst"),
+    [
+        ([10.0, -10.0, 0.0], 0, 0.0),
+        ([10.1, -10.0, 0.05], 0, 0.5),
+        ([10.3, -10.0, 0.0], 1, 1.5),
+        ([10.0, 10.0, 0.0], 1, 100.0),
+        ([10.0, -10.0, NAN], 1, WORST),
+        ([INF, -INF, 0.0], 2, WORST),
+    ],
+)
+def test_an_element_is_right_within_atol_plus_rtol_of_what_is_wanted(got, wrong, worst):
+    found = check(torch.tensor(got).reshape(3, 1), torch.tensor([[10.0], [-10.0], [0.0]]))
+    assert (found.elements, found.wrong) == (3, wrong)
+    assert found.worst == pytest.approx(worst, rel=1e-5)
+
+
+def test_without_tolerance_only_equality_is_right():
+    want = torch.tensor([[1.0], [0.0]])
+    assert check(want.clone(), want, EXACT).wrong == 0
+    assert check(want + 1e-7, want, EXACT).wrong == 2
+
+
+@pytest.mark.parametrize("tolerance", [TOLERANCE, EXACT])
+@pytest.mark.parametrize(
+    ("got", "want", "right"),
+    [
+        (INF, INF, True),
+        (-INF, -INF, True),
+        (NAN, NAN, True),
+        (-INF, INF, False),
+        (5.0, INF, False),
+        (INF, 5.0, False),
+        (NAN, 5.0, False),
+        (5.0, NAN, False),
+        (NAN, INF, False),
+    ],
+)
+def test_infinities_and_nans_are_right_where_they_are_wanted(got, want, right, tolerance):
+    found = check(torch.tensor([[got]]), torch.tensor([[want]]), tolerance)
+    assert found.wrong == (not right)
+    msgspec.json.encode(found, order="deterministic")
+    assert found.worst <= WORST
+    assert found.frobenius <= WORST
+
+
+@pytest.mark.parametrize("dtype", results.TORCH_NAMES)
+def test_what_was_never_written_is_wrong_even_where_a_nan_is_wanted(dtype):
+    got = poisoned(4, 2, dtype=dtype)
+    want = torch.full((4, 2), NAN if got.dtype.is_floating_point else 7.0)
+    found = check(got, want)
+    assert (found.wrong, found.unwritten) == (8, 8)
+    assert found.where.startswith("never written; first y[0, 0]: got never written, want ")
+
+
+def test_integers_that_keep_the_byte_of_their_poison_were_never_written():
+    got = torch.full((4,), 0x2A2A2A2A, dtype=torch.int32)
+    assert check(got, torch.zeros(4), poison=0x2A).unwritten == 4
+    assert check(got, torch.zeros(4), poison=0x2B).unwritten == 0
+
+
+def test_rows_that_were_never_written_are_named():
+    want = torch.full((128, 128), 0.731)
+    got = poisoned(128, 128)
+    got[:96] = want[:96]
+    assert describe(check(got, want)) == (
+        "4,096 of 16,384 elements of y are wrong: rows 96 to 127 never written; "
+        "first y[96, 0]: got never written, want 0.731"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        (slice(None), slice(None), ""),
+        (slice(3, 4), slice(None), "row 3"),
+        (slice(None), slice(1, None, 4), "every 4th column from 1 to 29"),
+        (slice(8, 16), slice(16, 24), "columns 16 to 23 of rows 8 to 15"),
+        (slice(1, None, 2), slice(None), "every 2nd row from 1 to 15"),
+    ],
+)
+def test_whole_rows_columns_tiles_and_stripes_are_named(rows, columns, words):
+    want = torch.ones(16, 32)
+    got = want.clone()
+    got[rows, columns] = 3.5
+    found = check(got, want, EXACT)
+    assert found.where.partition("first y")[0].rstrip("; ") == words
+
+
+def test_blocks_of_rows_are_named():
+    want = torch.ones(32, 2)
+    got = want.clone()
+    got.view(4, 8, 2)[:, 4:] = 0.0
+    assert check(got, want).where.startswith("4 of every 8 rows from 4 to 31; first y[4, 0]: got 0")
+
+
+def test_scattered_elements_are_said_to_be_and_three_are_shown():
+    want = torch.ones(64, 64)
+    got = want.clone()
+    got.view(-1)[torch.tensor([5, 700, 701, 3000])] = 2.0
+    assert check(got, want).where == (
+        "scattered over 3 rows and 4 columns; first y[0, 5]: got 2, want 1, "
+        "y[10, 60]: got 2, want 1, y[10, 61]: got 2, want 1"
+    )
+
+
+def test_an_error_that_only_a_zero_makes_large_has_no_figure():
+    found = check(torch.tensor([1.0]), torch.tensor([1e-20]), Tolerance(rtol=1e-3, atol=0, why=""))
+    assert describe(found) == "1 of 1 element of y is wrong: first y[0]: got 1, want 1e-20"
+
+
+def test_got_and_wanted_are_shown_with_the_digits_that_tell_them_apart():
+    want = torch.tensor([[1.0]])
+    assert "got 1.00000012, want 1" in check(want + 2**-23, want, EXACT).where
+
+
+def test_pieces_are_compared_as_the_whole(monkeypatch):
+    want = torch.arange(60.0).reshape(10, 6)
+    got = want.clone()
+    got[7, 2:] = -1.0
+    whole = check(got, want)
+    monkeypatch.setattr(results, "PIECE", 4)
+    assert check(got, want) == whole
+    assert "row 7" in whole.where
+
+
+def test_every_array_is_compared_with_its_own_chunks():
+    outputs = {"y": torch.ones(2, 1), "z": torch.zeros(2)}
+    wanted = [Chunk(array="z", first=0, values=torch.ones(2).double()), *chunks(torch.ones(2, 1))]
+    found = compare(outputs, wanted, TOLERANCE)
+    assert [(each.name, each.wrong) for each in found] == [("y", 0), ("z", 2)]
+    assert describe_wrong(found) == (
+        "all 2 elements of z are wrong, the worst by 9.09 times the tolerance: "
+        "first z[0]: got 0, want 1, z[1]: got 0, want 1"
+    )
+
+
+def test_right_arrays_need_no_sentence():
+    assert describe_wrong(compare({"y": torch.ones(2)}, chunks(torch.ones(2)), EXACT)) == ""
+
+
+def test_a_right_array_says_how_near_the_tolerance_it_came():
+    found = check(torch.tensor([[10.1]]), torch.tensor([[10.0]]))
+    assert describe(found) == (
+        "1 element of y is right, the worst at 0.50 of the tolerance, relative error 1.0e-02"
+    )
+
+
+def test_no_sentence_has_a_figure_that_stands_for_infinity():
+    found = check(poisoned(4, 4), torch.ones(4, 4))
+    assert (found.worst, found.frobenius) == (WORST, WORST)
+    assert "e+" not in describe(found)
+    assert "0000" not in describe(found)
+
+
+FLOATS = st.floats(width=32, allow_nan=True, allow_infinity=True)
+
+
+@given(
+    st.lists(st.tuples(FLOATS, FLOATS), min_size=1, max_size=40),
+    st.floats(0, 1),
+    st.floats(0, 1e3),
+)
+def test_the_check_is_its_definition(pairs, rtol, atol):
+    got, want = (torch.tensor(column).reshape(-1, 1) for column in zip(*pairs, strict=True))
+    found = check(got, want, Tolerance(rtol=rtol, atol=atol, why="drawn"))
+
+    def right(one, other):
+        if math.isnan(other):
+            return math.isnan(one)
+        if math.isinf(other) or not math.isfinite(one):
+            return one == other
+        return abs(one - other) <= atol + rtol * abs(other)
+
+    assert found.wrong == sum(not right(*pair) for pair in pairs)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=ArrayResult) == found
+
+
+@given(st.data())
+def test_the_fingerprint_sees_any_change_and_any_exchange(data):
+    raw = data.draw(st.lists(st.integers(0, 255), min_size=1, max_size=70))
+    tensor = torch.tensor(raw, dtype=torch.uint8)
+    before = fingerprint(tensor)
+    one, other = (data.draw(st.integers(0, len(raw) - 1)) for _ in range(2))
+    changed = tensor.clone()
+    changed[one], changed[other] = tensor[other].item(), tensor[one].item()
+    assert (fingerprint(changed) == before) == torch.equal(changed, tensor)
+    flipped = tensor.clone()
+    flipped[one] ^= 1 << data.draw(st.integers(0, 7))
+    assert fingerprint(flipped) != before
+
+
+def test_the_fingerprint_sees_words_exchanged_that_differ_in_their_top_bit_alone():
+    words = torch.tensor([0, -(1 << 63), 5], dtype=torch.int64)
+    assert fingerprint(words) != fingerprint(words[[1, 0, 2]])
+
+
+def test_old_records_of_either_kind_are_still_read():
+    measured = b'{"array":"y","elements":4,"wrong":1,"worst":2.5}'
+    assert msgspec.json.decode(measured, type=ArrayCheck).name == "y"
+    emulated = (
+        b'{"size":"emulated","arrays":'
+        b'[{"name":"y","elements":4,"wrong":0,"worst":0.0,"frobenius":0.0}]}'
+    )
+    assert msgspec.json.decode(emulated, type=EmulatedEvidence).arrays[0].name == "y"
+    assert msgspec.json.encode(ArrayCheck(name="y", elements=1, wrong=0, worst=0.0)) == (
+        b'{"array":"y","elements":1,"wrong":0,"worst":0.0}'
+    )
