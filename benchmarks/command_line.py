@@ -29,9 +29,10 @@ def fill(root: Path, count: int) -> None:
     """`count` records as runs leave them, of one built pair of variants."""
     loaded = project.load(root)
     tools = toolchain.find(None, root / build.CACHE)
-    (ran,) = runner.run(loaded, ["S1"], tools)
+    (outcome,) = runner.run(loaded, ["S1"], tools, runner.Settings())
+    assert outcome.record
     for _ in range(count - 1):
-        records.write(root, msgspec.structs.replace(ran.record, run=records.new_run_name()))
+        records.write(root, msgspec.structs.replace(outcome.record, run=records.new_run_name()))
 
 
 def seconds(argv: list[str], cwd: Path) -> float:
@@ -49,6 +50,8 @@ def main() -> None:
         "kernelexp --help": [*program, "--help"],
         "kernelexp list": [*program, "list"],
         f"kernelexp log, {count:,} records": [*program, "log"],
+        f"kernelexp show S1, {count:,} records": [*program, "show", "S1"],
+        "kernelexp run S2, cached": [*program, "run", "S2", "--no-record"],
     }
     with tempfile.TemporaryDirectory() as folder:
         root = Path(shutil.copytree(ROOT / "tests/projects/scale", Path(folder) / "scale"))

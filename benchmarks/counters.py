@@ -22,12 +22,14 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import arguments, build, examine, problem, project, toolchain
+from kernelexp import build, prepare, processes, project, toolchain
+from kernelexp.arm import Arm
+from kernelexp.cli.arguments import parse_variants
 from kernelexp.evidence import emulated
-from kernelexp.evidence.emulated import Emulable
 from kernelexp.evidence.emulation_worker import SEED
-from kernelexp.examine import Judged
-from kernelexp.model import AxisValue, EmulatedEvidence, Variant
+from kernelexp.limits import Limits
+from kernelexp.model import AxisValue
+from kernelexp.problem import loader
 
 ROOT = Path(__file__).parent.parent
 DEFAULT = "patch_embed_gemm@sm_90a"
@@ -158,52 +160,33 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     job: LaunchJob
 
 
-def prepare(root: Path, names: Sequence[str], size: str) -> list[Prepared]:
+def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prepared]:
     """Builds and emulates variants; SystemExit with what is wrong with one."""
     loaded = project.load(root)
-    variants: list[Variant] = []
-    for name in names:
-        variants += arguments.parse_variant(loaded, name)
+    variants = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, root / build.CACHE)
-    judged = list(examine.judge(loaded, variants, tools).values())
-    sides = [_emulable(loaded.label(each.variant), each) for each in judged]
-    found = emulated.take(root, sides, size)
-    return [
-        _prepared(loaded, each, evidence, size)
-        for each, evidence in zip(judged, found, strict=True)
-    ]
+    arms = prepare.built(loaded, variants, tools, Limits())
+    done = prepare.emulated(loaded, arms, Limits(), size=size)
+    return [_prepared(loaded, done.arm(variant), size) for variant in variants]
 
 
-def _emulable(label: str, judged: Judged) -> Emulable:
-    if judged.refused or not judged.ptx or not judged.arm.build:
-        said = judged.refused.sentence if judged.refused else judged.arm.build_log
-        raise SystemExit(f"{label}: {said}")
-    exports = judged.arm.build.exports
-    return Emulable(variant=judged.variant, ptx=judged.ptx, exports=exports)
-
-
-def _prepared(
-    loaded: project.Project, judged: Judged, evidence: EmulatedEvidence, size: str
-) -> Prepared:
-    label = loaded.label(judged.variant)
-    if evidence.unsupported:
-        raise SystemExit(f"{label}: {evidence.unsupported}")
-    assert judged.cubin
-    assert judged.arm.build
-    kernel, axes = judged.variant.kernel, judged.variant.axes
-    exports = judged.arm.build.exports
-    module = problem.load(loaded.root, kernel)
+def _prepared(loaded: project.Project, arm: Arm, size: str) -> Prepared:
+    label = loaded.label(arm)
+    if arm.build is None or arm.emulated is None or arm.emulated.unsupported:
+        said = arm.emulated.unsupported if arm.emulated else arm.build_log
+        raise SystemExit(f"{label}: {arm.refused.sentence if arm.refused else said}")
+    module = loader.load(loaded.root, arm.kernel)
     return Prepared(
         label=label,
-        entry=module.launch(axes, module.SIZES[size], exports).entry,
-        counters=evidence.counters,
+        entry=module.launch(arm.axes, module.sizes[size], arm.build.exports).entry,
+        counters=arm.emulated.counters,
         job=LaunchJob(
             root=str(loaded.root),
-            kernel=kernel,
-            cubin=str(judged.cubin),
-            axes=dict(axes),
+            kernel=arm.kernel,
+            cubin=str(build.artefacts(loaded.root, arm.identity).cubin),
+            axes=dict(arm.axes),
             size=size,
-            exports=exports,
+            exports=arm.build.exports,
         ),
     )
 
@@ -212,19 +195,18 @@ def launch_each(jobs: Sequence[LaunchJob]) -> None:
     """One launch of each, in this process, on the inputs that the emulator had."""
     import torch
 
-    from kernelexp.gpu.arrays import TORCH_NAMES
     from kernelexp.gpu.launch import Kernel
+    from kernelexp.results import torch_dtype
 
     torch.zeros(1, device="cuda")
     for job in jobs:
-        module = problem.load(Path(job.root), job.kernel)
-        size = module.SIZES[job.size]
+        module = loader.load(Path(job.root), job.kernel)
+        size = module.sizes[job.size]
         inputs = module.inputs(size, SEED, "cpu")
-        arrange = getattr(module, "arrange", None)
-        given = arrange(inputs, job.axes) if arrange else inputs
+        given = module.arrange(inputs, job.axes)
         arrays = {name: tensor.cuda() for name, tensor in given.items()}
         for name, array in module.outputs(size).items():
-            dtype = getattr(torch, TORCH_NAMES[array.dtype])
+            dtype = torch_dtype(array.dtype)
             arrays[name] = torch.zeros(array.shape, dtype=dtype, device="cuda")
         kernel = Kernel(Path(job.cubin), module.launch(job.axes, size, job.exports))
         kernel.bind(arrays)(torch.cuda.current_stream().cuda_stream)
@@ -246,7 +228,7 @@ def count(prepared: Sequence[Prepared]) -> list[dict[str, str]]:
         argv += ["--kernel-name", f"regex:^({entries})$"]
         argv += [sys.executable, __file__, "--launch", str(jobs)]
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = toolchain.run(argv, env={"PYTHONPATH": path}, timeout_s=TIMEOUT_S)
+        done = processes.run(argv, env={"PYTHONPATH": path}, timeout_s=TIMEOUT_S)
     found = parse_raw_page(done.stdout)
     if done.returncode != 0 or len(found) != len(prepared):
         raise SystemExit(f"ncu counted {len(found)} launches.\n{done.stdout}{done.stderr}")
@@ -307,7 +289,7 @@ def main(argv: Sequence[str]) -> int:
     if chosen.launch:
         launch_each(msgspec.json.decode(chosen.launch.read_bytes(), type=list[LaunchJob]))
         return 0
-    prepared = prepare(ROOT, chosen.variants, chosen.size)
+    prepared = built_and_emulated(ROOT, chosen.variants, chosen.size)
     wrong = False
     for each, counted in zip(prepared, count(prepared), strict=True):
         held = list(hold(each.counters, counted))

@@ -21,8 +21,11 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import arguments, build, examine, problem, project, toolchain
+from kernelexp import build, prepare, project, toolchain
+from kernelexp.cli.arguments import parse_variants
 from kernelexp.gpu import device
+from kernelexp.limits import Limits
+from kernelexp.problem import loader
 
 ROOT = Path(__file__).parent.parent
 DEFAULT = "patch_embed_gemm@sm_90a"
@@ -78,42 +81,38 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     """Each variant's launch, then those of the first one's peers."""
     import torch
 
-    from kernelexp.gpu.arrays import TORCH_NAMES
     from kernelexp.gpu.launch import Kernel
+    from kernelexp.results import torch_dtype
 
     loaded = project.load(ROOT)
-    variants = [each for name in names for each in arguments.parse_variant(loaded, name)]
+    variants = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, ROOT / build.CACHE)
-    judged = examine.judge(loaded, variants, tools)
+    built = prepare.built(loaded, variants, tools, Limits())
     torch.zeros(1, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     kept: dict[str, Any] = {}
-    for each in judged.values():
-        label = loaded.label(each.variant)
-        if each.cubin is None or each.arm.build is None:
+    for each in (built.arm(variant) for variant in variants):
+        label = loaded.label(each)
+        if each.build is None:
             raise SystemExit(f"{label}: {each.refused.sentence if each.refused else ''}")
-        module = problem.load(ROOT, each.variant.kernel)
-        size = module.SIZES[size_name]
-        if each.variant.kernel not in kept:
+        module = loader.load(ROOT, each.kernel)
+        size = module.sizes[size_name]
+        if each.kernel not in kept:
             outputs = {
-                name: torch.empty(
-                    array.shape, dtype=getattr(torch, TORCH_NAMES[array.dtype]), device="cuda"
-                )
+                name: torch.empty(array.shape, dtype=torch_dtype(array.dtype), device="cuda")
                 for name, array in module.outputs(size).items()
             }
-            kept[each.variant.kernel] = module.inputs(size, SEED, "cuda"), outputs
-        inputs, outputs = kept[each.variant.kernel]
-        arrange = getattr(module, "arrange", None)
-        given = arrange(inputs, each.variant.axes) if arrange else inputs
-        exports = each.arm.build.exports
-        bound = Kernel(each.cubin, module.launch(each.variant.axes, size, exports)).bind(
-            {**given, **outputs}
-        )
+            kept[each.kernel] = module.inputs(size, SEED, "cuda"), outputs
+        inputs, outputs = kept[each.kernel]
+        given = module.arrange(inputs, each.axes)
+        exports = each.build.exports
+        cubin = build.artefacts(ROOT, each.identity).cubin
+        bound = Kernel(cubin, module.launch(each.axes, size, exports)).bind({**given, **outputs})
         yield label, lambda bound=bound: bound(stream)
     first = variants[0].kernel
-    module = problem.load(ROOT, first)
-    if hasattr(module, "peers"):
-        yield from module.peers(kept[first][0], module.SIZES[size_name]).items()
+    module = loader.load(ROOT, first)
+    if module.peer_names:
+        yield from module.peers(kept[first][0], module.sizes[size_name]).items()
 
 
 def main(argv: Sequence[str]) -> None:

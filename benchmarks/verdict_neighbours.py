@@ -15,25 +15,25 @@ from pathlib import Path
 
 from verdict_samples import ROOT, compiled
 
-from kernelexp import toolchain
+from kernelexp import processes
 from kernelexp.gpu import device
 from kernelexp.gpu.launch import Kernel
-from kernelexp.gpu.worker import load_problem
+from kernelexp.problem.loader import load_file
 
 SEQUENTIAL_TRIES, DO_BENCH_TRIES, NVBENCH_TRIES = 200, 40, 8
 
 
 def gemm():
-    problem = load_problem(ROOT / "benchmarks/fp8_gemm.py")
-    size = problem.SIZES["full"]
+    problem = load_file(ROOT / "benchmarks/fp8_gemm.py")
+    size = problem.sizes["full"]
     return problem.peers(problem.inputs(size, 1, "cuda"), size)["cublas"]
 
 
 def knob(folder):
     import torch
 
-    problem = load_problem(ROOT / "kernelexp/knob/problem.py")
-    size = problem.SIZES["full"]
+    problem = load_file(ROOT / "kernelexp/knob/problem.py")
+    size = problem.sizes["full"]
     cubin = compiled(ROOT / "kernelexp/knob/knob.cu", device.find().arch, folder)
     torch.zeros(1, device="cuda")
     arrays = {**problem.inputs(size, 1, "cuda")}
@@ -86,7 +86,7 @@ def with_nvbench(out):
     for i in range(NVBENCH_TRIES):
         path = out / f"nvbench-{i}.json"
         argv = [sys.executable, __file__, str(path), "nvbench"]
-        completed = toolchain.run(argv, timeout_s=60)
+        completed = processes.run(argv, timeout_s=60)
         if not path.is_file():
             raise SystemExit(completed.stderr)
         for each in json.loads(path.read_text())["benchmarks"]:

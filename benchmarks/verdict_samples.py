@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import toolchain
+from kernelexp import processes, toolchain
 from kernelexp.gpu import device
 from kernelexp.gpu.job import ArmJob, Job
 from kernelexp.gpu.measure import measure
-from kernelexp.gpu.worker import load_problem
 from kernelexp.judge.stats import estimate
 from kernelexp.measurement import Options, TimedArm
+from kernelexp.problem.loader import load_file
 
 ROOT = Path(__file__).parents[1]
 EXTRA = (5, 10, 20, 50, 1000)
@@ -30,7 +30,7 @@ def compiled(source: Path, arch: str, folder: Path) -> str:
     cubin = folder / f"{source.stem}.{arch}.cubin"
     nvcc = toolchain.find(None, folder).nvcc
     argv = [nvcc, "-cubin", f"-arch={arch}", "-std=c++17", "-O3", "-o", str(cubin), str(source)]
-    completed = toolchain.run(argv, timeout_s=120)
+    completed = processes.run(argv, timeout_s=120)
     if completed.returncode:
         raise SystemExit(completed.stderr)
     return str(cubin)
@@ -49,8 +49,8 @@ def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
             ROOT / "kernelexp/knob/knob.cu",
         )
         size_name = "short" if scenario == "short" else "full"
-    problem = load_problem(problem_path)
-    size = dict(problem.SIZES[size_name])
+    problem = load_file(problem_path)
+    size = dict(problem.sizes[size_name])
     cubin = compiled(source, arch, folder) if source else ""
     points: list[tuple[str, str, dict]] = [("baseline", "baseline", {}), ("placebo", "placebo", {})]
     if scenario == "inject":

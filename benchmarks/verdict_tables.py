@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import calibrate
+from kernelexp.judge import rates
 from kernelexp.judge.stats import log_ratios, median_error
 from kernelexp.measurement import Measurement
 
@@ -40,7 +40,7 @@ def print_spread(name, found):
 
 
 def print_rates(name, found, processes, margin):
-    got = calibrate.of_same_arms(found, processes, DRAWS, margin)
+    got = rates.of_same_arms(found, processes, DRAWS, margin)
     print(
         f"| {name} | {processes} | {100 * margin:g}% | {got.comparisons} | {got.disjoint} "
         f"| {got.false_verdicts} | {got.statuses.get('NEUTRAL', 0)} "
@@ -50,7 +50,7 @@ def print_rates(name, found, processes, margin):
 
 
 def print_power(found, processes, margin):
-    for extra, got in calibrate.of_injected(found, processes, DRAWS, margin).items():
+    for extra, got in rates.of_injected(found, processes, DRAWS, margin).items():
         statuses = ", ".join(f"{name} {count}" for name, count in sorted(got.statuses.items()))
         print(
             f"| +{int(extra) / 10:g}% | {100 * got.truth:+.3f}% | {processes} "
@@ -71,7 +71,7 @@ def main(folder):
             for margin in (0.01, 0.0025):
                 print_rates(name, found, processes, margin)
     if injected:
-        print("known slowdowns", calibrate.true_effects(injected))
+        print("known slowdowns", rates.true_effects(injected))
         for processes in (4, 10):
             for margin in (0.01, 0.0025):
                 print_power(injected, processes, margin)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from power import sustain
 
-from kernelexp import toolchain
+from kernelexp import processes, toolchain
 from kernelexp.build import CACHE
 from kernelexp.gpu import device
 from kernelexp.gpu.launch import Kernel
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> None:
         cubin = Path(folder) / "forms.cubin"
         argv = [nvcc, "-cubin", "-std=c++17", "-O3", "-gencode", "arch=compute_90a,code=sm_90a"]
         argv += ["-I", str(ROOT / "variants/include"), str(SOURCE), "-o", str(cubin)]
-        done = toolchain.run(argv)
+        done = processes.run(argv)
         if done.returncode != 0:
             raise SystemExit(done.stderr)
         launches = {}

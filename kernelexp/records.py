@@ -1,28 +1,31 @@
-"""Records: one JSON file a run, whole or not there, never edited."""
+"""Records on disk: one JSON file a run, whole or not there, never edited."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 
 from kernelexp.errors import UsageError
-from kernelexp.model import Record, Status
+from kernelexp.record import Record, complete, contradiction, separate
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
 VERSION = 1
+# The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
+BYTES_MAX = 256 << 20
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """A file among the records that is none, and why."""
+    """A file among the records that is none, or that is not to be believed, and why."""
 
     path: Path
     why: str
@@ -45,8 +48,7 @@ def file_name(record: Record) -> str:
     """The run and its dearest kind of evidence, so that git can be told which records to keep."""
     if record.provenance == "published":
         return f"{PUBLISHED}.json"
-    arms = (record.baseline, *(candidate.arm for candidate in record.candidates))
-    emulated = any(arm.emulated for arm in arms)
+    emulated = any(arm.emulated for arm in record.arms)
     kind = "measured" if record.measurement else "emulated" if emulated else "build"
     return f"{record.run}.{kind}.json"
 
@@ -59,7 +61,7 @@ def write(root: Path, record: Record) -> Path:
 
 def encode(record: Record) -> str:
     """The record as JSON for people, but for the samples: thousands of numbers, on one line."""
-    bare = msgspec.structs.replace(record, measurement=None)
+    bare = msgspec.structs.replace(separate(record), measurement=None)
     text = msgspec.json.format(_encoder.encode(bare), indent=1).decode()
     if record.measurement is not None:
         samples = _encoder.encode(record.measurement).decode()
@@ -69,14 +71,23 @@ def encode(record: Record) -> str:
 
 def write_text(root: Path, name: str, text: str) -> Path:
     """Writes a file under a temporary name, flushes it, and renames it."""
-    path = root / name
+    return write_bytes(root / name, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> Path:
+    """As write_text(); a kill or a full disk leaves the file as it was, or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path.parent)
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(directory)  # the name too outlives a power cut
@@ -85,77 +96,96 @@ def write_text(root: Path, name: str, text: str) -> Path:
     return path
 
 
+def _sweep(folder: Path) -> None:
+    """Removes temporaries of writers that were killed: no write takes an hour."""
+    limit = datetime.now(UTC).timestamp() - 3600
+    for path in folder.glob(".*.tmp"):
+        try:
+            if path.stat().st_mtime < limit:
+                path.unlink()
+        except OSError:
+            continue
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
 def read(root: Path, experiment: str) -> tuple[list[Record], list[Unreadable]]:
     """The records of one experiment, oldest first; published ones come before all runs."""
-    return _read_files(_list(os.path.join(root, FOLDER, experiment)))
-
-
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log needs of an experiment's records."""
-
-    record: Record | None
-    """The one that says most; None where there is none."""
-    count: int
-    unreadable: tuple[Unreadable, ...]
-
-
-def read_telling(root: Path, experiment: str) -> Told:
-    """The record that the log shows: the latest measured one that decides, else the published one,
-    else the latest of all.
-
-    So a run that timed nothing hides no verdict, and one file is read, not all: decoding 10,000
-    runs of F3 takes 0.44 s on two cores. What --set changed is not the experiment's.
-    """
-    paths = _list(os.path.join(root, FOLDER, experiment))
-    paths.sort(key=_rank, reverse=True)
-    fallback: Record | None = None
-    unreadable: list[Unreadable] = []
-    for path in paths:
-        found, faults = _read_files([path])
-        unreadable += faults
-        if not found or found[0].overrides:
-            continue
-        fallback = fallback or found[0]
-        if _decides(found[0]) or _rank(path)[0] == 0:
-            break
-    else:
-        return Told(record=fallback, count=len(paths), unreadable=tuple(unreadable))
-    record = found[0] if _decides(found[0]) else fallback
-    return Told(record=record, count=len(paths), unreadable=tuple(unreadable))
+    return _split(_read(path, experiment) for path in _list(root, experiment))
 
 
 def read_file(path: Path) -> Record:
     """One record by its path; UsageError says why a file is none."""
-    found, unreadable = _read_files([str(path)])
-    for each in unreadable:
-        raise UsageError(f"{path} {each.why}.")
-    return found[0]
+    record = _read(str(path))
+    if isinstance(record, Unreadable):
+        raise UsageError(f"{path} {record.why}.")
+    return record
+
+
+def find(root: Path, text: str) -> Path:
+    """The file of a record by its path, its run's name or the beginning of it, or by an
+    experiment's id, which stands for its latest run; UsageError where that names none, or several.
+    """
+    if text.endswith(".json") and Path(text).is_file():
+        return Path(text)
+    if "/" not in text and (runs := _list(root, text)):
+        return Path(runs[-1])
+    matches = [path for path in _all(root) if os.path.basename(path).startswith(text)]
+    if len({os.path.basename(path) for path in matches}) == 1:
+        return Path(matches[0])
+    if not matches:
+        raise UsageError(
+            f"there is no record {text!r}: name a run (kernelexp show EXPERIMENT lists them), "
+            "an experiment with records, or a record's file."
+        )
+    names = ", ".join(os.path.basename(path).split(".")[0] for path in matches[:3])
+    raise UsageError(f"{text!r} begins the names of {len(matches)} runs ({names}, ...): say more.")
 
 
 def read_all(root: Path) -> tuple[list[Record], list[Unreadable]]:
     """Every record of the project, oldest first within each experiment."""
+    return _split(map(_read, _all(root)))
+
+
+def count(root: Path, experiment: str) -> int:
+    """How many records there are of an experiment."""
+    return len(_list(root, experiment))
+
+
+def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
+    """The records of an experiment as they are read, those that may say most first.
+
+    Measured ones, the latest first; then the published one; then the others, the latest first. A
+    file is opened when it is asked for: decoding 10,000 runs of F3 takes 0.44 s on two cores.
+    """
+    paths = sorted(_list(root, experiment), key=_weight, reverse=True)
+    return (_read(path, experiment) for path in paths)
+
+
+def _weight(path: str) -> tuple[int, bool, str]:
+    name = os.path.basename(path)
+    dearness = 2 if name.endswith(".measured.json") else 1 if name == f"{PUBLISHED}.json" else 0
+    return dearness, not _is_ahead(name), name
+
+
+def _is_ahead(name: str) -> bool:
+    """Whether a run is named after a moment that is yet to come: a clock was wrong somewhere."""
+    return name[:1].isdigit() and name > f"{datetime.now(UTC) + timedelta(days=1):%Y%m%dT}"
+
+
+def _all(root: Path) -> Iterator[str]:
     try:
         with os.scandir(os.path.join(root, FOLDER)) as entries:
-            folders = sorted(entry.path for entry in entries if entry.is_dir())
+            names = sorted(entry.name for entry in entries if entry.is_dir())
     except FileNotFoundError:
-        return [], []
-    return _read_files(path for folder in folders for path in _list(folder))
+        return
+    for name in names:
+        yield from _list(root, name)
 
 
-def _rank(path: str) -> tuple[int, str]:
-    """How dear the record's evidence is, by its file's name, then its time."""
-    name = os.path.basename(path)
-    kinds = ("measured", PUBLISHED)
-    rank = next((2 - i for i, kind in enumerate(kinds) if name.endswith(f"{kind}.json")), 0)
-    return rank, name
-
-
-def _decides(record: Record) -> bool:
-    silent = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
-    return any(each.verdict.status not in silent for each in record.candidates)
-
-
-def _list(folder: str) -> list[str]:
+def _list(root: Path, experiment: str) -> list[str]:
+    folder = os.path.join(root, FOLDER, experiment)
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
     except FileNotFoundError:
@@ -164,35 +194,57 @@ def _list(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in names]
 
 
-def _read_files(paths: Iterator[str] | list[str]) -> tuple[list[Record], list[Unreadable]]:
-    found: list[Record] = []
+def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unreadable]]:
+    records: list[Record] = []
     unreadable: list[Unreadable] = []
-    for path in paths:
-        try:
-            # open() costs twice as much; 10,000 records are to be read in under 0.5 s.
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                text = os.read(descriptor, os.fstat(descriptor).st_size)
-            finally:
-                os.close(descriptor)
-            record = _decoder.decode(text)
-            if record.version > VERSION:
-                raise msgspec.ValidationError("")
-            found.append(record)
-        except (OSError, msgspec.DecodeError) as error:
-            unreadable.append(Unreadable(path=Path(path), why=_explain(path, error)))
-    return found, unreadable
+    for each in read:
+        if isinstance(each, Record):
+            records.append(each)
+        else:
+            unreadable.append(each)
+    return records, unreadable
 
 
-def _explain(path: str, error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"can't be read: {error.strerror}"
+def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
+    """The record in a file; with `experiment`, only if it is of that one."""
     try:
-        version = _version_decoder.decode(Path(path).read_bytes()).version
+        text = _bytes(path)
+        record = _decoder.decode(text)
+    except OSError as error:
+        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return Unreadable(path=Path(path), why=_explain(text, error))
+    if record.version > VERSION:
+        return Unreadable(path=Path(path), why=_newer(record.version))
+    if experiment not in (None, record.experiment):
+        return Unreadable(path=Path(path), why=f"is a record of {record.experiment}")
+    if why := contradiction(record):
+        return Unreadable(path=Path(path), why=why)
+    return complete(record)
+
+
+def _bytes(path: str) -> bytes:
+    """A regular file of the folder itself: a clone may hold a link to anything, or a pipe."""
+    # open() costs twice as much; 10,000 records are to be read in under 0.5 s.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > BYTES_MAX:
+            raise OSError(0, f"it is no file of at most {BYTES_MAX >> 20} MiB")
+        return os.read(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def _explain(text: bytes, error: Exception) -> str:
+    try:
+        version = _version_decoder.decode(text).version
     except msgspec.ValidationError:
         return f"is not a record: {error}"
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return f"is not whole JSON: {error}"
-    if version > VERSION:
-        return f"has version {version}, written by a newer kernelexp (this one reads {VERSION})"
-    return f"is not a record: {error}"
+    return _newer(version) if version > VERSION else f"is not a record: {error}"
+
+
+def _newer(version: int) -> str:
+    return f"has version {version}, written by a newer kernelexp (this one reads {VERSION})"

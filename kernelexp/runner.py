@@ -1,123 +1,262 @@
-"""The way of a run: experiments to variants, builds, evidence, verdicts, records."""
+"""The way of a run: experiments to arms, evidence, verdicts, records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import __version__, arch, errors, examine, problem, records, surroundings
-from kernelexp.build import Progress
-from kernelexp.errors import EnvironmentFault
+from kernelexp import (
+    __version__,
+    arch,
+    errors,
+    prepare,
+    record,
+    records,
+    sources,
+    surroundings,
+)
+from kernelexp import repeat as repeating
+from kernelexp.arm import Arm, Verdict
+from kernelexp.errors import EnvironmentFault, KernelexpError
 from kernelexp.evidence import measured
-from kernelexp.evidence.measured import Measuring, Side
-from kernelexp.examine import Judged
+from kernelexp.evidence.measured import Measuring
 from kernelexp.gpu import device as devices
-from kernelexp.gpu.measure import OnProgress
 from kernelexp.judge import reproduction, verdict
 from kernelexp.judge.stats import estimate
-from kernelexp.measurement import Device, Estimate, Measurement
-from kernelexp.model import (
-    Candidate,
-    Point,
-    Record,
-    Status,
-    Variant,
-    arm_names,
-)
+from kernelexp.limits import Limits
+from kernelexp.measurement import Device, Measurement
+from kernelexp.model import Point, Variant, arm_names
+from kernelexp.prepare import Prepared
+from kernelexp.progress import OnProgress
 from kernelexp.project import Project
+from kernelexp.record import Candidate, Git, Machine, Record
 from kernelexp.toolchain import Toolchain
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of one experiment: its record, where that was written, and what came before it."""
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run, as the command line says it."""
 
-    record: Record
-    path: Path | None
-    earlier: tuple[Record, ...]
-    unreadable: tuple[records.Unreadable, ...]
+    emulate: bool = True
+    measuring: Measuring | None = None
+    """None: nothing is timed."""
+    keep: bool = True
+    """Write records."""
+    limits: Limits = Limits()
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one experiment: its record, or the mistake or fault that kept it from one."""
+
+    experiment: str
+    record: Record | None = None
+    path: Path | None = None
+    earlier: tuple[Record, ...] = ()
+    unreadable: tuple[records.Unreadable, ...] = ()
+    error: KernelexpError | None = None
+
+
+class _Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What all experiments of a run share."""
+
+    project: Project
+    home: Path
+    """Where records go: the project's root, or that of the project whose record is repeated."""
+    tools: Toolchain
+    settings: Settings
+    gpu: Device | str
+    """The GPU to time on, or why there is none."""
+    git: Git | None
+    machine: Machine
+    on_progress: OnProgress | None
 
 
 def run(
     project: Project,
     names: Sequence[str],
     tools: Toolchain,
-    *,
+    settings: Settings,
     overrides: Mapping[str, Point] | None = None,
-    emulate: bool = True,
-    measuring: Measuring | None = None,
-    keep: bool = True,
-    on_build: Progress | None = None,
-    on_emulate: Progress | None = None,
-    on_measure: OnProgress | None = None,
-) -> list[Ran]:
+    on_progress: OnProgress | None = None,
+) -> list[Outcome]:
     """Runs the experiments `names`; their variants are built together, each once.
 
-    `overrides` changes the candidates of an experiment, by its id. What can be timed on this
-    machine's GPU is; without `measuring` nothing is. What an emulation finds wrong is not timed.
-    `keep` writes the records, each as soon as its experiment is done.
+    `overrides` changes the candidates of an experiment, by its id. What an emulation finds wrong is
+    not timed. Records are written as soon as their experiment is done, and a fault of one
+    experiment leaves the others to be done.
     """
-    overrides = overrides or {}
-    arms: dict[str, tuple[Variant, tuple[Variant, ...]]] = {}
+    shared = _share(project, project.root, tools, settings, on_progress)
+    return _run(shared, names, overrides or {}, "")
+
+
+def restore(project: Project, text: str) -> tuple[Project, str]:
+    """The project of a record's own time, and the id of its one experiment."""
+    past = records.read_file(records.find(project.root, text))
+    return repeating.project_of(project.root, past), past.experiment
+
+
+def repeat(
+    project: Project,
+    text: str,
+    tools: Toolchain,
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+) -> list[Outcome]:
+    """Runs the variants of a record again, from its own sources; the new record goes to `project`.
+
+    UsageError where `text` names no record, or its files are lost.
+    """
+    past = records.read_file(records.find(project.root, text))
+    restored = repeating.project_of(project.root, past)
+    shared = _share(restored, project.root, tools, settings, on_progress)
+    return _run(shared, [past.experiment], {}, past.run)
+
+
+def _share(
+    project: Project,
+    home: Path,
+    tools: Toolchain,
+    settings: Settings,
+    on_progress: OnProgress | None,
+) -> _Run:
+    return _Run(
+        project=project,
+        home=home,
+        tools=tools,
+        settings=settings,
+        gpu=_find_gpu(settings.measuring),
+        git=surroundings.read_git(home),
+        machine=surroundings.read_machine(),
+        on_progress=on_progress,
+    )
+
+
+def _run(
+    shared: _Run, names: Sequence[str], overrides: Mapping[str, Point], repeats: str
+) -> list[Outcome]:
+    project, limits = shared.project, shared.settings.limits
+    variants: dict[str, list[Variant]] = {}
     for name in dict.fromkeys(names):
         baseline, candidates = project.variants(project.experiment(name))
         point = overrides.get(name, {})
-        arms[name] = (
-            baseline,
-            tuple(project.variant(each.kernel, each.arch, each.axes, point) for each in candidates),
+        changed = [project.variant(v.kernel, v.arch, v.axes, point) for v in candidates]
+        variants[name] = [baseline, *changed]
+    every = [each for own in variants.values() for each in own]
+    size = shared.settings.measuring.size if shared.settings.measuring else None
+    prepared = prepare.built(project, every, shared.tools, limits, shared.on_progress, size)
+    if shared.settings.emulate:
+        prepared = prepare.emulated(project, prepared, limits, shared.on_progress)
+    outcomes = []
+    for name, own in variants.items():
+        try:
+            outcome = _run_one(shared, name, own, prepared, overrides.get(name, {}), repeats)
+        except KernelexpError as error:
+            outcome = Outcome(experiment=name, error=error)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _run_one(
+    shared: _Run,
+    name: str,
+    variants: Sequence[Variant],
+    prepared: Prepared,
+    overrides: Point,
+    repeats: str,
+) -> Outcome:
+    """One experiment; raises what kept its variants from being examined or timed."""
+    experiment = shared.project.experiments[name]
+    arms = [prepared.arm(variant) for variant in variants]
+    timed = _time(shared, arms)
+    baseline, *candidates = arms
+    earlier, unreadable = records.read(shared.home, name)
+    made = Record(
+        version=records.VERSION,
+        run=records.new_run_name(),
+        experiment=name,
+        provenance="run",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        kernel=experiment.kernel,
+        arch=experiment.arch,
+        title=experiment.title,
+        hypothesis=experiment.hypothesis,
+        baseline=baseline,
+        candidates=tuple(_placeholder(each) for each in candidates),
+        tool=__version__,
+        compiler=shared.tools.version,
+        git=shared.git,
+        host_files=sources.host_files(shared.project.root, experiment.kernel),
+        repeats=repeats,
+        machine=shared.machine,
+        overrides=overrides,
+        device=timed.measurement.device.name if timed.measurement else "",
+        size=timed.size,
+        flops=timed.flops,
+        margin=timed.margin,
+        measurement=timed.measurement,
+        estimate=estimate(timed.measurement) if timed.measurement else None,
+    )
+    made = _judge(record.complete(made), timed.why_not, earlier)
+    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    return Outcome(
+        experiment=name,
+        record=made,
+        path=path,
+        earlier=tuple(earlier),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _placeholder(arm: Arm) -> Candidate:
+    """A candidate that is not judged yet: its verdict needs what the record's samples say of it."""
+    return Candidate(arm=arm, verdict=arm.refused or verdict.pending())
+
+
+def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
+    """The record with a verdict on each candidate, compared with the earlier records."""
+    judged = []
+    for name, candidate in zip(made.names[1:], made.candidates, strict=True):
+        decided = _decide(made, name, candidate.arm, why_not)
+        against = reproduction.compare(made.baseline, candidate.arm, decided, made.margin, earlier)
+        judged.append(
+            Candidate(
+                arm=candidate.arm,
+                verdict=decided,
+                reproduction=against.sentence,
+                reproduces=against.agrees,
+            )
         )
-    variants = [each for baseline, candidates in arms.values() for each in (baseline, *candidates)]
-    judged = examine.judge(project, variants, tools, on_build)
-    if emulate:
-        judged = examine.emulate(project, judged, on_emulate)
-    gpu = _find_gpu(measuring)
-    git, machine = surroundings.read_git(project.root), surroundings.read_machine()
-    ran = []
-    for name, (baseline, candidates) in arms.items():
-        experiment = project.experiments[name]
-        earlier, unreadable = records.read(project.root, name)
-        sides = [judged[examine.key(each)] for each in (baseline, *candidates)]
-        timed = _time(project, sides, gpu, measuring, on_measure)
-        record = Record(
-            version=records.VERSION,
-            run=records.new_run_name(),
-            experiment=name,
-            provenance="run",
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            kernel=experiment.kernel,
-            arch=experiment.arch,
-            title=experiment.title,
-            hypothesis=experiment.hypothesis,
-            baseline=sides[0].arm,
-            candidates=tuple(
-                _decide(sides, index, timed, earlier) for index in range(1, len(sides))
-            ),
-            tool=__version__,
-            compiler=tools.version,
-            git=git,
-            machine=machine,
-            overrides=overrides.get(name, {}),
-            device=timed.measurement.device.name if timed.measurement else "",
-            size=timed.size if timed.measurement else "",
-            flops=timed.flops,
-            margin=timed.margin,
-            measurement=timed.measurement,
-            estimate=timed.estimate,
-        )
-        path = records.write(project.root, record) if keep else None
-        ran.append(
-            Ran(record=record, path=path, earlier=tuple(earlier), unreadable=tuple(unreadable))
-        )
-    return ran
+    return msgspec.structs.replace(made, candidates=tuple(judged))
+
+
+def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
+    """What refuses the candidate or its baseline, else what the measurement says."""
+    if candidate.refused:
+        return candidate.refused
+    if made.baseline.refused:
+        sentence = f"The baseline can't be run: {made.baseline.refused.sentence}"
+        return msgspec.structs.replace(made.baseline.refused, sentence=sentence)
+    if made.measurement:
+        return verdict.measured(made.measurement, name, made.margin)
+    shown = candidate.emulated
+    executed = shown is not None and not shown.unsupported
+    return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)
+
+
+def _keep(shared: _Run, made: Record) -> tuple[Record, Path]:
+    """Writes the record, and the files of the run where no commit has them."""
+    if made.git is None or made.git.dirty:
+        sources.keep(shared.home, shared.project.root, sources.of_record(made))
+        made = msgspec.structs.replace(made, sources_kept=True)
+    return made, records.write(shared.home, made)
 
 
 class _Timed(msgspec.Struct, frozen=True, kw_only=True):
     """A measurement of an experiment's arms, or why there is none."""
 
     measurement: Measurement | None = None
-    estimate: Estimate | None = None
     why_not: str = ""
     size: str = ""
     flops: int = 0
@@ -136,104 +275,45 @@ def _find_gpu(measuring: Measuring | None) -> Device | str:
         return str(fault)
 
 
-def _time(
-    project: Project,
-    sides: Sequence[Judged],
-    gpu: Device | str,
-    measuring: Measuring | None,
-    on_measure: OnProgress | None,
-) -> _Timed:
-    variant = sides[0].variant
+def _time(shared: _Run, arms: Sequence[Arm]) -> _Timed:
+    """Times what can be timed; raises what keeps this machine from timing it."""
+    gpu, measuring = shared.gpu, shared.settings.measuring
     if isinstance(gpu, str):
         return _Timed(why_not=gpu)
-    if gpu.arch != variant.arch:
+    if gpu.arch != arms[0].arch:
         return _Timed(why_not=f"this machine's is {gpu.name} ({gpu.arch}).")
-    usable = [side for side in sides if side.refused is None and side.arm.build and side.cubin]
-    if measuring is None or sides[0].refused or len(usable) < 2:
+    names = arm_names(len(arms) - 1)
+    usable = {
+        name: arm for name, arm in zip(names, arms, strict=True) if arm.build and not arm.refused
+    }
+    if measuring is None or names[0] not in usable or len(usable) < 2:
         return _Timed(why_not="there is nothing to time.")
-    names = arm_names(len(sides) - 1)
-    arms = [
-        Side(
-            name=name,
-            variant=side.variant,
-            identity=side.arm.identity,
-            cubin=side.cubin,
-            exports=side.arm.build.exports,
-        )
-        for name, side in zip(names, sides, strict=True)
-        if side.refused is None and side.arm.build and side.cubin
-    ]
-    module = problem.load(project.root, variant.kernel)
-    measurement = measured.take(
-        project.root,
-        module,
-        arms[0],
-        arms[1:],
+    taken = measured.take(
+        shared.project.root,
+        usable,
         measuring,
+        shared.settings.limits,
         enough=lambda so_far: verdict.enough(so_far, measuring.margin),
-        on_progress=on_measure,
+        on_progress=shared.on_progress,
     )
-    work = getattr(module, "work", None)
     return _Timed(
-        measurement=measurement,
-        estimate=estimate(measurement),
+        measurement=taken.measurement,
         size=measuring.size,
-        flops=work(module.SIZES[measuring.size]).flops if work else 0,
+        flops=taken.flops,
         margin=measuring.margin,
     )
 
 
-def _decide(
-    sides: Sequence[Judged], index: int, timed: _Timed, earlier: Sequence[Record]
-) -> Candidate:
-    """The verdict on the arm at `index`: what refuses it or its baseline, else the measurement."""
-    baseline, candidate = sides[0], sides[index]
-    name = arm_names(len(sides) - 1)[index]
-    effects = timed.estimate.effects if timed.estimate else ()
-    decided = candidate.refused
-    if decided is None and baseline.refused is not None:
-        sentence = f"The baseline can't be run: {baseline.refused.sentence}"
-        decided = msgspec.structs.replace(baseline.refused, sentence=sentence)
-    if decided is None and timed.measurement:
-        decided = verdict.measured(timed.measurement, name, timed.margin)
-    if decided is None:
-        shown = candidate.arm.emulated
-        decided = verdict.unmeasured(
-            arch.find(candidate.variant.arch),
-            timed.why_not,
-            emulated=shown is not None and not shown.unsupported,
-        )
-    effect = next((each for each in effects if each.arm == name), None)
-    return Candidate(
-        arm=candidate.arm,
-        verdict=decided,
-        reproduction=reproduction.compare(
-            candidate.arm.axes, decided, effect, timed.margin, earlier
-        ),
-    )
+def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
+    """What a run ends with. A candidate that is worse, impossible or not timed is an answer: 0.
 
-
-_CODES = {
-    Status.BUILD_FAILED: errors.BUILD,
-    Status.INCORRECT: errors.WRONG_RESULT,
-    Status.CRASHED: errors.WRONG_RESULT,
-    Status.TIMED_OUT: errors.WRONG_RESULT,
-    Status.INCONCLUSIVE: errors.INCONCLUSIVE,
-    Status.INVALID: errors.INCONCLUSIVE,
-}
-
-
-def exit_code(found: Iterable[Record]) -> int:
-    """What a run ends with. A candidate that is worse, impossible or not timed is an answer: 0."""
-    statuses = {candidate.verdict.status for record in found for candidate in record.candidates}
-    return status_exit_code(statuses)
-
-
-def judged_exit_code(judged: Iterable[Judged]) -> int:
-    """What a build ends with."""
-    return status_exit_code({each.refused.status for each in judged if each.refused})
-
-
-def status_exit_code(statuses: Set[Status]) -> int:
-    """The exit code of the worst of these."""
-    return next((code for status, code in _CODES.items() if status in statuses), errors.OK)
+    With `reproduce`, a candidate that contradicts an earlier record is a regression.
+    """
+    for each in outcomes:
+        if each.error:
+            return each.error.exit_code
+    candidates = [c for each in outcomes if each.record for c in each.record.candidates]
+    code = verdict.exit_code({candidate.verdict.status for candidate in candidates})
+    if not code and reproduce and any(each.reproduces is False for each in candidates):
+        return errors.REGRESSION
+    return code

@@ -7,18 +7,22 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernelexp import toolchain
+from kernelexp import processes
 from kernelexp.errors import EnvironmentFault
-from kernelexp.model import Git, Machine
+from kernelexp.gpu.device import list_gpus
+from kernelexp.record import Git, Machine
+
+GIT_LIMIT_S = 10.0
+_STATUS = ("git", "status", "--porcelain=v2", "--branch", "--untracked-files=normal")
 
 
 def read_git(root: Path) -> Git | None:
-    """Commit and whether files differ from it; None outside a repository or without git."""
+    """Commit and whether files differ from it; None where git does not say in a few seconds.
+
+    Records and the log don't count: a run is not made from them, and writes them itself.
+    """
     try:
-        status = toolchain.run(
-            ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=normal", "."],
-            cwd=root,
-        )
+        status = processes.run([*_STATUS, ".", ":(exclude)logs"], cwd=root, timeout_s=GIT_LIMIT_S)
     except EnvironmentFault:
         return None
     if status.returncode != 0:
@@ -28,6 +32,16 @@ def read_git(root: Path) -> Git | None:
     if commit in ("", "(initial)"):
         return None  # no commit yet
     return Git(commit=commit, dirty=any(not line.startswith("#") for line in lines))
+
+
+def read_committed(root: Path, commit: str, name: str) -> bytes | None:
+    """A file of the project as a commit has it; None where git does not have it."""
+    argv = ["git", "show", f"{commit}:./{name}"]
+    try:
+        done = processes.run(argv, cwd=root, timeout_s=GIT_LIMIT_S)
+    except EnvironmentFault:
+        return None
+    return done.stdout.encode(errors="surrogateescape") if done.returncode == 0 else None
 
 
 def read_machine() -> Machine:
@@ -42,10 +56,10 @@ def read_machine() -> Machine:
 
 
 def _gpu_models() -> Iterator[str]:
-    for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        for line in path.read_text().splitlines():
-            if line.startswith("Model:"):
-                yield line.partition(":")[2].strip()
+    try:
+        yield from (gpu.name for gpu in list_gpus())
+    except EnvironmentFault:
+        return
 
 
 def _cpu_model() -> str:

@@ -6,18 +6,34 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support import ROOT, Kx
 from typer.testing import CliRunner, Result
 
-from kernelexp import toolchain
+from kernelexp import build, toolchain
+from kernelexp.build import compiler
 from kernelexp.cli import app
 from kernelexp.toolchain import Toolchain
 
+# A busy machine is no fault of a strategy.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
+
 
 @pytest.fixture
-def scale(tmp_path: Path) -> Path:
+def scale(tmp_path: Path, hashed: Path) -> Path:
     """A fresh copy of the project `scale`: one kernel, two axes, two experiments, one step."""
-    return Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path / "scale"))
+    root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path / "scale"))
+    shutil.copytree(hashed, root / build.CACHE)
+    return root
+
+
+@pytest.fixture(scope="session")
+def hashed(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache in which the compiler's 200 MB are hashed already."""
+    folder = tmp_path_factory.mktemp("hashed")
+    compiler.identify(folder, folder, tools, ())
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,13 @@ def show(command: str) -> None:
     _write("```console", f"$ {command}", *_lines(command), "```")
 
 
+def excerpt(command: str, first: int, last: int) -> None:
+    """Writes some lines of what a command prints, counted from 1, as a console block."""
+    lines = _lines(command)
+    shown = [line for line in lines[first - 1 : last] if line]
+    _write("```console", f"$ {command}", "...", *shown, "...", "```")
+
+
 def show_markdown(command: str) -> None:
     """Writes what a command prints where that is markdown already."""
     _write("", *_lines(command), "")

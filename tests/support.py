@@ -1,7 +1,8 @@
-"""What tests import of each other: the repository, the command line's type, edits of a project."""
+"""What tests import of each other: the repository, the command line's type, edits, processes."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,29 @@ from typer.testing import Result
 ROOT = Path(__file__).parent.parent
 
 Kx = Callable[..., Result]
+
+
+TOKEN = "KX_TEST_TOKEN"
+
+
+def alive(token: str) -> list[int]:
+    """The processes that have this value of TOKEN in their environment, zombies left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{TOKEN}={token}".encode() in (path / "environ").read_bytes():
+                found.append(int(path.name))
+        except OSError:
+            pass
+    return found
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Fails where it does not come true in the end."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def edit(root: Path, text: str, instead: str) -> None:

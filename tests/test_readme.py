@@ -14,10 +14,16 @@ README = (ROOT / "README.md").read_text()
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
-def test_it_shows_the_page_of_f3_and_the_log() -> None:
-    assert "$ kernelexp run F3 --no-record" in README
-    assert "Verdict: UNMEASURED" in README
-    assert "| 9bf658a  | Blocked layout" in README
+def test_the_example_shows_the_page_of_f3_and_the_log() -> None:
+    example = (ROOT / "docs/example.md").read_text()
+    assert "$ kernelexp run F3 --no-record" in example
+    assert "Verdict: UNMEASURED" in example
+    assert "| 9bf658a  | Blocked layout" in example
+
+
+def test_it_begins_with_a_measured_page_of_a_record() -> None:
+    assert "$ kernelexp show 20261121T000044Z" in README
+    assert "-2.36% (-2.41% to -2.30%)   IMPROVED" in README
 
 
 @pytest.mark.parametrize("name", COMMANDS)

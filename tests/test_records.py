@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp import records
-from kernelexp.model import Arm, Candidate, Record, Status, Verdict
+from kernelexp.arm import Arm, Status, Verdict
+from kernelexp.errors import UsageError
+from kernelexp.record import Candidate, Record, complete
 
 VERDICT = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Nothing was timed.")
 
@@ -33,7 +36,7 @@ def a_record(experiment: str = "S1", **changes: object) -> Record:
         baseline=Arm(axes={"width": 1}),
         candidates=(Candidate(arm=Arm(axes={"width": 4}), verdict=VERDICT),),
     )
-    return msgspec.structs.replace(record, **changes)
+    return complete(msgspec.structs.replace(record, **changes))
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from test_records import a_record
 from kernelexp import records
-from kernelexp.model import Arm
+from kernelexp.arm import Arm
 print("ready", flush=True)
 while True:
     records.write(Path(sys.argv[1]), a_record(baseline=Arm(build_log="x" * 2_000_000)))
@@ -119,28 +122,67 @@ def measured(root: Path, status: Status, moment: str) -> Record:
     return record
 
 
-def test_the_log_tells_the_latest_measurement_that_decides(tmp_path: Path) -> None:
+def test_measured_records_come_first_then_the_published_one_then_the_latest(tmp_path: Path) -> None:
     records.write(tmp_path, a_record(run="published", provenance="published"))
     measured(tmp_path, Status.REJECTED, "1")
-    decided = measured(tmp_path, Status.IMPROVED, "2")
-    measured(tmp_path, Status.INVALID, "3")
-    records.write(tmp_path, a_record())
-    told = records.read_telling(tmp_path, "S1")
-    assert (told.record, told.count) == (decided, 5)
+    measured(tmp_path, Status.IMPROVED, "2")
+    records.write(tmp_path, a_record(run="20260105T000000Z-00000000"))
+    runs = [each.run for each in records.by_weight(tmp_path, "S1") if isinstance(each, Record)]
+    assert runs == [
+        "20260102T000000Z-00000000",
+        "20260101T000000Z-00000000",
+        "published",
+        "20260105T000000Z-00000000",
+    ]
 
 
-def test_the_log_tells_the_latest_run_where_nothing_decides(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["20260101", "20260101T000000Z-00000000"])
+def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path, text: str) -> None:
+    path = records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))
+    records.write(tmp_path, a_record(run="20260201T000000Z-00000000"))
+    assert records.find(tmp_path, text) == path
+
+
+def test_an_experiment_stands_for_its_latest_run(tmp_path: Path) -> None:
     records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))
-    last = a_record(run="20260102T000000Z-00000000")
-    records.write(tmp_path, last)
-    records.write(tmp_path, a_record(run="20260103T000000Z-00000000", overrides={"width": 2}))
-    assert records.read_telling(tmp_path, "S1").record == last
+    path = records.write(tmp_path, a_record(run="20260201T000000Z-00000000"))
+    assert records.find(tmp_path, "S1") == path
 
 
-def test_the_log_tells_of_a_broken_record_and_takes_the_next(tmp_path: Path) -> None:
-    kept = a_record(run="20260101T000000Z-00000000")
-    records.write(tmp_path, kept)
-    broken = records.write(tmp_path, a_record(run="20260102T000000Z-00000000"))
-    broken.write_text("{")
-    told = records.read_telling(tmp_path, "S1")
-    assert (told.record, [each.path for each in told.unreadable]) == (kept, [broken])
+def test_a_beginning_of_several_runs_names_none(tmp_path: Path) -> None:
+    records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))
+    records.write(tmp_path, a_record(run="20260102T000000Z-00000000"))
+    with pytest.raises(UsageError, match="begins the names of 2 runs"):
+        records.find(tmp_path, "2026")
+
+
+def test_a_link_and_a_pipe_are_no_records(tmp_path: Path) -> None:
+    path = records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))
+    (path.parent / "20260102T000000Z-00000000.build.json").symlink_to(path)
+    os.mkfifo(path.parent / "20260103T000000Z-00000000.build.json")
+    found, unreadable = records.read(tmp_path, "S1")
+    assert (len(found), len(unreadable)) == (1, 2)
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
+    path = records.write_text(tmp_path, "log.md", "whole\n")
+    code = (
+        "import resource, signal, sys; from pathlib import Path; from kernelexp import records;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+        "records.write_text(Path(sys.argv[1]), 'log.md', 'x' * 10_000)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True)
+    assert done.returncode == 1
+    assert path.read_text() == "whole\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_writer_left_is_swept_after_an_hour(tmp_path: Path) -> None:
+    old, young = tmp_path / ".a.0.tmp", tmp_path / ".b.0.tmp"
+    for path in (old, young):
+        path.touch()
+    os.utime(old, (0, 0))
+    records.write_text(tmp_path, "log.md", "whole\n")
+    assert not old.exists()
+    assert young.exists()

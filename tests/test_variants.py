@@ -5,57 +5,60 @@ from __future__ import annotations
 import pytest
 from support import ROOT
 
-from kernelexp import examine, project
+from kernelexp import prepare, project
 from kernelexp.arch import ARCHITECTURES
-from kernelexp.commands import check
-from kernelexp.examine import Judged
-from kernelexp.model import Status
+from kernelexp.arm import Arm, Status
+from kernelexp.judge import gates
+from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
 
+# One worker builds them all; the others go on.
+pytestmark = pytest.mark.xdist_group("all variants")
+
 PROJECT = project.load(ROOT)
-VARIANTS = check.named_variants(PROJECT)
+VARIANTS = gates.named_variants(PROJECT)
 
 
 @pytest.fixture(scope="session")
-def judged(tools: Toolchain) -> dict[str, Judged]:
-    found = examine.judge(PROJECT, list(VARIANTS.values()), tools)
-    return {label: found[examine.key(variant)] for label, variant in VARIANTS.items()}
+def arms(tools: Toolchain) -> dict[str, Arm]:
+    prepared = prepare.built(PROJECT, list(VARIANTS.values()), tools, Limits())
+    return {label: prepared.arm(variant) for label, variant in VARIANTS.items()}
 
 
 @pytest.mark.parametrize("label", VARIANTS)
 def test_a_variant_builds_without_spills_or_is_refused_with_a_reason(
-    judged: dict[str, Judged], label: str
+    arms: dict[str, Arm], label: str
 ) -> None:
-    each = judged[label]
+    each = arms[label]
     if each.refused is not None:
-        assert each.refused.status is Status.IMPOSSIBLE, each.arm.build_log
+        assert each.refused.status is Status.IMPOSSIBLE, each.build_log
         assert each.refused.sentence
         return
-    assert each.arm.build is not None
-    used = each.arm.build.resources
-    if each.variant.arch == "sm_100a":  # H6's candidate on sm_90a spills 20 bytes, and shows it
+    assert each.build is not None
+    used = each.build.resources
+    if each.arch == "sm_100a":  # H6's candidate on sm_90a spills 20 bytes, and shows it
         assert used.spill_store_bytes == used.spill_load_bytes == 0
     assert 0 < used.registers <= 255
-    limit = ARCHITECTURES[each.variant.arch].smem_per_cta_bytes
+    limit = ARCHITECTURES[each.arch].smem_per_cta_bytes
     assert used.static_smem_bytes + used.dynamic_smem_bytes <= limit
 
 
-def test_only_four_ctas_in_a_group_are_impossible(judged: dict[str, Judged]) -> None:
-    refused = {label for label, each in judged.items() if each.refused}
+def test_only_four_ctas_in_a_group_are_impossible(arms: dict[str, Arm]) -> None:
+    refused = {label for label, each in arms.items() if each.refused}
     assert refused == {"patch_embed_gemm@sm_100a: cta_group=4"}
 
 
 def test_four_ctas_in_a_group_are_refused_for_their_tensor_memory(
-    judged: dict[str, Judged],
+    arms: dict[str, Arm],
 ) -> None:
-    refused = judged["patch_embed_gemm@sm_100a: cta_group=4"].refused
+    refused = arms["patch_embed_gemm@sm_100a: cta_group=4"].refused
     assert refused is not None
     assert "1,024 columns needed" in refused.sentence
     assert "512 is the most that sm_100a has" in refused.sentence
 
 
-def test_no_instruction_of_ours_is_of_an_unknown_pipe(judged: dict[str, Judged]) -> None:
-    builds = [each.arm.build for each in judged.values() if each.arm.build]
+def test_no_instruction_of_ours_is_of_an_unknown_pipe(arms: dict[str, Arm]) -> None:
+    builds = [each.build for each in arms.values() if each.build]
     assert {build.pipes.get("other", 0) for build in builds} == {0}
 
 
@@ -69,12 +72,10 @@ def test_no_instruction_of_ours_is_of_an_unknown_pipe(judged: dict[str, Judged])
     ],
 )
 def test_shared_memory_is_stages_barriers_and_staging(
-    judged: dict[str, Judged], label: str, smem_bytes: int
+    arms: dict[str, Arm], label: str, smem_bytes: int
 ) -> None:
     build = next(
-        each.arm.build
-        for name, each in judged.items()
-        if name == f"patch_embed_gemm@sm_100a: {label}"
+        each.build for name, each in arms.items() if name == f"patch_embed_gemm@sm_100a: {label}"
     )
     assert build is not None
     assert build.resources.dynamic_smem_bytes == smem_bytes

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from kernelexp.arch import find
-from kernelexp.build import Built
+from kernelexp.arm import BuildEvidence
+from kernelexp.build import Artefacts
 from kernelexp.evidence import instructions, occupancy, resources
-from kernelexp.model import BuildEvidence
+from kernelexp.model import Variant
 
 
-def collect(built: Built) -> BuildEvidence:
+def collect(variant: Variant, made: Artefacts) -> BuildEvidence:
     """What a built variant's cubin says; ConfigurationError where it lacks a symbol."""
-    dump = built.dump
-    entry, used, exports = resources.read(built.cubin, dump, built.ptxas_report)
-    opcodes = instructions.count_opcodes(dump, entry)
+    entry, used, exports = resources.read(made.cubin, made.sass, made.ptxas_report)
+    opcodes = instructions.count_opcodes(made.sass, entry)
     return BuildEvidence(
         entry=entry,
         resources=used,
-        occupancy=occupancy.compute(find(built.variant.arch), used),
+        occupancy=occupancy.compute(find(variant.arch), used),
         pipes=instructions.group_by_pipe(opcodes),
         opcodes=opcodes,
         exports=exports,
-        warnings=resources.warnings(built.ptxas_report),
+        warnings=resources.warnings(made.ptxas_report),
     )

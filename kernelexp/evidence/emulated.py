@@ -1,103 +1,89 @@
-"""Variants that are built, executed on the CPU: evidence of kind `emulated`, once a build."""
+"""Arms that are built, executed on the CPU: evidence of kind `emulated`, once per build."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import math
-import os
-import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import toolchain
-from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence.emulation_worker import EmulationJob
-from kernelexp.evidence.scaling import Extent
-from kernelexp.model import EmulatedEvidence, Variant
-from kernelexp.problem import Problem
+from kernelexp import build, isolated, processes
+from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.errors import KernelexpError
+from kernelexp.evidence import jobs
+from kernelexp.isolated import Limit
+from kernelexp.limits import Limits
+from kernelexp.model import spell_point
+from kernelexp.problem import consult
+from kernelexp.progress import OnProgress, Step
 
 SIZE = "emulated"
-# A kernel that never ends is stopped by the emulator's own limit long before this.
-TIMEOUT_S = 900.0
-
-
-class Emulable(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant that is built, and the folder that keeps what is known of it."""
-
-    variant: Variant
-    ptx: Path
-    exports: dict[str, int]
+_PACKAGE = Path(__file__).parent.parent
 
 
 def take(
     root: Path,
-    sides: Sequence[Emulable],
-    size: str = SIZE,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> list[EmulatedEvidence]:
-    """Emulates each variant in a process of its own, as many at once as there are cores.
+    arms: Sequence[Arm],
+    size: str,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
+) -> list[EmulatedEvidence | KernelexpError]:
+    """Emulates each arm in a process of its own, as many at once as there are cores.
 
-    The evidence is kept beside the build, and found there by a run with the same problem.py and the
-    same emulator. Raises EnvironmentFault with the words of an emulation that failed.
+    The evidence is kept next to the build, and found there by a run with the same problem.py and
+    the same emulator. An arm that could not be emulated, through a fault of its problem.py or of
+    this machine, has the error instead.
     """
-    found = []
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        for evidence in pool.map(lambda side: _take(root, side, size), sides):
-            found.append(evidence)
-            if on_progress:
-                on_progress(len(found), len(sides))
-    return found
+
+    def one(arm: Arm) -> EmulatedEvidence | KernelexpError:
+        try:
+            return _take(root, arm, size, limits)
+        except KernelexpError as error:
+            return error
+
+    def changed(done: int, running: Sequence[Arm]) -> None:
+        if on_progress:
+            now = ", ".join(map(label, running[:1]))
+            on_progress(Step(phase="emulating", done=done, total=len(arms), now=now))
+
+    return processes.parallel(one, arms, on_change=changed)
 
 
-def extent(problem: Problem, side: Emulable, size: str) -> Extent | None:
-    """Tiles and CTAs of a launch of this size; None where the problem does not tell its tiles."""
-    tiles = getattr(problem, "tiles", None)
-    if tiles is None:
-        return None
-    values = problem.SIZES[size]
-    launch = problem.launch(side.variant.axes, values, side.exports)
-    return Extent(tiles=tiles(side.variant.axes, values), ctas=math.prod(launch.grid))
-
-
-def _take(root: Path, side: Emulable, size: str) -> EmulatedEvidence:
-    kept = side.ptx.with_name(f"emulated-{size}-{_digest(root, side.variant.kernel)}.json")
-    try:
-        return msgspec.json.decode(kept.read_bytes(), type=EmulatedEvidence)
-    except (OSError, msgspec.DecodeError):
-        pass
-    job = EmulationJob(
-        root=str(root),
-        kernel=side.variant.kernel,
-        arch=side.variant.arch,
-        ptx=str(side.ptx),
-        axes=side.variant.axes,
-        size=size,
-        exports=side.exports,
-    )
-    argv = [sys.executable, "-m", "kernelexp.evidence.emulation_worker"]
-    done = toolchain.run(argv, stdin=msgspec.json.encode(job).decode(), timeout_s=TIMEOUT_S)
-    if done.returncode != 0:
-        words = done.stderr.strip().splitlines() or ["no word"]
-        raise EnvironmentFault(f"the emulation of {side.variant.kernel} ended with: {words[-1]}")
-    evidence = msgspec.json.decode(done.stdout, type=EmulatedEvidence)
-    temporary = kept.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_bytes(msgspec.json.encode(evidence))
-    temporary.replace(kept)
+def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
+    name = f"emulated-{size}-{_digest(root, arm.kernel)}.json"
+    folder = build.artefacts(root, arm.identity).ptx.parent
+    kept = build.kept(folder, name)
+    if kept is not None:
+        return msgspec.json.decode(kept, type=EmulatedEvidence)
+    whole = Limit(name="emulation", seconds=limits.emulation_s)
+    problem = consult.limit(limits.problem_s)
+    job = jobs.emulation(root, arm, size, problem, whole)
+    worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
+    evidence = isolated.call(worker, job, EmulatedEvidence, where, (problem, whole))
+    evidence = msgspec.structs.replace(evidence, emulator=_emulator())
+    build.keep(folder, name, msgspec.json.encode(evidence))
     return evidence
 
 
 def _digest(root: Path, kernel: str) -> str:
-    """Of what the evidence depends on beside the PTX: problem.py and the emulator itself."""
-    package = Path(__file__).parent.parent
-    files = [
-        root / "variants" / kernel / "problem.py",
-        Path(__file__).with_name("emulation_worker.py"),
-    ]
-    files += sorted((package / "emulator").rglob("*.py"))
-    digest = hashlib.sha256()
+    """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
+    files = sorted((root / "variants" / kernel).glob("*.py"))
+    files += sorted((_PACKAGE / "problem").glob("*.py"))
+    files += [_PACKAGE / "places.py", _PACKAGE / "results.py"]
+    files += [Path(__file__).with_name("emulation_worker.py")]
+    return _hash(files, _emulator())
+
+
+@functools.cache
+def _emulator() -> str:
+    return _hash(sorted((_PACKAGE / "emulator").rglob("*.py")))
+
+
+def _hash(files: Sequence[Path], start: str = "") -> str:
+    digest = hashlib.sha256(start.encode())
     for file in files:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]

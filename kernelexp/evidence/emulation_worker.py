@@ -6,23 +6,22 @@ reference, need not be loaded by the command line.
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp.errors import ConfigurationError
-from kernelexp.model import (
-    AxisValue,
-    EmulatedArray,
-    EmulatedEvidence,
-    EmulatedFinding,
-    EmulatedLine,
-)
-from kernelexp.problem import Problem, Tolerance, blame, load
+from kernelexp import isolated, results
+from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine
+from kernelexp.errors import ConfigurationError, UsageError
+from kernelexp.isolated import Limit, Watch
+from kernelexp.launch import Launch
+from kernelexp.measurement import ArrayResult
+from kernelexp.model import AxisValue
+from kernelexp.problem import Problem, Size, Tensors, Tolerance
+from kernelexp.problem.consult import require_size
+from kernelexp.problem.loader import load
 
 if TYPE_CHECKING:
     import torch
@@ -46,119 +45,107 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
+    problem_limit: Limit
+    """For making the inputs, and for the reference."""
+    emulation_limit: Limit
 
 
-def emulate(job: EmulationJob) -> EmulatedEvidence:
-    """Runs the variant under several schedules and holds what it wrote against the reference."""
+def emulate(job: EmulationJob, watch: Watch) -> EmulatedEvidence:
+    """Runs the variant under several schedules and compares what it wrote with the reference.
+
+    The kernel gets copies; the reference is computed from inputs that it never saw.
+    """
     from kernelexp import emulator
 
-    root = Path(job.root)
-    problem = load(root, job.kernel)
     try:
         module = emulator.load(Path(job.ptx).read_text())
     except (emulator.UnsupportedInstruction, emulator.PtxSyntaxError) as fault:
         return EmulatedEvidence(size=job.size, unsupported=str(fault))
-    with blame(root, f"variants/{job.kernel}/problem.py"):
-        size = problem.SIZES[job.size]
-        inputs = problem.inputs(size, SEED, "cpu")
-        arrange = getattr(problem, "arrange", None)
-        given = arrange(inputs, job.axes) if arrange else inputs
-        outputs = _allocate(problem, job.size)
-        launch = problem.launch(job.axes, size, job.exports)
-    arrays = {name: _raw(tensor) for name, tensor in {**given, **outputs}.items()}
-    compared = emulator.compare(module, launch, arrays, unwritten=tuple(outputs))
-    with blame(root, f"variants/{job.kernel}/problem.py"):
-        checked = _check(problem, job.size, job.arch, inputs, outputs)
-    return _evidence(root, job.size, compared, checked)
+    import torch  # noqa: F401 - seconds on a busy machine, which are not problem.py's
+
+    with watch.stage(job.problem_limit):
+        problem = load(Path(job.root), job.kernel)
+        case = _prepare(problem, job)
+    arrays = {name: _numpy(tensor.clone()) for name, tensor in case.given.items()}
+    arrays |= {name: _numpy(tensor) for name, tensor in case.outputs.items()}
+    try:
+        with watch.stage(job.emulation_limit):
+            compared = emulator.compare(module, case.launch, arrays, unwritten=tuple(case.outputs))
+    except emulator.UnsupportedInstruction as fault:
+        return EmulatedEvidence(size=job.size, unsupported=str(fault))
+    except UsageError as fault:
+        raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
+    changed = [
+        name for name, tensor in case.given.items() if (arrays[name] != _numpy(tensor)).any()
+    ]
+    with watch.stage(job.problem_limit):
+        chunks = problem.reference(case.inputs, case.size)
+        checked = results.compare(case.outputs, chunks, case.tolerance)
+    return _evidence(Path(job.root), job.size, compared, checked, tuple(changed))
 
 
-def _allocate(problem: Problem, size: str) -> dict[str, torch.Tensor]:
-    import torch
+class _Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What problem.py makes for one emulation."""
 
-    types = {
-        "u8": torch.uint8,
-        "e4m3": torch.float8_e4m3fn,
-        "e5m2": torch.float8_e5m2,
-        "f16": torch.float16,
-        "bf16": torch.bfloat16,
-        "f32": torch.float32,
-        "s32": torch.int32,
-    }
-    arrays = problem.outputs(problem.SIZES[size])
-    return {name: torch.zeros(a.shape, dtype=types[a.dtype]) for name, a in arrays.items()}
+    size: Size
+    inputs: Tensors
+    """For the reference alone."""
+    given: Tensors
+    """What the kernel reads."""
+    outputs: Tensors
+    launch: Launch
+    tolerance: Tolerance
 
 
-def _raw(tensor: torch.Tensor) -> Any:
+def _prepare(problem: Problem, job: EmulationJob) -> _Case:
+    require_size(job.kernel, problem.sizes, job.size)
+    size = problem.sizes[job.size]
+    inputs, others = results.draw_inputs(problem, size, SEED, "cpu")
+    given = problem.arrange(others, job.axes)
+    outputs = results.allocate(problem.outputs(size))
+    results.refuse_shared_names(problem, given, outputs)
+    return _Case(
+        size=size,
+        inputs=inputs,
+        given=given,
+        outputs=outputs,
+        launch=problem.launch(job.axes, size, job.exports),
+        tolerance=problem.tolerance(size, job.arch, job.axes),
+    )
+
+
+def _numpy(tensor: torch.Tensor) -> Any:
     """The tensor's own memory as a NumPy array of unsigned integers of the same width."""
     import torch
 
     widths = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
-    return tensor.contiguous().view(widths[tensor.element_size()]).numpy()
-
-
-def _check(
-    problem: Problem,
-    size: str,
-    arch: str,
-    inputs: Mapping[str, torch.Tensor],
-    outputs: Mapping[str, torch.Tensor],
-) -> tuple[EmulatedArray, ...]:
-    import torch
-
-    tolerance: Tolerance = problem.tolerance(problem.SIZES[size], arch)
-    elements = dict.fromkeys(outputs, 0)
-    wrong = dict.fromkeys(outputs, 0)
-    worst = dict.fromkeys(outputs, 0.0)
-    squares: dict[str, list[float]] = {name: [0.0, 0.0] for name in outputs}
-    for chunk in problem.reference(inputs, problem.SIZES[size]):
-        want = chunk.values.double()
-        got = outputs[chunk.array][chunk.first : chunk.first + len(want)].double()
-        error = (got - want).abs()
-        excess = torch.where(
-            error == 0, 0.0, error / (tolerance.atol + tolerance.rtol * want.abs())
-        )
-        elements[chunk.array] += want.numel()
-        wrong[chunk.array] += int((~(excess <= 1.0)).sum())
-        worst[chunk.array] = max(worst[chunk.array], float(excess.nan_to_num(nan=1e30).max()))
-        squares[chunk.array][0] += float(error.nan_to_num(nan=0.0).square().sum())
-        squares[chunk.array][1] += float(want.square().sum())
-    for name, tensor in outputs.items():
-        if elements[name] != tensor.numel():
-            raise ConfigurationError(
-                f"the reference gives {elements[name]:,} elements of {name}, which has "
-                f"{tensor.numel():,}: all of them must be checked."
-            )
-    return tuple(
-        EmulatedArray(
-            name=name,
-            elements=elements[name],
-            wrong=wrong[name],
-            worst=min(worst[name], 1e30),
-            frobenius=math.sqrt(squares[name][0] / squares[name][1]) if squares[name][1] else 0.0,
-        )
-        for name in outputs
-    )
+    return tensor.view(widths[tensor.element_size()]).numpy()
 
 
 def _evidence(
-    root: Path, size: str, compared: Comparison, checked: tuple[EmulatedArray, ...]
+    root: Path,
+    size: str,
+    compared: Comparison,
+    checked: tuple[ArrayResult, ...],
+    changed: tuple[str, ...],
 ) -> EmulatedEvidence:
-    results = compared.results
-    hang = next((result.hang for result in results if result.hang), ())
+    launches = compared.results
+    hang = next((result.hang for result in launches if result.hang), ())
     return EmulatedEvidence(
         size=size,
-        schedules=tuple(str(result.schedule) for result in results),
+        schedules=tuple(str(result.schedule) for result in launches),
         arrays=checked,
+        changed=changed,
         differing=compared.differing,
         findings=tuple(
             EmulatedFinding(name=x.name, sentence=x.sentence, where=x.where(), count=x.count)
             for x in compared.findings
         ),
         hang=tuple(f"CTA {w.cta} warp {w.warp} at {w.where}: {w.waits_for}" for w in hang),
-        counters=_nonzero(results[0].counters.kernel),
-        lines=_dearest(root, results[0].counters),
-        thread_instructions=results[0].thread_instructions,
-        seconds=round(sum(result.seconds for result in results), 3),
+        counters=_nonzero(launches[0].counters.kernel),
+        lines=_dearest(root, launches[0].counters),
+        thread_instructions=launches[0].thread_instructions,
+        seconds=round(sum(result.seconds for result in launches), 3),
     )
 
 
@@ -191,5 +178,4 @@ def _dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
 
 
 if __name__ == "__main__":
-    evidence = emulate(msgspec.json.decode(sys.stdin.buffer.read(), type=EmulationJob))
-    sys.stdout.buffer.write(msgspec.json.encode(evidence))
+    isolated.serve(EmulationJob, emulate)

@@ -1,18 +1,23 @@
-"""Variants that are built, to a measurement on a GPU: evidence of kind `measured`."""
+"""Arms that are built, to a measurement on a GPU: evidence of kind `measured`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from kernelexp.errors import UsageError
+from kernelexp.arm import Arm
+from kernelexp.evidence import jobs
 from kernelexp.gpu.job import ArmJob, Job
-from kernelexp.gpu.measure import OnProgress, measure
-from kernelexp.measurement import Measurement, Options, Role, TimedArm
-from kernelexp.model import Variant
-from kernelexp.problem import Problem, blame
+from kernelexp.gpu.measure import Progress, measure
+from kernelexp.judge.stats import estimate
+from kernelexp.judge.verdict import spell_interval
+from kernelexp.limits import Limits
+from kernelexp.measurement import Measurement, Options, TimedArm
+from kernelexp.problem import consult
+from kernelexp.problem.consult import Point
+from kernelexp.progress import OnProgress, Step
 
 SIZE = "full"
 
@@ -27,59 +32,75 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     size: str = SIZE
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant that is built, as an arm of a measurement."""
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """A measurement, and the useful work of what it timed."""
 
-    name: str
-    variant: Variant
-    identity: str
-    cubin: Path
-    exports: Mapping[str, int]
+    measurement: Measurement
+    flops: int
+    """Of one launch; 0 where the problem does not say."""
 
 
 def take(
     root: Path,
-    problem: Problem,
-    baseline: Side,
-    candidates: Sequence[Side],
+    arms: Mapping[str, Arm],
     measuring: Measuring,
+    limits: Limits,
     *,
     enough: Callable[[Measurement], bool],
     on_progress: OnProgress | None = None,
-) -> Measurement:
-    """Times baseline, placebo, candidates and peers in the same processes.
+) -> Taken:
+    """Times arms by their names, the baseline first, with a placebo and the problem's peers, in
+    the same processes.
 
     Raises what kernelexp.gpu.measure.measure raises, ConfigurationError for the problem's faults.
     """
-    name = f"variants/{baseline.variant.kernel}/problem.py"
-    if measuring.size not in problem.SIZES:
-        known = ", ".join(problem.SIZES)
-        raise UsageError(f"{name} has no size {measuring.size!r}; known: {known}.")
-    with blame(root, name):
-        size = dict(problem.SIZES[measuring.size])
-        arms = [
-            _arm(problem, baseline, "baseline", size, baseline.name),
-            _arm(problem, baseline, "placebo", size, "placebo"),
-            *(_arm(problem, each, "candidate", size, each.name) for each in candidates),
-        ]
+    baseline, *_ = arms.values()
+    size = measuring.size
+    points = [
+        Point(axes=arm.axes, arch=arm.arch, exports=arm.build.exports if arm.build else {})
+        for arm in arms.values()
+    ]
+    said = consult.consult(root, baseline.kernel, points, [size], timeout_s=limits.problem_s)
+    launches = [facts.launches[size] for facts in said.points]
+    jobs_ = [
+        jobs.timed(root, arm, name, "baseline" if arm is baseline else "candidate", launch)
+        for (name, arm), launch in zip(arms.items(), launches, strict=True)
+    ]
+    jobs_.insert(1, jobs.timed(root, baseline, "placebo", "placebo", launches[0]))
     if measuring.options.peers:
-        for peer in getattr(problem, "PEERS", ()):
-            arms.append(ArmJob(arm=TimedArm(name=peer, role="peer")))
-    job = Job(problem=str(root / name), size=size, arms=tuple(arms))
-    return measure(
+        jobs_ += [ArmJob(arm=TimedArm(name=peer, role="peer")) for peer in said.peers]
+    name = f"variants/{baseline.kernel}/problem.py"
+    job = Job(
+        problem=str(root / name),
+        name=name,
+        size=said.sizes[size],
+        size_name=size,
+        arms=tuple(jobs_),
+    )
+    taken = measure(
         job,
         measuring.options,
         device=measuring.device,
-        on_progress=on_progress,
+        on_progress=as_steps(on_progress),
         enough=enough,
     )
+    work = said.work.get(size)
+    return Taken(measurement=taken, flops=work.flops if work else 0)
 
 
-def _arm(problem: Problem, side: Side, role: Role, size: Mapping[str, int], name: str) -> ArmJob:
-    return ArmJob(
-        arm=TimedArm(name=name, role=role, identity=side.identity),
-        cubin=str(side.cubin),
-        arch=side.variant.arch,
-        launch=problem.launch(side.variant.axes, size, side.exports),
-        axes=side.variant.axes,
-    )
+def as_steps(on_progress: OnProgress | None) -> Callable[[Progress], None] | None:
+    """Tells the progress of a measurement in steps, with the intervals as they narrow."""
+    if on_progress is None:
+        return None
+
+    def say(state: Progress) -> None:
+        effects = estimate(state.so_far).effects if len(state.so_far.workers) > 1 else ()
+        step = Step(
+            phase="measuring",
+            done=state.processes_done,
+            total=state.processes_wanted,
+            now="; ".join([state.phase, *map(spell_interval, effects)]),
+        )
+        on_progress(step)
+
+    return say

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelexp.arch import Arch
-from kernelexp.model import Occupancy, Resources
+from kernelexp.arm import Occupancy, Resources
 
 WARP = 32
 # Registers belong to the four schedulers, each of which serves a quarter of the warps.

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from kernelexp.arm import Resources
 from kernelexp.errors import ConfigurationError
-from kernelexp.model import Resources
 
 EXPORT_PREFIX = "kx_"
 _TEXT_PREFIX = ".text."

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence, Set
 
+from kernelexp import errors
 from kernelexp.arch import Arch
+from kernelexp.arm import BuildEvidence, EmulatedEvidence, Status, Verdict
 from kernelexp.judge.stats import LEVEL, ratios
 from kernelexp.measurement import Effect, Measurement
-from kernelexp.model import BuildEvidence, EmulatedEvidence, Status, Verdict
 from kernelexp.problem import Budget
+from kernelexp.results import describe
 
 
-def impossible(arch: Arch, reasons: Sequence[str], budget: Budget) -> Verdict | None:
+def impossible(arch: Arch, reasons: Sequence[str], budget: Budget | None) -> Verdict | None:
     """IMPOSSIBLE where the kernel's rules or the architecture forbid a variant, else None."""
-    limits = list(exceeded(arch, budget))
+    limits = list(exceeded(arch, budget)) if budget else []
     if not reasons and not limits:
         return None
     code = "hardware_limit" if limits else "constraint"
+    others = [reason for reason in reasons if not _is_said(reason, limits)]
     return Verdict(
-        status=Status.IMPOSSIBLE, reason=code, sentence=" ".join([*limits, *map(_end, reasons)])
+        status=Status.IMPOSSIBLE, reason=code, sentence=" ".join([*limits, *map(_end, others)])
     )
+
+
+def _is_said(reason: str, limits: Sequence[str]) -> bool:
+    """Whether a static_assert names the same limit, as in "an SM has 512 columns"."""
+    figures = re.findall(r"\d[\d,]+", reason)
+    return any(f"{figure} is the most" in limit for figure in figures for limit in limits)
 
 
 def exceeded(arch: Arch, budget: Budget) -> Iterator[str]:
@@ -99,18 +109,24 @@ def emulated(evidence: EmulatedEvidence) -> Verdict | None:
         more = f" ({len(evidence.findings) - 1} more)" if len(evidence.findings) > 1 else ""
         sentence = f"Emulated: {first.sentence.rstrip('.')}, at {first.where}{more}."
         return _verdict(Status.INCORRECT, f"emulated_{first.name.replace('-', '_')}", sentence)
+    if evidence.changed:
+        names = ", ".join(evidence.changed)
+        sentence = f"Emulated: the kernel changed its inputs: it wrote to {names}."
+        return _verdict(Status.INCORRECT, "emulated_inputs", sentence)
     for array in evidence.arrays:
         if array.wrong:
-            sentence = (
-                f"Emulated: {array.wrong:,} of {array.elements:,} elements of {array.name} differ "
-                f"from the reference, the worst by {array.worst:.3g} times the tolerance."
-            )
+            sentence = f"Emulated: {describe(array)}."
             return _verdict(Status.INCORRECT, "emulated_reference", sentence)
     if evidence.differing:
         names = ", ".join(evidence.differing)
         sentence = f"Emulated: {names} depends on the order of warps or on when copies land."
         return _verdict(Status.INCORRECT, "emulated_schedule", sentence)
     return None
+
+
+def pending() -> Verdict:
+    """What stands for a verdict until the evidence is judged."""
+    return Verdict(status=Status.UNMEASURED, reason="pending", sentence="Not judged yet.")
 
 
 def unmeasured(arch: Arch, why: str, emulated: bool = False) -> Verdict:
@@ -232,3 +248,18 @@ def spell_interval(effect: Effect) -> str:
     """An effect's interval as changes of time: "99.5% interval -1.31% to -1.17%"."""
     low, high = 100.0 * (effect.low - 1.0), 100.0 * (effect.high - 1.0)
     return f"{100 * effect.level:.4g}% interval {low:+.2f}% to {high:+.2f}%"
+
+
+_CODES = {
+    Status.BUILD_FAILED: errors.BUILD,
+    Status.INCORRECT: errors.WRONG_RESULT,
+    Status.CRASHED: errors.WRONG_RESULT,
+    Status.TIMED_OUT: errors.WRONG_RESULT,
+    Status.INCONCLUSIVE: errors.INCONCLUSIVE,
+    Status.INVALID: errors.INCONCLUSIVE,
+}
+
+
+def exit_code(statuses: Set[Status]) -> int:
+    """The exit code of the worst of these."""
+    return next((code for status, code in _CODES.items() if status in statuses), errors.OK)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kernelexp.launch import Launch, Pointer, Scalar
-from kernelexp.problem import Array, Axes, Budget, Chunk, Size, Tolerance, Work
+from kernelexp.problem import Array, Axes, Chunk, Size, Tolerance, Work
 
 if TYPE_CHECKING:
     import torch
@@ -41,10 +41,6 @@ def reference(inputs: Mapping[str, torch.Tensor], size: Size) -> Iterator[Chunk]
 
 def tolerance(size: Size, arch: str) -> Tolerance:
     return Tolerance(rtol=0.0, atol=0.0, why="1 - x is exact for x in [0.5, 1]")
-
-
-def budget(axes: Axes, arch: str) -> Budget:
-    return Budget(threads=THREADS, dynamic_smem_bytes=0)
 
 
 def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:

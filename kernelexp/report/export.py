@@ -1,4 +1,4 @@
-"""The log for programs: CSV and plain values for JSON."""
+"""The log for programs: CSV and plain values for JSON, with every fixed figure by its name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
-from kernelexp.model import PublishedResult
-from kernelexp.report.log import Figures, KernelLog
+from kernelexp import metrics
+from kernelexp.arm import Arm
+from kernelexp.judge.standing import Standing, Standings
+from kernelexp.model import spell_point
+from kernelexp.report.log import KernelLog
 
 COLUMNS = (
     "kernel",
@@ -20,54 +21,93 @@ COLUMNS = (
     "title",
     "arm",
     "variant",
+    "date",
+    "run",
     "provenance",
     "device",
-    "time_ms",
-    "time_ms_to",
-    "tflops",
-    "registers",
-    "approximate",
     "verdict",
+    "changed_since",
+    "published_approximate",
+    *metrics.METRICS,
 )
 
 
-def to_values(logs: Sequence[KernelLog]) -> Any:
-    """Lists and mappings, ready for JSON."""
-    return msgspec.to_builtins(logs)
+def to_values(logs: Sequence[KernelLog]) -> list[dict[str, Any]]:
+    """Each kernel's log with the rows of the CSV, ready for JSON; a figure that is not there is
+    left out."""
+    return [
+        {
+            "kernel": log.kernel,
+            "arch": log.arch,
+            "title": log.title,
+            "problem": log.problem,
+            "device": log.device,
+            "best": log.best,
+            "history": _section(log.history),
+            "experiments": _section(log.experiments),
+        }
+        for log in logs
+    ]
+
+
+def _section(entries: dict[str, Standings]) -> list[dict[str, Any]]:
+    return [
+        {"id": name, "experiment": entry.experiment, "records": entry.records, "arms": arms}
+        for name, entry in entries.items()
+        if (arms := list(_arms(name, entry)))
+    ]
 
 
 def to_csv(logs: Sequence[KernelLog]) -> str:
-    """A line for each step of the history, and for each arm of each experiment."""
+    """A line for each arm of each step of the history and of each experiment."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
     for log in logs:
-        for row in _rows(log):
-            writer.writerow((log.kernel, log.arch, *row))
+        for section, entries in (("history", log.history), ("experiment", log.experiments)):
+            for name, entry in entries.items():
+                for row in _arms(name, entry):
+                    fixed = {"kernel": log.kernel, "arch": log.arch, "section": section}
+                    writer.writerow(
+                        {**fixed, **row, "changed_since": "; ".join(row["changed_since"])}
+                    )
     return text.getvalue()
 
 
-def _rows(log: KernelLog) -> Iterator[tuple[object, ...]]:
-    for step in log.history:
-        cells = _cells(step.figures, step.provenance, step.device)
-        yield ("history", step.commit, step.change, "candidate", *cells, "")
-    for entry in log.experiments:
-        start = ("experiment", entry.id, entry.experiment.title)
-        yield (*start, "baseline", *_cells(entry.baseline, entry.provenance, entry.device), "")
-        for index, arm in enumerate(entry.candidates):
-            status = entry.verdicts[index].status.value if entry.verdicts else ""
-            yield (*start, "candidate", *_cells(arm, entry.provenance, entry.device), status)
+def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
+    """Baseline and candidates; the baseline once for each record that candidates come from."""
+    title, shown = entry.experiment.title, None
+    for index, each in enumerate(entry.candidates):
+        run = each.record.run if each.record else None
+        if index == 0 or run != shown:
+            arm = each.record.baseline if each.record else None
+            variant = spell_point(entry.experiment.baseline)
+            yield {**_row(name, title, "baseline", variant, each, arm), "verdict": ""}
+        shown = run
+        variant = spell_point(entry.experiment.candidates[index])
+        yield _row(name, title, "candidate", variant, each, each.arm)
 
 
-def _cells(arm: Figures, provenance: str | None, device: str) -> tuple[object, ...]:
-    published: PublishedResult = arm.published
-    return (
-        arm.variant,
-        provenance or "",
-        device,
-        published.time_ms,
-        published.time_ms_to,
-        published.tflops,
-        published.registers,
-        "yes" if published.approximate else "",
-    )
+def _row(
+    name: str, title: str, role: str, variant: str, each: Standing, arm: Arm | None
+) -> dict[str, Any]:
+    record = each.record
+    figures = {
+        key: value
+        for key in metrics.METRICS
+        if arm is not None and (value := metrics.read(key, arm)) is not None
+    }
+    return {
+        "id": name,
+        "title": title,
+        "arm": role,
+        "variant": variant,
+        "date": record.created[:10] if record else "",
+        "run": record.run if record else "",
+        "provenance": record.provenance if record else "",
+        "device": record.device if record else "",
+        "verdict": each.verdict.status.value if each.verdict else "",
+        "changed_since": list(each.changed),
+        "published_approximate": bool(arm and arm.published and arm.published.approximate),
+        **figures,
+    }

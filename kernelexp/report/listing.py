@@ -1,114 +1,169 @@
-"""What a project holds: kernels with their axes, experiments, and all about one of them."""
+"""What a project holds: its kernels with their axes, its experiments with where they stand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich import box
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from kernelexp.model import Arm, Axis, Experiment, Record, spell, spell_point
+from kernelexp.arm import Arm
+from kernelexp.judge.standing import Standings
+from kernelexp.model import Axis, spell, spell_point
 from kernelexp.project import Project
-from kernelexp.report import figures
-from kernelexp.report.tables import STYLES
+from kernelexp.record import Record, own_axes
+from kernelexp.report import figures, logbook
+from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
+
+RECORDS_SHOWN = 10
 
 
-def to_values(project: Project) -> Any:
+def to_values(project: Project, standings: dict[str, Standings]) -> Any:
     """The project, ready for JSON."""
     return {
         "root": str(project.root),
         "kernels": project.kernels,
-        "experiments": project.experiments,
+        "experiments": {
+            name: {"experiment": project.experiments[name], **standing_values(each)}
+            for name, each in standings.items()
+        },
         "history": project.history,
     }
 
 
-def render(project: Project) -> Iterator[RenderableType]:
-    """Kernels with their axes, then experiments, then the steps of the history."""
-    for name, kernel in project.kernels.items():
+def standing_values(each: Standings) -> dict[str, Any]:
+    """Which record speaks for each candidate, and what has changed since."""
+    return {
+        "records": each.records,
+        "candidates": [
+            {
+                "axes": candidate.variant.axes,
+                "run": candidate.record.run if candidate.record else None,
+                "provenance": candidate.record.provenance if candidate.record else None,
+                "verdict": candidate.verdict,
+                "changed_since": candidate.changed,
+            }
+            for candidate in each.candidates
+        ],
+    }
+
+
+def render(project: Project, standings: dict[str, Standings]) -> Iterator[Block]:
+    """Each kernel with its axes, then its experiments and the steps of its history."""
+    for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
-            yield Text(f"{name}@{arch}", style="bold").append(f"  {kernel.title}", style="not bold")
-            table = _table("axis", "values", "")
-            for axis_name, axis in target.axes.items():
-                table.add_row(axis_name, _values(axis), Text(axis.about, style="dim"))
-            yield Padding(table, (0, 0, 1, 2))
-    table = _table("experiment", "title", "kernel")
-    for name, experiment in project.experiments.items():
-        where = f"{experiment.kernel}@{experiment.arch}"
-        style = "dim" if name in project.history else ""
-        table.add_row(Text(name), Text(experiment.title), Text(where), style=style)
-    yield table
+            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), f"  {kernel.title}")
+            yield table(
+                ("axis", "values", ""),
+                (
+                    (axis_name, _values(axis), Span(axis.about, "dim"))
+                    for axis_name, axis in target.axes.items()
+                ),
+            )
+            named = {
+                name: each
+                for name, each in project.experiments.items()
+                if (each.kernel, each.arch) == (kernel_name, arch)
+            }
+            rows = [(name, each.title, _verdict(standings[name])) for name, each in named.items()]
+            if rows:
+                yield table(("experiment", "title", "verdict"), rows, unwrapped=(0, 2))
 
 
-def render_experiment(
-    name: str, experiment: Experiment, records: Sequence[Record]
-) -> Iterator[RenderableType]:
-    """What experiments.yaml says of an experiment, and each of its records, oldest first."""
-    yield Text(f"{name}  {experiment.title}", style="bold")
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    points = "\n".join(map(spell_point, experiment.candidates))
-    changes = "\n".join(f"- {change}" for change in experiment.changes)
-    for label, text in (
-        ("kernel", f"{experiment.kernel}@{experiment.arch}"),
-        ("baseline", spell_point(experiment.baseline)),
-        ("candidate", points),
-        ("hypothesis", experiment.hypothesis),
+def _verdict(each: Standings) -> Cell:
+    """One word for an experiment; several candidates may have several."""
+    words = list(dict.fromkeys(map(logbook.verdict, each.candidates)))
+    if len(words) == 1:
+        return words[0]
+    return "\n".join(word.text if isinstance(word, Span) else word for word in words)
+
+
+def _values(axis: Axis) -> str:
+    """The allowed values; the default has an asterisk."""
+    return ", ".join(
+        f"{spell(value)}*"
+        if value == axis.default and type(value) is type(axis.default)
+        else spell(value)
+        for value in axis.values
+    )
+
+
+def experiment(
+    name: str, standings: Standings, records: Sequence[Record], every: bool
+) -> Iterator[Block]:
+    """What is written about an experiment, where it stands, and its records, latest last."""
+    written = standings.experiment
+    yield Heading(f"{name}  {written.title}")
+    changes = "\n".join(f"- {change}" for change in written.changes)
+    texts = (
+        ("kernel", f"{written.kernel}@{written.arch}"),
+        ("baseline", spell_point(written.baseline)),
+        ("hypothesis", written.hypothesis.strip()),
         ("changes", changes),
-        ("why", experiment.why),
-        ("decision", experiment.decision),
-        ("notes", experiment.notes),
-    ):
-        if text:
-            table.add_row(Text(label, style="bold"), Text(text))
-    yield table
-    yield Text("")
+        ("why", written.why.strip()),
+        ("decision", written.decision),
+        ("notes", written.notes),
+    )
+    yield table(("", ""), ((Span(label, "strong"), text) for label, text in texts if text))
+    yield _standing(standings)
+    for each, point in zip(standings.candidates, written.candidates, strict=True):
+        if each.changed:
+            yield paragraph(f"{spell_point(point)}: {logbook.before_change(each)}.", style="warn")
     if not records:
-        yield Text(f"No records yet: kernelexp run {name}")
-    for record in records:
+        yield paragraph(f"No records yet: kernelexp run {name}")
+        return
+    shown = records if every else records[-RECORDS_SHOWN:]
+    if len(shown) < len(records):
+        hidden = len(records) - len(shown)
+        yield paragraph(f"{hidden:,} earlier records are not shown (--all).", style="dim")
+    for record in shown:
         yield from _record(record)
 
 
-def _record(record: Record) -> Iterator[RenderableType]:
-    head = Text(record.run, style="bold")
+def _standing(standings: Standings) -> Block:
+    rows: list[tuple[Cell, ...]] = []
+    for each, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
+        arm = None if each.changed else each.arm
+        effect = arm.measured.effect if arm and arm.measured else None
+        rows.append(
+            (
+                spell_point(point),
+                figures.time_of(arm),
+                figures.effect(effect) if effect else "",
+                logbook.verdict(each),
+                each.record.run if each.record else "",
+            )
+        )
+    header = ("candidate", "ms", "change", "verdict", "from")
+    return table(header, rows, numbers=(1, 2), unwrapped=(3,))
+
+
+def _record(record: Record) -> Iterator[Block]:
     place = record.device or (record.machine.cpu if record.machine else "")
     facts = [record.created, place, f"nvcc {record.compiler}" if record.compiler else ""]
     if record.git:
         facts.append(f"git {record.git.commit[:10]}{', dirty' if record.git.dirty else ''}")
     if record.overrides:
         facts.append(f"--set {spell_point(record.overrides)}")
-    yield head.append("  " + ", ".join(filter(None, facts)), style="not bold dim")
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    table.add_row("", "baseline", Text(_arm(record.baseline)), "")
-    for candidate in record.candidates:
-        status = candidate.verdict.status
-        table.add_row("", "candidate", Text(_arm(candidate.arm)), Text(status, STYLES[status]))
-    yield table
+    yield paragraph(Span(record.run, "strong"), "  " + ", ".join(filter(None, facts)), style="dim")
+    rows: list[tuple[Cell, ...]] = [("", "baseline", "", _arm(record.baseline), "")]
+    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+        own = spell_point(own_axes(record.baseline, candidate.arm))
+        rows.append(("", name, own, _arm(candidate.arm), status(candidate.verdict.status)))
+    yield table(("",) * 5, rows, unwrapped=(4,))
 
 
 def _arm(arm: Arm) -> str:
     parts = []
+    if arm.measured:
+        effect = arm.measured.effect
+        change = f", {figures.effect(effect)}" if effect else ""
+        parts.append(f"{figures.time_of(arm)} ms{change}")
     if arm.published:
         parts.append(f"published {figures.published_line(arm.published)}")
     if arm.build:
         used = arm.build.resources
-        parts.append(
-            f"built {used.registers} registers, {used.dynamic_smem_bytes:,} B shared memory"
-        )
+        shared = used.static_smem_bytes + used.dynamic_smem_bytes
+        parts.append(f"{used.registers} registers, {shared:,} B shared memory")
+    if arm.emulated and arm.emulated.arrays:
+        wrong = any(array.wrong for array in arm.emulated.arrays) or arm.emulated.findings
+        parts.append("emulated wrong" if wrong else "emulated right")
     return "; ".join(parts) or "no figures"
-
-
-def _values(axis: Axis) -> Text:
-    text = Text()
-    for index, value in enumerate(axis.values):
-        text.append(", " if index else "")
-        text.append(spell(value), style="bold underline" if value == axis.default else "")
-        text.append("*" if value == axis.default else "")
-    return text
-
-
-def _table(*header: str) -> Table:
-    return Table(*header, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))

@@ -1,206 +1,250 @@
-"""The page of one run: evidence side by side, what differs, what came before, the verdict."""
+"""The page of one run: a row per arm, what differs, what came before, the verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from rich import box
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from kernelexp.evidence.instructions import PIPES
-from kernelexp.model import Arm, BuildEvidence, Record, arm_names, spell, spell_point
-from kernelexp.report import emulated, figures, measured
-from kernelexp.report.tables import STYLES
+from kernelexp import metrics
+from kernelexp.arm import Arm
+from kernelexp.metrics import Difference
+from kernelexp.model import spell, spell_point
+from kernelexp.record import Record, own_axes
+from kernelexp.report import arms, emulation, figures, measurement
+from kernelexp.report.document import (
+    Block,
+    Cell,
+    Heading,
+    Listing,
+    Span,
+    paragraph,
+    status,
+    table,
+)
 
 _OPCODES_SHOWN = 5
-_LOG_LINES_SHOWN = 20
+# Up to so many candidates their figures stand side by side in 80 columns.
+_SIDE_BY_SIDE = 2
+_DIFFERENCES_SHOWN = 6
+# The same accesses under a second name, and totals that only say how long an emulation ran.
+_MINOR = ("l1tex__t_", "ptx__thread_inst_executed")
 
 
 def render(
-    record: Record, earlier: Sequence[Record], path: Path | None
-) -> Iterator[RenderableType]:
-    """Everything about a run, for a console of 80 columns or more."""
-    title = Text(f"{record.experiment}  {record.title}", style="bold")
-    yield title.append(f"   {record.kernel}, {record.arch}", style="dim")
-    yield Padding(Text(record.hypothesis.strip()), (0, 0, 1, 2), expand=False)
-    arms = [record.baseline, *(candidate.arm for candidate in record.candidates)]
-    yield _variants(arms)
-    if any(arm.build for arm in arms):
-        yield _evidence(arms, record.compiler)
-        yield from _opcodes(arms)
-        for name, arm in zip(arm_names(len(arms) - 1), arms, strict=True):
-            yield from warnings(name, arm)
-    yield from emulated.render(arm_names(len(arms) - 1), [arm.emulated for arm in arms])
-    for arm in arms:
+    record: Record, earlier: Sequence[Record] = (), path: str = "", verbose: bool = False
+) -> Iterator[Block]:
+    """What a run came to; `verbose` adds every figure of every arm."""
+    yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
+    yield paragraph(" ".join(record.hypothesis.split()), indent=2)
+    yield _arms(record)
+    yield _shared_axes(record)
+    yield from _differences(record)
+    for name, arm in zip(record.names, record.arms, strict=True):
+        yield from arms.warnings(name, arm)
         if arm.build_log:
-            yield Text("The compiler's words:", style="bold red")
-            yield Text(shorten(arm.build_log))
-    yield from measured.render(record)
+            yield paragraph(Span(f"{name}: what the compiler said:", "broken"))
+            yield Listing(arms.shorten(arm.build_log))
+    yield from emulation.results(record.names, record.arms)
+    if verbose:
+        yield from arms.all_figures(record.names, record.arms)
+        yield from emulation.dearest(record.names, record.arms)
+    yield from measurement.render(record, verbose)
     yield from _earlier(earlier)
     yield from _verdicts(record)
+    if not verbose and (hidden := _hidden(record)):
+        yield paragraph(hidden, style="dim")
     if path:
-        yield Text(f"Record: {path}", style="dim")
+        yield paragraph(f"Record: {path}", style="dim")
 
 
-def _variants(arms: Sequence[Arm]) -> Table:
-    """The axes in which an arm differs from another one; the rest is in the record."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    differing = [axis for axis in arms[0].axes if len({spell(arm.axes[axis]) for arm in arms}) > 1]
-    for name, arm in zip(arm_names(len(arms) - 1), arms, strict=True):
-        own = spell_point({axis: arm.axes[axis] for axis in differing})
-        table.add_row(Text(name, style="bold"), Text(own))
-    shared = spell_point({k: v for k, v in arms[0].axes.items() if k not in differing})
-    table.add_row(Text("both" if len(arms) == 2 else "all", style="bold"), Text(shared, "dim"))
-    return table
+def _arms(record: Record) -> Block:
+    """A row per arm: where it departs from the others, its time, its verdict."""
+    timed = any(arm.measured or arm.published for arm in record.arms)
+    header = ["", "variant", *(["ms", "change"] if timed else []), "verdict"]
+    verdicts: list[Cell] = [
+        "",
+        *(status(candidate.verdict.status) for candidate in record.candidates),
+    ]
+    rows: list[list[Cell]] = []
+    differing = _differing_axes(record)
+    for name, arm, word in zip(record.names, record.arms, verdicts, strict=True):
+        own = {axis: value for axis, value in arm.axes.items() if axis in differing}
+        cells: list[Cell] = [Span(name, "strong"), spell_point(own)]
+        if timed:
+            effect = arm.measured.effect if arm.measured else None
+            cells += [figures.time_of(arm), figures.effect(effect) if effect else ""]
+        rows.append([*cells, word])
+    last = len(header) - 1
+    return table(header, rows, numbers=(2, 3) if timed else (), unwrapped=(0, last))
 
 
-def _evidence(arms: Sequence[Arm], compiler: str) -> Table:
-    title = f"built, nvcc {compiler}"
-    table = Table(
-        title, *arm_names(len(arms) - 1), box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
-    )
-    for column in table.columns[1:]:
-        column.justify = "right"
-    base = arms[0].build
-    for label, values in _rows(arms):
-        cells = []
-        for index, value in enumerate(values):
-            if isinstance(value, int) and index and base and isinstance(values[0], int):
-                cells.append(_with_change(values[0], value))
-            else:
-                cells.append(Text(figures.count(value) if isinstance(value, int) else value))
-        table.add_row(Text(label, style="bold" if label in _HEADLINES else ""), *cells)
-    return table
+def _differing_axes(record: Record) -> list[str]:
+    names = dict.fromkeys(axis for arm in record.arms for axis in arm.axes)
+
+    def spelled(axis: str) -> set[str]:
+        return {spell(arm.axes[axis]) if axis in arm.axes else "" for arm in record.arms}
+
+    return [axis for axis in names if len(spelled(axis)) > 1]
 
 
-_HEADLINES = ("SASS instructions",)
+def _shared_axes(record: Record) -> Block:
+    differing = _differing_axes(record)
+    shared = {axis: v for axis, v in record.baseline.axes.items() if axis not in differing}
+    whose = "both" if len(record.arms) == 2 else "all"
+    return paragraph(f"{whose}: {spell_point(shared)}", style="dim")
 
 
-def _rows(arms: Sequence[Arm]) -> Iterator[tuple[str, list[int | str]]]:
-    builds = [arm.build for arm in arms]
-
-    def row(label: str, name: str) -> tuple[str, list[int | str]]:
-        return label, [getattr(b.resources, name) if b else figures.NONE for b in builds]
-
-    yield row("registers a thread", "registers")
-    yield row("spill stores, B", "spill_store_bytes")
-    yield row("spill loads, B", "spill_load_bytes")
-    yield row("stack, B", "stack_bytes")
-    yield row("static shared, B", "static_smem_bytes")
-    yield row("dynamic shared, B", "dynamic_smem_bytes")
-    yield row("threads a CTA", "threads")
-    yield "CTAs an SM", [_occupancy(b) if b else figures.NONE for b in builds]
-    yield "  limited by", [_limits(b) if b else figures.NONE for b in builds]
-    yield row("SASS, B", "sass_bytes")
-    yield (
-        "SASS instructions",
-        [sum(b.opcodes.values()) if b else figures.NONE for b in builds],
-    )
-    for pipe in PIPES:
-        if any(b and pipe in b.pipes for b in builds):
-            yield f"  {pipe}", [b.pipes.get(pipe, 0) if b else figures.NONE for b in builds]
+def _differences(record: Record) -> Iterator[Block]:
+    """Of build and counters what differs from the baseline."""
+    base = record.baseline
+    if base.build is None:
+        return
+    found = {
+        name: _major(metrics.differences(base, candidate.arm, *arms.KINDS))
+        for name, candidate in zip(record.names[1:], record.candidates, strict=True)
+        if candidate.arm.build
+    }
+    if len(found) <= _SIDE_BY_SIDE:
+        yield from _side_by_side(record, found)
+    else:
+        yield table(("", "differs from the baseline in"), _one_row_each(found), unwrapped=(0,))
+    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+        yield from _opcodes(name, base, candidate.arm)
 
 
-def _occupancy(build: BuildEvidence) -> str:
-    occupancy = build.occupancy
-    return f"{occupancy.ctas_per_sm} ({occupancy.warps_per_sm}/{occupancy.warps_limit} warps)"
+def _major(found: Sequence[Difference]) -> list[Difference]:
+    return [each for each in found if not each.metric.name.startswith(_MINOR)]
 
 
-def _limits(build: BuildEvidence) -> str:
-    return ", ".join(build.occupancy.limited_by)
+def _side_by_side(record: Record, found: dict[str, list[Difference]]) -> Iterator[Block]:
+    differing = {each.metric.name: each.metric for row in found.values() for each in row}
+    if not differing:
+        return
+    by_name = dict(zip(record.names, record.arms, strict=True))
+    rows = []
+    for metric in (*_in_order(differing, record),):
+        base = metric.read(record.baseline)
+        cells: list[Cell] = [metric.label, figures.value(base)]
+        cells += [_with_change(base, metric.read(by_name[name])) for name in found]
+        rows.append(cells)
+    yield table(("differs", "baseline", *found), rows, numbers=range(1, len(found) + 2))
 
 
-def _with_change(baseline: int, value: int) -> Text:
-    text = Text(figures.count(value))
+def _in_order(differing: dict[str, metrics.Metric], record: Record) -> Iterator[metrics.Metric]:
+    """Built figures before emulated ones, each in the table's order."""
+    for kind in arms.KINDS:
+        yield from (metric for metric in differing.values() if metric.kind == kind)
+
+
+def _one_row_each(found: dict[str, list[Difference]]) -> Iterator[tuple[Cell, ...]]:
+    for name, row in found.items():
+        ranked = sorted(row, key=lambda each: -abs(each.change or 0.0))
+        words = [figures.difference(each) for each in ranked[:_DIFFERENCES_SHOWN]]
+        more = len(ranked) - _DIFFERENCES_SHOWN
+        if more > 0:
+            words.append(f"and {more} more")
+        yield Span(name, "strong"), ", ".join(words) or "nothing"
+
+
+def _with_change(baseline: metrics.Value | None, value: metrics.Value | None) -> Cell:
     changed = figures.change(baseline, value)
-    if changed:
-        text.append(f" ({changed})", style="yellow")
-    return text
+    text = figures.value(value)
+    return Span(f"{text} ({changed})", "warn") if changed else text
 
 
-def _opcodes(arms: Sequence[Arm]) -> Iterator[RenderableType]:
+def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
     """The opcodes whose static count differs most from the baseline's."""
-    base = arms[0].build
-    for name, arm in list(zip(arm_names(len(arms) - 1), arms, strict=True))[1:]:
-        if base is None or arm.build is None:
-            continue
-        if arm.identity == arms[0].identity or arm.build.opcodes == base.opcodes:
-            yield Text(f"{name}: the same instructions as the baseline", style="yellow")
-            continue
-        counts = {
-            opcode: (base.opcodes.get(opcode, 0), arm.build.opcodes.get(opcode, 0))
-            for opcode in {*base.opcodes, *arm.build.opcodes}
-        }
-        changed = sorted(counts.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))
-        words = (
-            f"{opcode} {figures.count(was)} → {figures.count(now)}"
-            for opcode, (was, now) in changed[:_OPCODES_SHOWN]
-            if was != now
-        )
-        yield Text(f"{name}, most changed: " + ", ".join(words))
+    if base.build is None or arm.build is None:
+        return
+    if arm.identity == base.identity or arm.build.opcodes == base.build.opcodes:
+        yield paragraph(f"{name}: the same instructions as the baseline", style="warn")
+        return
+    was, now = base.build.opcodes, arm.build.opcodes
+    changed = [op for op in {**was, **now} if was.get(op, 0) != now.get(op, 0)]
+    changed.sort(key=lambda op: (-abs(now.get(op, 0) - was.get(op, 0)), op))
+    words = (f"{op} {was.get(op, 0):,} → {now.get(op, 0):,}" for op in changed[:_OPCODES_SHOWN])
+    yield paragraph(f"{name}, SASS most changed: " + ", ".join(words))
 
 
-def warnings(name: str, arm: Arm) -> Iterator[Text]:
-    """What ptxas warned of, a line each."""
-    for warning in arm.build.warnings if arm.build else ():
-        yield Text(f"{name}: ptxas: {warning}", style="yellow")
+def _hidden(record: Record) -> str:
+    """What the page leaves out, so that nobody looks for it in vain."""
+    if not any(candidate.arm.build for candidate in record.candidates):
+        return f"nvcc {record.compiler}." if record.compiler else ""
+    base = metrics.figures(record.baseline, *arms.KINDS)
+    differing = {
+        each.metric.name
+        for candidate in record.candidates
+        for each in metrics.differences(record.baseline, candidate.arm, *arms.KINDS)
+    }
+    same = len(base.keys() - differing)
+    compiler = f"nvcc {record.compiler}; " if record.compiler else ""
+    return f"{compiler}{same} figures are equal in all arms (--verbose shows them)."
 
 
-def _earlier(earlier: Sequence[Record]) -> Iterator[RenderableType]:
+def _earlier(earlier: Sequence[Record]) -> Iterator[Block]:
     """What was published about the experiment, and the last time that it was measured."""
     for record in earlier:
         if record.provenance == "published":
             base = record.baseline.published
             words = [f"baseline {figures.published_line(base)}"] if base else []
             for candidate in record.candidates:
-                own = _own_axes(record.baseline, candidate.arm)
+                own = spell_point(own_axes(record.baseline, candidate.arm))
                 result = candidate.arm.published
                 line = figures.published_line(result) if result else "no figures"
                 words.append(f"{own}: {line}, {candidate.verdict.status}")
-            yield from _paragraph(f"Published ({record.source}):", words)
+            yield from _lines(f"Published ({record.source}):", words)
     last = next((record for record in reversed(earlier) if record.estimate), None)
-    if last and last.estimate:
-        names = arm_names(len(last.candidates))[1:]
-        effects = {effect.arm: effect for effect in last.estimate.effects}
+    if last:
         words = [
-            f"{_own_axes(last.baseline, candidate.arm)}: "
-            f"{measured.spell_effect(effects[name])}, {candidate.verdict.status}"
-            for name, candidate in zip(names, last.candidates, strict=True)
-            if name in effects
+            f"{spell_point(own_axes(last.baseline, candidate.arm))}: "
+            f"{figures.effect(candidate.arm.measured.effect)}, {candidate.verdict.status}"
+            for candidate in last.candidates
+            if candidate.arm.measured and candidate.arm.measured.effect
         ]
-        yield from _paragraph(f"Measured before ({last.device}, {last.created[:10]}):", words)
+        yield from _lines(f"Measured before ({last.device}, {last.created[:10]}):", words)
 
 
-def _paragraph(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
-    yield Text(title, style="dim")
-    yield Padding(Text("\n".join(lines)), (0, 0, 0, 2), expand=False)
+def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:
+    yield paragraph(title, style="dim")
+    for line in lines:
+        yield paragraph(line, indent=2)
 
 
-def _own_axes(baseline: Arm, arm: Arm) -> str:
-    return spell_point({k: v for k, v in arm.axes.items() if baseline.axes.get(k) != v})
-
-
-def _verdicts(record: Record) -> Iterator[RenderableType]:
+def _verdicts(record: Record) -> Iterator[Block]:
     several = len(record.candidates) > 1
     for candidate in record.candidates:
         verdict = candidate.verdict
-        text = Text("Verdict: ", style="bold")
-        if several:
-            text.append(f"{_own_axes(record.baseline, candidate.arm)}: ", style="")
-        text.append(verdict.status.value, style=STYLES[verdict.status])
-        text.append(f" ({verdict.reason}). {verdict.sentence}", style="not bold")
-        yield text
+        own = spell_point(own_axes(record.baseline, candidate.arm))
+        yield paragraph(
+            Span("Verdict: ", "strong"),
+            f"{own}: " if several else "",
+            status(verdict.status),
+            f" ({verdict.reason}). {verdict.sentence}",
+        )
         if candidate.reproduction:
-            yield Padding(Text(candidate.reproduction), (0, 0, 0, 2), expand=False)
+            yield paragraph(candidate.reproduction, indent=2)
 
 
-def shorten(log: str) -> str:
-    """The first lines of a compiler's output, and how many there are more."""
-    lines = log.splitlines()
-    rest = len(lines) - _LOG_LINES_SHOWN
-    kept = lines[:_LOG_LINES_SHOWN]
-    return "\n".join([*kept, f"... {rest} more lines in the record"] if rest > 0 else kept)
+def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Block]:
+    """One row per candidate of several runs, after their pages."""
+    rows: list[tuple[Cell, ...]] = []
+    for record in records:
+        for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+            effect = candidate.arm.measured.effect if candidate.arm.measured else None
+            again: Cell = Span("no", "bad") if candidate.reproduces is False else ""
+            again = "yes" if candidate.reproduces else again
+            own = spell_point(own_axes(record.baseline, candidate.arm))
+            rows.append(
+                (
+                    record.experiment if name == record.names[1] else "",
+                    own,
+                    figures.time_of(candidate.arm),
+                    figures.percent(effect.ratio) if effect else "",
+                    status(candidate.verdict.status),
+                    again,
+                )
+            )
+    rows += [
+        (name, Span(words, "broken"), "", "", "not run", "") for name, words in failures.items()
+    ]
+    header = ("Id", "Candidate", "ms", "Change", "Verdict", "Reproduces")
+    yield table(header, rows, numbers=(2, 3), unwrapped=(0, 4))

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
 import pytest
-from support import Kx
+from support import ROOT, Kx
 
-from kernelexp import errors, examine, project
-from kernelexp.evidence import emulated
-from kernelexp.evidence.emulated import Emulable
-from kernelexp.evidence.emulation_worker import EmulationJob, emulate
+from kernelexp import errors, isolated, prepare, project
+from kernelexp.arm import Arm, EmulatedEvidence, Status
+from kernelexp.errors import ConfigurationError, EnvironmentFault
+from kernelexp.evidence import emulated, jobs
+from kernelexp.evidence.emulation_worker import emulate
+from kernelexp.isolated import Limit
 from kernelexp.judge.verdict import emulated as judge
-from kernelexp.model import EmulatedEvidence, Status
+from kernelexp.limits import Limits
+from kernelexp.problem import consult
 from kernelexp.toolchain import Toolchain
 
 
@@ -23,20 +31,17 @@ def evidence(root: Path, tools: Toolchain, *edits: tuple[str, str]) -> EmulatedE
     for text, instead in edits:
         assert text in source.read_text()
         source.write_text(source.read_text().replace(text, instead))
-    variant = project.load(root).variant("scale", "sm_90a")
-    (found,) = examine.judge(project.load(root), [variant], tools).values()
-    assert found.ptx
-    assert found.arm.build
-    job = EmulationJob(
-        root=str(root),
-        kernel="scale",
-        arch="sm_90a",
-        ptx=str(found.ptx),
-        axes=variant.axes,
-        size="emulated",
-        exports=found.arm.build.exports,
-    )
-    return emulate(job)
+    limit = Limit(name="emulation", seconds=60.0)
+    job = jobs.emulation(root, built(root, tools), "emulated", consult.limit(), limit)
+    return emulate(job, isolated.Watch(sys.stderr))
+
+
+def built(root: Path, tools: Toolchain) -> Arm:
+    loaded = project.load(root)
+    variant = loaded.variant("scale", "sm_90a")
+    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    assert arm.build
+    return arm
 
 
 def test_a_right_kernel_is_right_and_counted(scale: Path, tools: Toolchain) -> None:
@@ -52,7 +57,8 @@ def test_a_wrong_element_is_found(scale: Path, tools: Toolchain) -> None:
     verdict = judge(found)
     assert verdict
     assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_reference")
-    assert "1 of 4,096 elements of y differ" in verdict.sentence
+    assert "1 of 4,096 elements of y is wrong" in verdict.sentence
+    assert "element 77; first y[77]: got " in verdict.sentence
 
 
 def test_an_element_that_is_never_written_is_found(scale: Path, tools: Toolchain) -> None:
@@ -93,14 +99,21 @@ def test_lines_are_named_from_the_root_of_the_project(scale: Path, tools: Toolch
 def test_evidence_is_kept_beside_the_build(
     scale: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variant = project.load(scale).variant("scale", "sm_90a")
-    (found,) = examine.judge(project.load(scale), [variant], tools).values()
-    assert found.ptx
-    assert found.arm.build
-    side = Emulable(variant=variant, ptx=found.ptx, exports=found.arm.build.exports)
-    first = emulated.take(scale, [side])
+    arm = built(scale, tools)
+    first = emulated.take(scale, [arm], "emulated", Limits())
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    assert emulated.take(scale, [side]) == first
+    assert emulated.take(scale, [arm], "emulated", Limits()) == first
+
+
+def test_kept_evidence_that_was_altered_is_not_believed(scale: Path, tools: Toolchain) -> None:
+    arm = built(scale, tools)
+    first = emulated.take(scale, [arm], "emulated", Limits())
+    (kept,) = scale.glob(".kernelexp/build/*/emulated-*.json")
+    kept.write_text('{"size":"emulated"}')
+    (again,) = emulated.take(scale, [arm], "emulated", Limits())
+    assert isinstance(again, EmulatedEvidence)
+    assert isinstance(first[0], EmulatedEvidence)
+    assert again.counters == first[0].counters
 
 
 def test_run_refuses_to_time_what_emulation_finds_wrong(scale: Path, kx: Kx) -> None:
@@ -111,3 +124,131 @@ def test_run_refuses_to_time_what_emulation_finds_wrong(scale: Path, kx: Kx) -> 
     assert result.exit_code == errors.WRONG_RESULT
     assert ran["record"]["candidates"][0]["verdict"]["status"] == "INCORRECT"
     assert ran["path"].endswith(".emulated.json")
+
+
+ROWS = 'yield Chunk(array="y", first=0, values=inputs["x"].double() * FACTOR)'
+
+
+def change(root: Path, text: str, instead: str) -> None:
+    problem = root / "variants/scale/problem.py"
+    assert text in problem.read_text()
+    problem.write_text(problem.read_text().replace(text, instead))
+
+
+def test_a_kernel_that_zeroes_its_input_and_its_output_is_wrong(
+    scale: Path, tools: Toolchain
+) -> None:
+    zeroing = "const_cast<Vector<WIDTH>*>(x)[i].at[0] = 0; v.at[0] = 0; y[i] = v;"
+    found = evidence(scale, tools, ("y[i] = v;", zeroing))
+    verdict = judge(found)
+    assert found.changed == ("x",)
+    assert found.arrays[0].wrong == 4096
+    assert verdict
+    assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_inputs")
+    assert "the kernel changed its inputs: it wrote to x" in verdict.sentence
+
+
+class Home(NamedTuple):
+    """A project in which the default variant of `scale` is built."""
+
+    root: Path
+    arm: Arm
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
+    """For tests that change problem.py alone."""
+    root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path_factory.mktemp("b") / "s"))
+    return Home(root, built(root, tools))
+
+
+def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
+    """The built variant with the problem.py of another copy, in this process."""
+    limit = Limit(name="emulation", seconds=60.0)
+    job = jobs.emulation(home.root, home.arm, "emulated", consult.limit(), limit)
+    job = msgspec.structs.replace(job, root=str(root))
+    return emulate(job, isolated.Watch(sys.stderr))
+
+
+def test_swapped_pointers_are_a_wrong_result(scale: Path, home: Home) -> None:
+    pointers = 'Pointer(array="x"),\n            Pointer(array="y")'
+    change(scale, pointers, 'Pointer(array="y"),\n            Pointer(array="x")')
+    found = emulate_with(scale, home)
+    assert found.changed == ("x",)
+    assert found.arrays[0].unwritten == 4096
+    assert b"null" not in msgspec.json.encode(found.arrays)
+
+
+def test_an_infinity_is_a_wrong_result_and_no_traceback(
+    scale: Path, tools: Toolchain, kx: Kx
+) -> None:
+    source = scale / "variants/scale/scale.cu"
+    infinite = "if (i == 3) v.at[0] = __int_as_float(0x7f800000); y[i] = v;"
+    source.write_text(source.read_text().replace("y[i] = v;", infinite))
+    result = kx("run", "S1", "--no-record", cwd=scale)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "first y[3]: got inf, want" in " ".join(result.stdout.split())
+
+
+def test_inputs_that_ignore_their_seed_are_a_fault(scale: Path, home: Home) -> None:
+    change(scale, "generator = torch.Generator(device).manual_seed(seed)", "generator = None")
+    with pytest.raises(ConfigurationError, match=r"inputs\(\) gives other values of 'x'"):
+        emulate_with(scale, home)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "words"),
+    [
+        ('entry="scale"', 'entry="scael"', "launch(): the PTX has no entry 'scael'"),
+        ('Pointer(array="x")', 'Pointer(array="z")', "launch(): the launch names array 'z'"),
+        ('Scalar(type="s32", value=count),', "", "launch(): entry scale takes 4 arguments"),
+        ('type="s32"', 'type="u64"', "launch(): parameter"),
+        (ROWS, "import sys; sys.exit(3)", "problem.py:23: it calls sys.exit(3)"),
+        (ROWS, f"{ROWS}\n    {ROWS}", "it gives rows 0 to 4095 of y more than once"),
+        ('"y": Array', '"x": Array', "'x' is an input and an output"),
+    ],
+)
+def test_a_fault_of_problem_py_is_the_projects(
+    scale: Path, home: Home, text: str, instead: str, words: str
+) -> None:
+    change(scale, text, instead)
+    with pytest.raises(ConfigurationError) as caught:
+        emulate_with(scale, home)
+    assert str(caught.value).startswith("variants/scale/problem.py")
+    assert words in str(caught.value)
+
+
+def test_a_crash_in_the_reference_ends_a_run_with_2(scale: Path, kx: Kx) -> None:
+    change(scale, ROWS, "import ctypes; yield ctypes.string_at(0)")
+    result = kx("run", "S1", "--no-record", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "variants/scale/problem.py:23: reference() crashed with SIGSEGV" in result.stderr
+
+
+def test_a_reference_and_an_emulation_have_limits_of_their_own(scale: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
+    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(emulation_s=0.001))
+    assert isinstance(fault, EnvironmentFault)
+    assert re.search("the emulation had not ended .* emulation=", str(fault))
+    change(scale, ROWS, f"import time; time.sleep(99); {ROWS}")
+    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
+    assert isinstance(fault, ConfigurationError)
+    assert ":23: reference() had not returned after 5s" in str(fault)
+
+
+def test_an_instruction_that_only_running_finds_is_evidence_too(
+    scale: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kernelexp import emulator
+
+    def refuse(*_: object, **__: object) -> None:
+        raise emulator.UnsupportedInstruction("tcgen05.mma with a mask")
+
+    monkeypatch.setattr(emulator, "compare", refuse)
+    assert "with a mask" in emulate_with(scale, home).unsupported
+
+
+def test_another_module_next_to_problem_py_makes_evidence_anew(scale: Path) -> None:
+    before = emulated._digest(scale, "scale")
+    (scale / "variants/scale/factors.py").write_text("FACTOR = 3.0\n")
+    assert emulated._digest(scale, "scale") != before

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.arch import ARCHITECTURES
+from kernelexp.arm import Resources
 from kernelexp.evidence import occupancy
-from kernelexp.model import Resources
 
 
 def used(registers: int, smem_bytes: int, threads: int) -> Resources:

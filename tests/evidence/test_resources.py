@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kernelexp import build, project
+from kernelexp.arm import BuildEvidence
 from kernelexp.errors import ConfigurationError
 from kernelexp.evidence import built as evidence_built
-from kernelexp.model import BuildEvidence
 from kernelexp.toolchain import Toolchain
 
 
@@ -18,8 +18,8 @@ def collect(root: Path, tools: Toolchain, edit: tuple[str, str]) -> BuildEvidenc
     assert edit[0] in source.read_text()
     source.write_text(source.read_text().replace(*edit))
     (built,) = build.build(root, [project.load(root).variant("scale", "sm_90a")], tools)
-    assert built.ok, built.failure
-    return evidence_built.collect(built)
+    assert built.ok, built.log
+    return evidence_built.collect(built.variant, build.artefacts(root, built.identity))
 
 
 def test_static_shared_memory_is_what_the_source_declares(scale: Path, tools: Toolchain) -> None:

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from measurements import ARMS, SAMPLES, measurement, recorded, worker
 
-from kernelexp import calibrate
+from kernelexp.arm import Status
+from kernelexp.judge import rates
 from kernelexp.judge.stats import ratios
 from kernelexp.judge.verdict import enough, measured
 from kernelexp.measurement import Failure, Measurement
-from kernelexp.model import Status
 
 FASTER, SLOWER, SAME = 0.97, 1.03, 1.0005
 
@@ -122,7 +122,7 @@ def test_known_slowdowns_on_an_h200_get_their_verdicts(arm, default, fine):
 
 def test_on_an_h200_the_true_slowdown_lies_in_the_interval():
     found = recorded("inject")
-    truths = calibrate.true_effects(found)
+    truths = rates.true_effects(found)
     effects, _ = ratios(found)
     judged = [effect for effect in effects if effect.arm in truths]
     assert len(judged) == 4
@@ -131,24 +131,24 @@ def test_on_an_h200_the_true_slowdown_lies_in_the_interval():
 
 @pytest.mark.parametrize("name", ["gemm", "knob", "short"])
 def test_comparisons_of_a_kernel_with_itself_give_no_false_verdict(name):
-    got = calibrate.of_same_arms(recorded(name), processes=4, count=40)
+    got = rates.of_same_arms(recorded(name), processes=4, count=40)
     assert got.false_verdicts == 0
     assert got.statuses.get("NEUTRAL", 0) >= 36
     assert got.disjoint == 2 * (len(recorded(name).arms) // 2)
 
 
 def test_a_known_slowdown_is_detected_in_every_comparison():
-    got = calibrate.of_injected(recorded("inject"), processes=4, count=20)
+    got = rates.of_injected(recorded("inject"), processes=4, count=20)
     assert {extra: rates.detected for extra, rates in got.items()} == {
-        "5": 20,
-        "10": 20,
-        "20": 20,
-        "50": 20,
+        5: 20,
+        10: 20,
+        20: 20,
+        50: 20,
     }
 
 
 def test_rates_see_a_bias_that_is_there():
-    got = calibrate.rates([of(SLOWER)] * 3, truth=0.0, disjoint=1)
+    got = rates.rates([of(SLOWER)] * 3, truth=0.0, disjoint=1)
     assert got.false_verdicts == 3
     assert got.covered == 0
     assert got.bias == pytest.approx(0.03, abs=1e-3)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import project, records
-from kernelexp.report import log, markdown
+from kernelexp import project
+from kernelexp.report import log, logbook, logfile, markdown
+from kernelexp.report.document import Table, text_of
 from kernelexp.report.log import KernelLog
 
 # Commit, time (ms), TFLOPS, registers: the history as it was published.
@@ -53,20 +54,31 @@ def b200() -> KernelLog:
 
 
 def read() -> tuple[KernelLog, ...]:
-    loaded = project.load(ROOT)
-    told = {name: records.read_telling(ROOT, name) for name in loaded.experiments}
-    return log.assemble(loaded, told)
+    return log.assemble(project.load(ROOT))
+
+
+def rows_of(log_: KernelLog, header: tuple[str, ...]) -> list[tuple[str, ...]]:
+    (table,) = (
+        block
+        for block in logbook.tables([log_])
+        if isinstance(block, Table) and block.header == header
+    )
+    return [tuple(map(text_of, row)) for row in table.rows]
+
+
+def text(log_: KernelLog) -> str:
+    return markdown.render(logbook.tables([log_]))
 
 
 def test_the_history_is_the_published_one_to_the_last_figure(b200: KernelLog) -> None:
     rows = [tuple(line.split()) for line in HISTORY.strip().splitlines()]
-    shown = [markdown.history_row(step) for step in b200.history]
+    shown = rows_of(b200, logbook.HISTORY_HEADER)
     assert [(row[0], row[2], row[3], row[4]) for row in shown] == rows
 
 
 def test_the_experiments_have_the_published_figures_and_verdicts(b200: KernelLog) -> None:
     wanted = [tuple(line.split("  ")) for line in EXPERIMENTS.strip().splitlines()]
-    rows = [cells for entry in b200.experiments for cells in markdown.experiment_rows(entry)]
+    rows = rows_of(b200, logbook.EXPERIMENT_HEADER)
     shown = [(row[0] or "-", row[2] or " -", row[3], row[4]) for row in rows]
     assert [tuple(map(str.strip, row)) for row in shown] == [
         tuple(map(str.strip, row)) for row in wanted
@@ -74,18 +86,16 @@ def test_the_experiments_have_the_published_figures_and_verdicts(b200: KernelLog
 
 
 def test_the_current_best_is_the_fastest_step(b200: KernelLog) -> None:
-    assert markdown.best_line(b200) == (
-        "**Current best: 0.579 ms / 1892 TFLOPS**, 223 registers (9bf658a, published)"
-    )
+    best = "**Current best: 0.579 ms / 1892 TFLOPS**, 223 registers (9bf658a, published)"
+    assert best in text(b200)
 
 
 def test_the_log_says_where_published_times_are_from(b200: KernelLog) -> None:
-    assert "constant inputs" in markdown.provenance_line(b200)
+    assert "constant inputs" in text(b200)
 
 
 def test_a_section_has_all_that_the_published_log_keeps(b200: KernelLog) -> None:
-    text = markdown.render_file([b200])
-    section = text.split("#### F2: ")[1].split("####")[0]
+    section = markdown.render(logbook.file([b200])).split("#### F2: ")[1].split("####")[0]
     for label in ("Date", "Baseline", "Result", "Verdict", "Hypothesis", "Changes", "Why"):
         assert f"**{label}:**" in section
     assert "2026-02-27" in section
@@ -103,7 +113,7 @@ def test_rendering_twice_gives_the_same_bytes(tmp_path: Path, kx: Kx) -> None:
 
 
 def test_the_committed_log_is_what_the_records_say() -> None:
-    assert (ROOT / "logs/EXPERIMENTS.md").read_text() == markdown.render_file(read())
+    assert (ROOT / "logs/EXPERIMENTS.md").read_text() == markdown.render(logbook.file(read()))
 
 
 def test_a_run_that_timed_nothing_hides_no_verdict(scale: Path, kx: Kx) -> None:
@@ -127,20 +137,68 @@ def test_a_pipe_in_a_title_does_not_break_the_table(scale: Path, kx: Kx) -> None
 def test_every_table_fits_80_columns_on_a_terminal() -> None:
     from rich.console import Console
 
-    from kernelexp.report import tables
+    from kernelexp.report import terminal
 
     console = Console(width=80, record=True, file=io.StringIO())
-    for renderable in tables.render(read()):
+    for renderable in terminal.render(logbook.tables(read())):
         console.print(renderable)
-    text = console.export_text()
-    assert "0.579" in text
-    assert max(map(len, text.splitlines())) <= 80
+    shown = console.export_text()
+    assert "0.579" in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_a_measured_step_tells_its_change_beside_its_time() -> None:
+def test_a_measured_step_tells_its_change_next_to_its_time() -> None:
     h200 = next(
         each for each in read() if (each.kernel, each.arch) == ("patch_embed_gemm", "sm_90a")
     )
-    first, last = h200.history[0], h200.history[-1]
-    assert markdown.history_row(first)[-1].startswith("-39.20%; its baseline is the first")
-    assert markdown.history_row(last)[2:] == ("0.786", "1393", "168", "-6.09%")
+    first, *_, last = rows_of(h200, logbook.HISTORY_HEADER)
+    assert first[-1].startswith("-39.20%; its baseline is the first")
+    assert last[2:] == ("0.786", "1393", "168", "-6.09%")
+
+
+def test_a_kernel_without_history_has_no_empty_table() -> None:
+    transpose = next(each for each in read() if each.kernel == "transpose")
+    written = markdown.render(logbook.file([transpose]))
+    assert "history" not in written
+    assert "Current best" not in written
+
+
+HAND_KEPT = "# My experiments\n\nF1: worked.\n"
+
+
+def test_a_log_that_people_keep_is_never_overwritten(scale: Path, kx: Kx) -> None:
+    path = scale / logfile.NAME
+    path.parent.mkdir()
+    path.write_text(HAND_KEPT)
+    result = kx("log", "--write", cwd=scale)
+    assert result.exit_code == 2
+    assert "was not written by kernelexp" in result.stderr
+    run = kx("run", "S1", "--no-emulate", cwd=scale)
+    assert run.exit_code == 0
+    assert "was not written by kernelexp" in run.stderr
+    assert path.read_text() == HAND_KEPT
+
+
+def test_force_overwrites_it(scale: Path, kx: Kx) -> None:
+    (scale / "logs").mkdir()
+    (scale / logfile.NAME).write_text(HAND_KEPT)
+    assert kx("log", "--write", "--force", cwd=scale).exit_code == 0
+    assert (scale / logfile.NAME).read_text().startswith("# Experiment log")
+
+
+def test_a_log_that_is_out_of_date_fails_the_check(scale: Path, kx: Kx) -> None:
+    assert kx("log", "--check", cwd=scale).exit_code == 1
+    kx("log", "--write", cwd=scale)
+    assert kx("log", "--check", cwd=scale).exit_code == 0
+
+
+def test_nothing_that_is_written_in_yaml_becomes_structure_of_the_log(scale: Path, kx: Kx) -> None:
+    file = scale / "experiments.yaml"
+    title, hypothesis = "Four floats a thread", "Wider accesses need fewer instructions."
+    words = file.read_text().replace(title, "'# no <b>heading</b>'")
+    file.write_text(words.replace(hypothesis, "'a\n\n    # not\n\n    <script>x</script>'"))
+    kx("log", "--write", cwd=scale)
+    lines = (scale / logfile.NAME).read_text().splitlines()
+    headings = [line for line in lines if line.startswith("#")]
+    assert [line for line in headings if "S1" in line] == ["#### S1: # no \\<b>heading\\</b>"]
+    assert not any(line.startswith(("# not", "<script")) for line in lines)

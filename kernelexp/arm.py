@@ -1,0 +1,185 @@
+"""The arm: one variant on its way through a run, what was made of it, and its evidence by kind."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from kernelexp.measurement import ArrayResult, Effect
+from kernelexp.model import AxisValue, Variant
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
+    """What the compiler made of a variant's entry, from the cubin, and from ptxas's own report."""
+
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    static_smem_bytes: int
+    dynamic_smem_bytes: int
+    threads: int
+    cluster: int
+    sass_bytes: int
+
+
+class Occupancy(msgspec.Struct, frozen=True, kw_only=True):
+    """CTAs that one SM holds at once, and what keeps it from holding more."""
+
+    ctas_per_sm: int
+    warps_per_sm: int
+    warps_limit: int
+    limited_by: tuple[str, ...]
+
+
+class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about a variant from its cubin: kind `build`, the same on any machine."""
+
+    entry: str
+    resources: Resources
+    occupancy: Occupancy
+    pipes: dict[str, int]
+    """Static SASS instructions of the entry, by the pipe that executes them."""
+    opcodes: dict[str, int]
+    exports: dict[str, int]
+    """The figures that the source computed for its host (KX_EXPORT), without their kx_ prefix."""
+    warnings: tuple[str, ...] = ()
+    """What ptxas warned of, in its own words: wgmma that it serializes, an ignored setmaxnreg."""
+
+
+class EmulatedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A mistake of a kernel that some schedule brought out."""
+
+    name: str
+    sentence: str
+    where: str
+    count: int
+
+
+class EmulatedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one line of a kernel's source costs in a launch."""
+
+    file: str
+    line: int
+    counters: dict[str, int]
+
+
+class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What executing a variant's PTX on a CPU showed: kind `emulated`, the same on any machine."""
+
+    size: str
+    schedules: tuple[str, ...] = ()
+    arrays: tuple[ArrayResult, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Inputs that the kernel wrote to."""
+    differing: tuple[str, ...] = ()
+    """Outputs that depend on the schedule."""
+    findings: tuple[EmulatedFinding, ...] = ()
+    hang: tuple[str, ...] = ()
+    """Who waited for what when nothing could go on."""
+    counters: dict[str, int] = {}
+    """Of the launch, under ncu's names."""
+    lines: tuple[EmulatedLine, ...] = ()
+    """The lines with the most wavefronts and sectors."""
+    unsupported: str = ""
+    """The instruction that the emulator does not cover; nothing else is filled then."""
+    thread_instructions: int = 0
+    """Of one schedule."""
+    seconds: float = 0.0
+    """Of all schedules, on whatever machine emulated it first."""
+    emulator: str = ""
+    """Hash of the emulator: counters of two versions of it do not compare."""
+
+
+class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Figures that somebody published about a variant; what was not published is None."""
+
+    time_ms: float | None = None
+    time_ms_to: float | None = None
+    """The upper end, where a range was published."""
+    tflops: float | None = None
+    registers: int | None = None
+    approximate: bool = False
+    """The publisher wrote these figures with a tilde."""
+
+
+class Status(StrEnum):
+    """What the evidence says of candidate against baseline; a machine's word."""
+
+    IMPROVED = "IMPROVED"
+    REJECTED = "REJECTED"
+    NEUTRAL = "NEUTRAL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INCORRECT = "INCORRECT"
+    IMPOSSIBLE = "IMPOSSIBLE"
+    BUILD_FAILED = "BUILD_FAILED"
+    CRASHED = "CRASHED"
+    TIMED_OUT = "TIMED_OUT"
+    INVALID = "INVALID"
+    UNMEASURED = "UNMEASURED"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A status, a reason code for machines, and the reason as a sentence for people."""
+
+    status: Status
+    reason: str
+    sentence: str
+
+
+class MeasuredEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What one measurement says of an arm; worked out from its samples, which the record keeps."""
+
+    device: str
+    size: str
+    time_us: float
+    """The median over all samples."""
+    low_us: float
+    """5th percentile."""
+    high_us: float
+    """95th percentile."""
+    flops: int = 0
+    """Useful FLOPs of a launch; 0 where the problem does not say."""
+    effect: Effect | None = None
+    """Against the baseline; None for the baseline itself."""
+
+
+class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One variant with all that is known about it; what is not known is absent.
+
+    It begins as a variant alone, and each step of a run gives back an arm with more evidence. A
+    record keeps it as it is at the end, but for `measured`, which is worked out when it is read.
+    """
+
+    kernel: str = ""
+    arch: str = ""
+    axes: dict[str, AxisValue] = {}
+    """A published arm names only the axes that its source tells of."""
+    identity: str = ""
+    """Hash of all that the build is made from; empty before it."""
+    source: str = ""
+    defines: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """The compiler's arguments, those of the kernel's target last."""
+    files: dict[str, str] = {}
+    """SHA-256 of each file of the project that the build read, by path from the root."""
+    build: BuildEvidence | None = None
+    build_log: str = ""
+    """The compiler's own words where it failed."""
+    emulated: EmulatedEvidence | None = None
+    measured: MeasuredEvidence | None = None
+    published: PublishedResult | None = None
+    refused: Verdict | None = None
+    """Why there is nothing to time: a limit, the compiler, a wrong result."""
+
+
+def begin(variant: Variant) -> Arm:
+    """The arm of a variant about which nothing is known yet."""
+    return Arm(
+        kernel=variant.kernel,
+        arch=variant.arch,
+        axes=variant.axes,
+        source=variant.source,
+        defines=variant.defines,
+    )

@@ -1,0 +1,86 @@
+"""Words of the command line to what they name: experiments, variants, points, times."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kernelexp.errors import UsageError
+from kernelexp.limits import Limits
+
+if TYPE_CHECKING:
+    from kernelexp.model import Point, Variant
+    from kernelexp.project import Project
+
+
+def chosen(project: Project, names: list[str], every: bool) -> list[str]:
+    """The experiments that are named, or all."""
+    if every == bool(names):
+        raise UsageError("name the experiments to run, or say --all (kernelexp list shows them).")
+    return list(project.experiments) if every else names
+
+
+def parse_seconds(text: str, option: str) -> float:
+    """500ms, 30s, 2m, 1h or a number of seconds; `option` is what a mistake is said of."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", text)
+    if match is None:
+        raise UsageError(f"{option} {text!r} should be a time, as in 30s, 2m or 1h.")
+    seconds = float(match[1]) * _SECONDS[match[2] or "s"]
+    if not 0 < seconds < 1e7:
+        raise UsageError(f"{option} {text!r} should be more than nothing, and less than 100 days.")
+    return seconds
+
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_limits(texts: list[str] | None) -> Limits:
+    """What --limit sets; the rest stays as it is."""
+    changed = {}
+    names = [name.removesuffix("_s") for name in Limits.__struct_fields__]
+    for text in texts or []:
+        name, _, time = text.partition("=")
+        if name not in names:
+            known = ", ".join(f"{each}=TIME" for each in names)
+            raise UsageError(f"--limit {text!r} should be one of {known}, as in build=20m.")
+        changed[f"{name}_s"] = parse_seconds(time, f"--limit {name}")
+    return Limits(**changed)
+
+
+def parse_sets(project: Project, name: str, sets: list[str]) -> Point:
+    """What --set says of an experiment's candidates."""
+    from kernelexp.project import parse_point  # loads YAML: not for --help
+
+    experiment = project.experiment(name)
+    target = project.kernel(experiment.kernel).targets[experiment.arch]
+    return parse_point(target, sets, "--set")
+
+
+def parse_variants(project: Project, texts: list[str], sets: list[str] | None) -> list[Variant]:
+    """Variants as they are named on the command line, each changed by --set."""
+    variants = [variant for text in texts for variant in _parse_variant(project, text)]
+    return [_changed(project, variant, sets) for variant in variants] if sets else variants
+
+
+def _parse_variant(project: Project, text: str) -> list[Variant]:
+    """KERNEL, KERNEL@ARCH:axis=value,... or all variants of an experiment."""
+    from kernelexp.project import parse_point  # loads YAML: not for --help
+
+    if text in project.experiments:
+        baseline, candidates = project.variants(project.experiments[text])
+        return [baseline, *candidates]
+    name, _, assignments = text.partition(":")
+    kernel, _, arch = name.partition("@")
+    variant = project.variant(kernel, arch or None)
+    target = project.kernels[kernel].targets[variant.arch]
+    point = parse_point(target, assignments.split(",") if assignments else [], text)
+    return [project.variant(kernel, variant.arch, point)]
+
+
+def _changed(project: Project, variant: Variant, sets: list[str]) -> Variant:
+    """A variant changed by --set."""
+    from kernelexp.project import parse_point  # loads YAML: not for --help
+
+    target = project.kernels[variant.kernel].targets[variant.arch]
+    point = parse_point(target, sets, "--set")
+    return project.variant(variant.kernel, variant.arch, variant.axes, point)

@@ -1,0 +1,66 @@
+"""kernelexp build: what the compiler makes of variants."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    JsonOption,
+    LimitOption,
+    NvccOption,
+    ProjectOption,
+    SetOption,
+    VariantsArgument,
+    VerboseOption,
+)
+from kernelexp.errors import UsageError
+
+
+@app.command()
+def build(
+    variants: VariantsArgument = None,
+    repeat: Annotated[
+        str | None,
+        typer.Option(
+            "--record", metavar="RUN", help="Build the variants of a record, as they were."
+        ),
+    ] = None,
+    set_: SetOption = None,
+    verbose: VerboseOption = False,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Build variants and print registers, spills, memory and SASS.
+
+    For example: kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
+    """
+    from kernelexp import prepare, runner
+    from kernelexp.judge.verdict import exit_code
+    from kernelexp.report import builds
+
+    loaded = common.load(project)
+    tools = common.tools(loaded, nvcc)
+    if bool(variants) == bool(repeat):
+        raise UsageError("name the variants to build, or a run with --record.")
+    if repeat:
+        loaded, experiment = runner.restore(loaded, repeat)
+        variants = [experiment]
+    wanted = parse_variants(loaded, variants or [], set_)
+    with progress_bars() as bars:
+        prepared = prepare.built(loaded, wanted, tools, parse_limits(limit), bars)
+    arms = {loaded.label(each): arm for each, arm in prepared.named(wanted)}
+    for error in prepared.errors():
+        typer.echo(f"error: {error}", err=True)
+    output(arms, builds.render(arms, verbose), json)
+    raise typer.Exit(
+        prepared.exit_code() or exit_code({a.refused.status for a in arms.values() if a.refused})
+    )

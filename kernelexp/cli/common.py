@@ -1,0 +1,63 @@
+"""What several commands do alike: load the project, find the compiler, warn of skipped records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.project import Project
+    from kernelexp.records import Unreadable
+    from kernelexp.toolchain import Toolchain
+
+
+def load(start: Path) -> Project:
+    """The project at or above `start`."""
+    from kernelexp import project
+
+    return project.load(start)
+
+
+def tools(project: Project, nvcc: str | None) -> Toolchain:
+    """The compiler that --nvcc or the environment names, else the installed one."""
+    from kernelexp import build, toolchain
+
+    return toolchain.find(nvcc, project.root / build.CACHE)
+
+
+def record_file(start: Path, text: str) -> Path:
+    """The file of a record that RUN names; a path needs no project."""
+    from kernelexp import records
+
+    path = Path(text)
+    return path if path.is_file() else records.find(load(start).root, text)
+
+
+def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:
+    """A line on standard error for each file among the records that was skipped, once."""
+    from kernelexp.text import printable
+
+    for path, why in dict.fromkeys((each.path, each.why) for each in unreadable):
+        name = path.relative_to(root) if path.is_relative_to(root) else path
+        typer.echo(f"warning: skipped {printable(str(name))}: it {printable(why)}.", err=True)
+
+
+def write_log(project: Project, force: bool = False) -> Path:
+    """Renders logs/EXPERIMENTS.md; UsageError if the file there was written by somebody else."""
+    from kernelexp.report import log, logbook, logfile
+
+    logs = log.assemble(project)
+    warn(project.root, (each for one in logs for each in one.unreadable))
+    return logfile.write(project.root, logbook.file(logs), force)
+
+
+def write_file(path: Path, text: str) -> None:
+    """A file that an option names; UsageError where its folder is not there."""
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path} can't be written: there is no folder {path.parent}.")
+    path.write_text(text, encoding="utf-8")

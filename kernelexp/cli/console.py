@@ -1,0 +1,166 @@
+"""What the commands print to: JSON or a document on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kernelexp.progress import OnProgress, Step
+from kernelexp.text import shorten
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from kernelexp.report.document import Document
+
+# In a pipe nobody sees a bar: a line says now and then that work goes on.
+REMIND_S = 30.0
+
+
+def output(values: Any, document: Document, json: bool) -> None:
+    """The values as JSON, or the document for people."""
+    if json:
+        print_json(values)
+    else:
+        print_document(document)
+
+
+def print_json(values: Any) -> None:
+    import msgspec
+
+    try:
+        encoded = msgspec.json.encode(values, enc_hook=str)
+    except UnicodeEncodeError:  # the name of a file that is not UTF-8
+        import json
+        import re
+
+        text = json.dumps(msgspec.to_builtins(values, enc_hook=str))
+        encoded = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\\\x\1", text).encode()
+    # As bytes: JSON is UTF-8, whatever the console is.
+    typer.echo(msgspec.json.format(encoded, indent=2))
+
+
+def print_text(text: str) -> None:
+    # Not typer.echo, which writes UTF-8 to a console that is not.
+    sys.stdout.write(text)
+
+
+def print_document(document: Document) -> None:
+    from kernelexp.report import terminal
+
+    console = _console()
+    if console.is_terminal:
+        for renderable in terminal.render(document):
+            console.print(renderable)
+        return
+    with console.capture() as captured:
+        for renderable in terminal.render(document):
+            console.print(renderable)
+    # Without the spaces that fill tables to their width.
+    print_text("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def prepare_output() -> None:
+    """Makes any text printable: a console that is not UTF-8 gets `?` for what it can't show."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell: `>&-`
+            setattr(sys, name, open(os.devnull, "w"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def give_up_output() -> None:
+    """Drops what standard output does not take, so that Python's exit does not fail on it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _console(stderr: bool = False) -> Console:
+    from rich import console
+
+    class Console(console.Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the program with code 1
+
+    # 80 columns in a pipe, whatever a wide terminal was like; NO_COLOR is rich's to heed.
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else 80, highlight=False)
+
+
+@contextlib.contextmanager
+def progress_bars() -> Iterator[OnProgress]:
+    """A bar per phase on a terminal's standard error; a line every half minute in a pipe."""
+    if sys.stderr.isatty():
+        with _bars() as bars:
+            yield bars
+    else:
+        with _reminders() as reminders:
+            yield reminders
+
+
+@contextlib.contextmanager
+def _bars() -> Iterator[OnProgress]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.fields[phase]:9}"),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    console = _console(stderr=True)
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _show_in(progress)
+
+
+def _show_in(progress: Progress) -> OnProgress:
+    tasks: dict[str, Any] = {}
+
+    def show(step: Step) -> None:
+        if step.phase not in tasks:
+            tasks[step.phase] = progress.add_task("", total=step.total, phase=step.phase)
+        progress.update(
+            tasks[step.phase],
+            description=shorten(step.now, 36),
+            completed=step.done,
+            total=step.total,
+        )
+
+    return show
+
+
+@contextlib.contextmanager
+def _reminders() -> Iterator[OnProgress]:
+    latest: list[Step] = []
+    over = threading.Event()
+    begun = time.monotonic()
+
+    def remind() -> None:
+        while not over.wait(REMIND_S):
+            for step in latest[-1:]:
+                words = f"{step.phase} {step.done}/{step.total}"
+                now = f", now {shorten(step.now, 60)}" if step.now else ""
+                typer.echo(f"{words} after {time.monotonic() - begun:.0f} s{now}", err=True)
+
+    threading.Thread(target=remind, daemon=True).start()
+
+    def note(step: Step) -> None:
+        latest[:] = [step]
+
+    try:
+        yield note
+    finally:
+        over.set()

@@ -1,0 +1,22 @@
+"""kernelexp doctor: tools, their versions, and what this machine can do."""
+
+from __future__ import annotations
+
+import typer
+
+from kernelexp.cli.app import app
+from kernelexp.cli.console import output
+from kernelexp.cli.options import HERE, JsonOption, NvccOption, ProjectOption
+
+
+@app.command()
+def doctor(
+    json: JsonOption = False, nvcc: NvccOption = None, project: ProjectOption = HERE
+) -> None:
+    """Check tools, versions and capabilities."""
+    from kernelexp import doctor as checks
+    from kernelexp.report import machine
+
+    facts = checks.examine(nvcc, project)
+    output(facts, machine.render(facts), json)
+    raise typer.Exit(checks.exit_code(facts))

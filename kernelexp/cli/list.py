@@ -1,0 +1,21 @@
+"""kernelexp list: kernels with their axes, and experiments."""
+
+from __future__ import annotations
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.console import output
+from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+
+
+@app.command("list")
+def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
+    """List kernels, axes, experiments and verdicts."""
+    from kernelexp.judge import standing
+    from kernelexp.report import listing
+
+    loaded = common.load(project)
+    tree = standing.Tree(loaded.root)
+    standings = {name: standing.of_experiment(loaded, name, tree) for name in loaded.experiments}
+    common.warn(loaded.root, (each for one in standings.values() for each in one.unreadable))
+    output(listing.to_values(loaded, standings), listing.render(loaded, standings), json)

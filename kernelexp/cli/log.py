@@ -1,0 +1,58 @@
+"""kernelexp log: the history of committed steps, and the experiments with their verdicts."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kernelexp import errors
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.console import print_document, print_json, print_text
+from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+
+
+@app.command()
+def log(
+    write: Annotated[
+        bool, typer.Option("--write", help="Render logs/EXPERIMENTS.md instead of printing.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite a log that kernelexp did not write.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Exit with 1 if logs/EXPERIMENTS.md is out of date."),
+    ] = False,
+    json: JsonOption = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Print the log: history and experiments with verdicts.
+
+    A table on a terminal, markdown in a pipe.
+    """
+    from kernelexp.report import export, logbook, logfile, markdown
+    from kernelexp.report import log as service
+
+    loaded = common.load(project)
+    if write:
+        path = common.write_log(loaded, force)
+        typer.echo(f"wrote {path.relative_to(loaded.root)}")
+        return
+    logs = service.assemble(loaded)
+    common.warn(loaded.root, (each for one in logs for each in one.unreadable))
+    if check:
+        if not logfile.is_current(loaded.root, logbook.file(logs)):
+            typer.echo(f"{logfile.NAME} is out of date: render it with `kernelexp log --write`.")
+            raise typer.Exit(errors.REGRESSION)
+    elif json:
+        print_json(export.to_values(logs))
+    elif csv:
+        print_text(export.to_csv(logs))
+    elif sys.stdout.isatty():
+        print_document(logbook.tables(logs))
+    else:
+        print_text(markdown.render(logbook.tables(logs)))

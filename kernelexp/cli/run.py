@@ -1,0 +1,190 @@
+"""kernelexp run: experiments, from their variants to a recorded verdict."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import chosen, parse_limits, parse_seconds, parse_sets
+from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    DeviceOption,
+    JsonOption,
+    LimitOption,
+    MarginOption,
+    NvccOption,
+    ProjectOption,
+    SetOption,
+    VerboseOption,
+)
+from kernelexp.errors import KernelexpError, UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.project import Project
+    from kernelexp.report.document import Block
+    from kernelexp.runner import Outcome
+
+
+class L2State(StrEnum):
+    """What a timed launch finds in the L2 cache."""
+
+    cold = "cold"
+    hot = "hot"
+
+
+@app.command()
+def run(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]...",
+            autocompletion=complete(experiment_names),
+            help="Ids of experiments or of steps of the history.",
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run all experiments and the whole history.")
+    ] = False,
+    repeat: Annotated[
+        str | None,
+        typer.Option(
+            "--record", metavar="RUN", help="Run the variants of a record again, as they were."
+        ),
+    ] = None,
+    set_: SetOption = None,
+    emulate: Annotated[
+        bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
+    ] = True,
+    gpu: Annotated[
+        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
+    ] = True,
+    device: DeviceOption = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="Longest time to measure one experiment, excluding start-up: 30s, 2m.",
+        ),
+    ] = "30s",
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes", metavar="N", min=2, help="Processes to time in before the first look."
+        ),
+    ] = 4,
+    margin: MarginOption = 1.0,
+    size: Annotated[
+        str, typer.Option("--size", metavar="NAME", help="The problem's size to time.")
+    ] = "full",
+    l2: Annotated[
+        L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
+    ] = L2State.cold,
+    peers: Annotated[
+        bool, typer.Option("--peers/--no-peers", help="Time the problem's peers too, as cuBLAS.")
+    ] = True,
+    shared_gpu: Annotated[
+        bool,
+        typer.Option("--shared-gpu", help="Measure even if another process uses the GPU."),
+    ] = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Run compute-sanitizer on variants that fail.")
+    ] = False,
+    reproduce: Annotated[
+        bool,
+        typer.Option("--reproduce", help="Exit with 1 if an earlier record is not reproduced."),
+    ] = False,
+    verbose: VerboseOption = False,
+    json: JsonOption = False,
+    no_record: Annotated[
+        bool, typer.Option("--no-record", help="Write no record, and leave the log as it is.")
+    ] = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Run experiments: build, emulate, time, judge, record.
+
+    For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
+    """
+    from kernelexp import runner
+    from kernelexp.evidence.measured import Measuring
+    from kernelexp.measurement import Options
+
+    loaded = common.load(project)
+    if repeat and (experiments or every or set_):
+        raise UsageError("--record runs one record as it was: name no experiment and no --set.")
+    names = [] if repeat else chosen(loaded, experiments or [], every)
+    overrides = {name: parse_sets(loaded, name, set_) for name in names} if set_ else {}
+    limits = parse_limits(limit)
+    options = Options(
+        processes=processes,
+        budget_s=parse_seconds(budget, "--budget"),
+        l2=l2.value,
+        peers=peers,
+        shared_gpu=shared_gpu,
+        sanitize=sanitize,
+        problem_timeout_s=limits.problem_s,
+    )
+    settings = runner.Settings(
+        emulate=emulate,
+        measuring=Measuring(options=options, device=device, margin=margin / 100, size=size)
+        if gpu
+        else None,
+        keep=not no_record,
+        limits=limits,
+    )
+    tools = common.tools(loaded, nvcc)
+    with progress_bars() as bars:
+        if repeat:
+            outcomes = runner.repeat(loaded, repeat, tools, settings, bars)
+        else:
+            outcomes = runner.run(loaded, names, tools, settings, overrides, bars)
+    if not no_record:
+        _write_log(loaded)
+    _print(loaded, outcomes, verbose, json)
+    raise typer.Exit(runner.exit_code(outcomes, reproduce))
+
+
+def _write_log(project: Project) -> None:
+    """The run is over and recorded: a log that can't be written is a warning."""
+    try:
+        common.write_log(project)
+    except KernelexpError as error:
+        typer.echo(f"warning: {error}", err=True)
+
+
+def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
+    from kernelexp.report import page
+    from kernelexp.report.document import paragraph
+
+    for each in outcomes:
+        if each.error:
+            typer.echo(f"error: {each.experiment}: {each.error}", err=True)
+    common.warn(project.root, (skipped for each in outcomes for skipped in each.unreadable))
+    pages: list[Block] = []
+    for each in outcomes:
+        if each.record:
+            if pages:
+                pages.append(paragraph(""))
+            path = each.path.relative_to(project.root).as_posix() if each.path else ""
+            pages += page.render(each.record, each.earlier, path, verbose)
+    if len(outcomes) > 1:
+        failures = {each.experiment: str(each.error) for each in outcomes if each.error}
+        pages += page.summary([each.record for each in outcomes if each.record], failures)
+    values = [
+        {
+            "experiment": each.experiment,
+            "path": str(each.path) if each.path else None,
+            "record": each.record,
+            "error": str(each.error) if each.error else None,
+        }
+        for each in outcomes
+    ]
+    output(values, pages, json)

@@ -1,0 +1,42 @@
+"""kernelexp verdict: a record judged again, from the samples that it keeps."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.console import output
+from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+
+
+@app.command()
+def verdict(
+    record: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A measured run's name or the beginning of it, its file, or an experiment.",
+        ),
+    ],
+    margin: Annotated[
+        float | None,
+        typer.Option("--margin", metavar="PERCENT", min=0.01, max=100.0, help="Another margin."),
+    ] = None,
+    json: JsonOption = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Judge a record again from its samples; needs no GPU.
+
+    For example: kernelexp verdict T1 --margin 0.5
+    """
+    from kernelexp.judge import again
+    from kernelexp.judge.verdict import exit_code
+    from kernelexp.report import verdicts
+
+    path = common.record_file(project, record)
+    found = again.judge(path, None if margin is None else margin / 100)
+    output(found, verdicts.render(found), json)
+    raise typer.Exit(exit_code({each.status for each in found.verdicts}))

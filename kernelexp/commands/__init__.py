@@ -1,1 +1,0 @@
-"""What a command does beyond one call of the runner: a module each."""

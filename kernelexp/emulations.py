@@ -1,0 +1,98 @@
+"""Variants emulated outside of an experiment, and the counters of the full problem from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from kernelexp import errors, prepare
+from kernelexp.arm import Arm
+from kernelexp.errors import KernelexpError, UsageError
+from kernelexp.evidence import emulated
+from kernelexp.evidence.scaling import Extent, Scaled, can_scale, scale
+from kernelexp.judge import verdict
+from kernelexp.limits import Limits
+from kernelexp.model import Variant
+from kernelexp.problem import consult
+from kernelexp.problem.consult import Consulted, Point
+from kernelexp.progress import OnProgress
+from kernelexp.project import Project
+from kernelexp.toolchain import Toolchain
+
+
+class Emulation(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one variant."""
+
+    label: str
+    arm: Arm
+    scaled: tuple[Scaled, ...] = ()
+    """Counters of the full problem, where they were asked for."""
+
+
+def emulate(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    size: str,
+    full: bool,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+) -> tuple[list[Emulation], list[KernelexpError]]:
+    """Builds and executes each variant; with `full` at two sizes, so that a launch of the full
+    problem can be counted. Also the faults of variants that could not be examined."""
+    for kernel in dict.fromkeys(each.kernel for each in variants):
+        said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        consult.require_size(kernel, said.sizes, size)
+    prepared = prepare.built(project, variants, tools, limits, on_progress)
+    prepared = prepare.emulated(project, prepared, limits, on_progress, size)
+    emulations = []
+    for variant, arm in prepared.named(variants):
+        scaled = _scale(project, arm, size, limits) if full and arm.emulated else ()
+        emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
+    return emulations, list(dict.fromkeys(prepared.faults.values()))
+
+
+def _scale(project: Project, arm: Arm, size: str, limits: Limits) -> tuple[Scaled, ...]:
+    name = f"variants/{arm.kernel}/problem.py"
+    sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
+    said = _launches(project, arm, list(sizes), limits)
+    extents = {each: extent for each in sizes if (extent := _extent(said, each))}
+    if size not in extents or "full" not in extents:
+        raise UsageError(f"--full needs tiles(), the output tiles of a launch, in {name}.")
+    one, full = extents.pop(size), extents.pop("full")
+    other = next((each for each in extents if can_scale(one, extents[each], full)), None)
+    if other is None:
+        raise UsageError(
+            f"--full needs another small size besides {size!r} in SIZES of {name}, with more CTAs "
+            "and, where a CTA has several tiles, another number of tiles per CTA."
+        )
+    (second,) = emulated.take(project.root, [arm], other, limits)
+    if isinstance(second, KernelexpError):
+        raise second
+    first = arm.emulated
+    return tuple(scale(first, one, second, extents[other], full)) if first else ()
+
+
+def _launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
+    exports = arm.build.exports if arm.build else {}
+    point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
+    return consult.consult(project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s)
+
+
+def _extent(said: Consulted, size: str) -> Extent | None:
+    """Tiles and CTAs of a launch of this size; None where the problem does not state its tiles."""
+    (facts,) = said.points
+    if size not in facts.tiles:
+        return None
+    return Extent(tiles=facts.tiles[size], ctas=math.prod(facts.launches[size].grid))
+
+
+def exit_code(emulations: Sequence[Emulation], faults: Sequence[KernelexpError]) -> int:
+    """An instruction that is not covered is missing on this machine."""
+    if faults:
+        return faults[0].exit_code
+    code = verdict.exit_code({each.arm.refused.status for each in emulations if each.arm.refused})
+    uncovered = any(each.arm.emulated and each.arm.emulated.unsupported for each in emulations)
+    return code or (errors.ENVIRONMENT if uncovered else errors.OK)

@@ -1,0 +1,39 @@
+"""Arms as messages to the processes that execute them: the one place that makes these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelexp import build
+from kernelexp.arm import Arm
+from kernelexp.evidence.emulation_worker import EmulationJob
+from kernelexp.gpu.job import ArmJob
+from kernelexp.isolated import Limit
+from kernelexp.launch import Launch
+from kernelexp.measurement import Role, TimedArm
+
+
+def emulation(root: Path, arm: Arm, size: str, problem: Limit, whole: Limit) -> EmulationJob:
+    """An arm that is built, to execute at a size of its problem."""
+    return EmulationJob(
+        root=str(root),
+        kernel=arm.kernel,
+        arch=arm.arch,
+        ptx=str(build.artefacts(root, arm.identity).ptx),
+        axes=arm.axes,
+        size=size,
+        exports=arm.build.exports if arm.build else {},
+        problem_limit=problem,
+        emulation_limit=whole,
+    )
+
+
+def timed(root: Path, arm: Arm, name: str, role: Role, launch: Launch) -> ArmJob:
+    """An arm that is built, to time under a name and in a role."""
+    return ArmJob(
+        arm=TimedArm(name=name, role=role, identity=arm.identity),
+        cubin=str(build.artefacts(root, arm.identity).cubin),
+        arch=arm.arch,
+        launch=launch,
+        axes=arm.axes,
+    )

@@ -1,0 +1,40 @@
+"""A verdict again, from the samples that a record keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import records
+from kernelexp.arm import Verdict
+from kernelexp.errors import UsageError
+from kernelexp.judge import verdict
+from kernelexp.judge.stats import estimate
+from kernelexp.record import Record
+
+
+class Rejudged(msgspec.Struct, frozen=True, kw_only=True):
+    """A record with the verdicts that its samples give now."""
+
+    record: Record
+    margin: float
+    verdicts: tuple[Verdict, ...]
+    """One for each candidate; the record keeps those of its own time."""
+
+
+def judge(path: Path, margin: float | None) -> Rejudged:
+    """Decides again with `margin`, or with the record's own; UsageError where nothing was timed."""
+    record = records.read_file(path)
+    measurement = record.measurement
+    if measurement is None:
+        raise UsageError(f"{path} holds no samples: nothing was timed in it.")
+    margin = record.margin if margin is None else margin
+    return Rejudged(
+        record=msgspec.structs.replace(record, estimate=estimate(measurement)),
+        margin=margin,
+        verdicts=tuple(
+            candidate.arm.refused or verdict.measured(measurement, name, margin)
+            for name, candidate in zip(record.names[1:], record.candidates, strict=True)
+        ),
+    )

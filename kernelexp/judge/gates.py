@@ -1,0 +1,184 @@
+"""Gates on builds and emulations: every variant compared with a committed baseline, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kernelexp import errors, metrics, records
+from kernelexp.arm import Arm, Status
+from kernelexp.build import Diagnostic, first_error
+from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
+from kernelexp.model import Variant
+from kernelexp.project import Project
+
+FILE = "build-baseline.json"
+UPDATE = "kernelexp check --update"
+
+WRONG = (Status.INCORRECT, Status.TIMED_OUT)
+"""What an emulation may find."""
+
+Outcome: TypeAlias = Literal[
+    "same", "worse", "better", "mixed", "new", "gone", "failed", "wrong", "unchecked"
+]
+Gate: TypeAlias = dict[str, int] | str
+"""The figures of metrics.BUILD_SUMMARY, or the status of a variant that is refused: IMPOSSIBLE."""
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The committed file."""
+
+    compiler: str
+    variants: dict[str, Gate]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant compared with the baseline."""
+
+    variant: str
+    outcome: Outcome
+    sentence: str
+    source: str = ""
+    line: int = 0
+    """Of `source`, where the compiler named one; else 0."""
+
+
+def named_variants(project: Project) -> dict[str, Variant]:
+    """Every variant that an experiment or the history names, by its label."""
+    named: dict[str, Variant] = {}
+    for experiment in project.experiments.values():
+        baseline, candidates = project.variants(experiment)
+        for variant in (baseline, *candidates):
+            named[project.label(variant)] = variant
+    return dict(sorted(named.items()))
+
+
+def read_baseline(root: Path) -> Baseline | None:
+    """The committed baseline; None where there is none yet."""
+    try:
+        baseline = msgspec.json.decode((root / FILE).read_bytes(), type=Baseline)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
+        raise ConfigurationError(f"{FILE}: {error}. Write it anew with `{UPDATE}`.") from None
+    for label, gate in baseline.variants.items():
+        if not isinstance(gate, str) and gate.keys() != metrics.BUILD_SUMMARY.keys():
+            names = ", ".join(metrics.BUILD_SUMMARY)
+            raise ConfigurationError(
+                f"{FILE}: {label} should have {names}. Write it anew with `{UPDATE}`."
+            )
+    return baseline
+
+
+def write_baseline(root: Path, compiler: str, arms: Mapping[str, Arm]) -> Path:
+    """Writes what the variants are now as the baseline, one line each so that a diff reads."""
+
+    def spell(value: object) -> str:
+        return msgspec.json.encode(value).decode()
+
+    lines = [f"  {spell(label)}: {spell(_gate(arm))}" for label, arm in arms.items()]
+    body = ",\n".join(lines)
+    text = f'{{\n"compiler": {spell(compiler)},\n"variants": {{\n{body}\n}}\n}}\n'
+    return records.write_text(root, FILE, text)
+
+
+def compare(
+    baseline: Baseline | None,
+    compiler: str,
+    arms: Mapping[str, Arm],
+    faults: Mapping[str, KernelexpError],
+    emulated: bool,
+) -> list[Finding]:
+    """A finding for each variant by its label; `faults` are those that could not be examined.
+
+    With `emulated`, a variant that builds and was not emulated is no pass. Raises EnvironmentFault
+    if the baseline is another compiler's.
+    """
+    if baseline is None:
+        raise ConfigurationError(f"there is no {FILE}: write it with `{UPDATE}` and commit it.")
+    if baseline.compiler != compiler:
+        raise EnvironmentFault(
+            f"{FILE} was made with nvcc {baseline.compiler}, this is {compiler}: their code "
+            f"differs. Use that compiler (--nvcc), or write the baseline anew with `{UPDATE}`."
+        )
+    findings = [
+        _compare(label, arm, baseline.variants.get(label), emulated) for label, arm in arms.items()
+    ]
+    findings += [
+        Finding(variant=label, outcome="unchecked", sentence=f"could not be examined: {error}")
+        for label, error in faults.items()
+    ]
+    findings += [
+        Finding(
+            variant=label,
+            outcome="gone",
+            sentence=f"in the baseline, but no experiment names it; run `{UPDATE}`.",
+        )
+        for label in baseline.variants
+        if label not in arms and label not in faults
+    ]
+    return findings
+
+
+def _gate(arm: Arm) -> Gate:
+    if arm.build is None:
+        return arm.refused.status.value if arm.refused else ""
+    return metrics.summarize(arm)
+
+
+def _compare(label: str, arm: Arm, gate: Gate | None, emulated: bool) -> Finding:
+    outcome, sentence = _weigh(arm, gate, emulated)
+    source, line = arm.source, 0
+    if outcome == "failed" and (error := _first_error(arm)).file:
+        source, line = error.file, error.line
+    return Finding(variant=label, outcome=outcome, sentence=sentence, source=source, line=line)
+
+
+def _weigh(arm: Arm, gate: Gate | None, emulated: bool) -> tuple[Outcome, str]:
+    now = _gate(arm)
+    if arm.refused and arm.refused.status is Status.BUILD_FAILED:
+        error = _first_error(arm)
+        place = f"{error.file}({error.line}): " if error.file else ""
+        return "failed", f"does not build: {place}{error.message}"
+    if arm.refused and arm.refused.status in WRONG:
+        return "wrong", f"{arm.refused.status}: {arm.refused.sentence}"
+    if emulated and arm.build and (arm.emulated is None or arm.emulated.unsupported):
+        why = arm.emulated.unsupported if arm.emulated else "it was not executed"
+        return "unchecked", f"could not be emulated: {why}"
+    if gate is None:
+        return "new", f"not in the baseline; run `{UPDATE}`."
+    if isinstance(now, str) or isinstance(gate, str):
+        if now == gate:
+            return "same", str(now)
+        return "worse", f"{_spell(now)}; the baseline has {_spell(gate)}."
+    changes = [(name, gate[name], now[name]) for name in gate if gate[name] != now[name]]
+    words = ", ".join(f"{name} {was:,} -> {is_:,}" for name, was, is_ in changes)
+    worse = any(is_ > was for _, was, is_ in changes)
+    better = any(is_ < was for _, was, is_ in changes)
+    if worse:
+        return ("mixed" if better else "worse"), words
+    return ("better", f"{words}; lock it in with `{UPDATE}`.") if better else ("same", "")
+
+
+def _spell(gate: Gate) -> str:
+    return gate if isinstance(gate, str) else "a build"
+
+
+def _first_error(arm: Arm) -> Diagnostic:
+    """The compiler's first error; the whole of its words where it named none."""
+    return first_error(arm.build_log) or Diagnostic(file="", line=0, message=arm.build_log)
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """What `kernelexp check` ends with."""
+    outcomes = {finding.outcome for finding in findings}
+    if "failed" in outcomes:
+        return errors.BUILD
+    if "wrong" in outcomes:
+        return errors.WRONG_RESULT
+    if "unchecked" in outcomes:
+        return errors.ENVIRONMENT
+    return errors.REGRESSION if outcomes - {"same"} else errors.OK

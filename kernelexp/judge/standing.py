@@ -1,0 +1,170 @@
+"""Which record speaks for each candidate of an experiment as it is now, and whether it still may.
+
+A record belongs to a variant, by its axes. What has changed since the record was made, in
+experiments.yaml or in the files that were compiled, is said with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import build, records
+from kernelexp.arm import Arm, Status, Verdict
+from kernelexp.model import Experiment, Variant, spell
+from kernelexp.project import Project
+from kernelexp.record import Candidate, Record, is_of
+from kernelexp.records import Unreadable
+
+SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
+"""Verdicts that say nothing of time or correctness."""
+
+# Of the records that neither timed anything nor were published, how many are looked through.
+_UNTIMED_MAX = 50
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one candidate of an experiment."""
+
+    variant: Variant
+    record: Record | None = None
+    """The record that says most of it; None where no record is of this variant."""
+    candidate: Candidate | None = None
+    """The variant's part of that record."""
+    changed: tuple[str, ...] = ()
+    """What has changed since; empty where the record is of the experiment as it is now."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The record's verdict on this candidate, current or not."""
+        return self.candidate.verdict if self.candidate else None
+
+    @property
+    def arm(self) -> Arm | None:
+        return self.candidate.arm if self.candidate else None
+
+
+class Standings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an experiment: one standing per candidate, in the order of its file."""
+
+    experiment: Experiment
+    candidates: tuple[Standing, ...]
+    records: int
+    """How many records there are of the experiment."""
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+class Tree:
+    """The project's files as they are now: each is hashed once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._hashes: dict[str, str] = {}
+
+    def sha256(self, path: str) -> str:
+        """Of a file by its path from the root; empty where there is none."""
+        if path not in self._hashes:
+            try:
+                content = (self._root / path).read_bytes()
+                self._hashes[path] = hashlib.sha256(content).hexdigest()
+            except OSError:
+                self._hashes[path] = ""
+        return self._hashes[path]
+
+
+def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
+    """The standing of each candidate of experiment `name`."""
+    experiment = project.experiment(name)
+    baseline, variants = project.variants(experiment)
+    waiting = dict(enumerate(variants))
+    best: dict[int, Standing] = {}
+    unreadable: list[Unreadable] = []
+    untimed = 0
+    for record in records.by_weight(project.root, name):
+        if isinstance(record, Unreadable):
+            unreadable.append(record)
+            continue
+        if record.overrides:
+            continue  # what --set changed is not the experiment's
+        for index, variant in list(waiting.items()):
+            standing = _stand(baseline, variant, record, tree)
+            if standing is None:
+                continue
+            if index not in best or _rank(standing) > _rank(best[index]):
+                best[index] = standing
+            if _is_last_word(standing):
+                del waiting[index]
+        untimed += _is_untimed(record)
+        if not waiting or untimed >= _UNTIMED_MAX:
+            break
+    return Standings(
+        experiment=experiment,
+        candidates=tuple(
+            best.get(index, Standing(variant=variant)) for index, variant in enumerate(variants)
+        ),
+        records=records.count(project.root, name),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _rank(standing: Standing) -> int:
+    """How much a record says of a variant; of two that say as much, the later one speaks."""
+    record, verdict = standing.record, standing.verdict
+    if record is None or verdict is None:
+        return -1
+    decides = verdict.status not in SILENT
+    current = not standing.changed
+    if current and decides:
+        return 5 if record.measurement else 4 if record.provenance == "published" else 3
+    if decides and not _is_untimed(record):
+        return 2  # of what was there before
+    return 1 if current else 0
+
+
+def _is_last_word(standing: Standing) -> bool:
+    """Whether no record that is read later, in the order of by_weight(), can say more."""
+    if standing.record is None or standing.changed:
+        return False
+    return _is_untimed(standing.record) or _rank(standing) >= 4
+
+
+def _is_untimed(record: Record) -> bool:
+    return record.provenance == "run" and record.measurement is None
+
+
+def _stand(baseline: Variant, variant: Variant, record: Record, tree: Tree) -> Standing | None:
+    for candidate in record.candidates:
+        if is_of(variant.axes, candidate.arm):
+            changed = tuple(changes(baseline, variant, record, candidate.arm, tree))
+            return Standing(variant=variant, record=record, candidate=candidate, changed=changed)
+    return None
+
+
+def changes(
+    baseline: Variant, variant: Variant, record: Record, arm: Arm, tree: Tree
+) -> Iterator[str]:
+    """What is no longer as it was when `record` was made, a few words each."""
+    was, now = record.baseline.axes, baseline.axes
+    for axis, value in was.items():
+        if axis not in now or not is_of(now, Arm(axes={axis: value})):
+            yield f"baseline {axis}={_spell(now, axis)} (was {spell(value)})"
+    if record.provenance == "published":
+        return
+    added = [axis for axis in variant.axes if axis not in arm.axes]
+    yield from (f"axis {axis} is new" for axis in added)
+    if arm.source and arm.source != variant.source:
+        yield f"source {variant.source} (was {arm.source})"
+    if arm.flags and arm.flags != build.compiler_flags(variant):
+        yield "the compiler's flags"
+    files = {**record.host_files, **record.baseline.files, **arm.files}
+    for path, digest in sorted(files.items()):
+        current = tree.sha256(path)
+        if current != digest:
+            yield path if current else f"{path} (is gone)"
+
+
+def _spell(axes: Mapping[str, bool | int | str], axis: str) -> str:
+    return spell(axes[axis]) if axis in axes else "nothing"

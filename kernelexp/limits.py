@@ -1,0 +1,16 @@
+"""How long one piece of work may take before it is ended; `--limit` changes each."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """In seconds; the names without `_s` are those of `--limit`."""
+
+    build_s: float = 600.0
+    """One step of the compiler for one variant."""
+    emulation_s: float = 900.0
+    """One variant under all schedules."""
+    problem_s: float = 60.0
+    """One function of problem.py, its import included."""

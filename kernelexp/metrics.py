@@ -1,0 +1,236 @@
+"""The table of all figures: what each is called, its unit, its kind, and how an arm tells it.
+
+Pages, lists, gates, the log, CSV and JSON read figures from here by name. A figure that carries a
+name of ncu's equals what ncu shows; every other one has a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, MeasuredEvidence, PublishedResult
+
+Kind: TypeAlias = Literal["built", "emulated", "measured", "published"]
+Better: TypeAlias = Literal["less", "more", ""]
+Value: TypeAlias = int | float | str
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of an arm."""
+
+    name: str
+    label: str
+    """As a table shows it."""
+    kind: Kind
+    unit: str = ""
+    better: Better = ""
+    """Which way is better; empty where that depends on the kernel."""
+    read: Callable[[Arm], Value | None]
+    """None where the arm lacks this evidence."""
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric with the value that one arm has."""
+
+    metric: Metric
+    value: Value
+
+
+def _entry(
+    kind: Kind, part: Callable[[Arm], Any], read: Callable[[Any], Value | None]
+) -> tuple[Kind, Callable[[Arm], Value | None]]:
+    def of_arm(arm: Arm) -> Value | None:
+        evidence = part(arm)
+        return None if evidence is None else read(evidence)
+
+    return kind, of_arm
+
+
+def _built(read: Callable[[BuildEvidence], Value]) -> tuple[Kind, Callable[[Arm], Value | None]]:
+    return _entry("built", lambda arm: arm.build, read)
+
+
+def _emulated(
+    read: Callable[[EmulatedEvidence], Value],
+) -> tuple[Kind, Callable[[Arm], Value | None]]:
+    return _entry(
+        "emulated", lambda arm: arm.emulated if arm.emulated and arm.emulated.arrays else None, read
+    )
+
+
+def _measured(
+    read: Callable[[MeasuredEvidence], Value | None],
+) -> tuple[Kind, Callable[[Arm], Value | None]]:
+    return _entry("measured", lambda arm: arm.measured, read)
+
+
+def _published(
+    read: Callable[[PublishedResult], Value | None],
+) -> tuple[Kind, Callable[[Arm], Value | None]]:
+    return _entry("published", lambda arm: arm.published, read)
+
+
+def _percent(ratio: float | None) -> float | None:
+    return None if ratio is None else round(100.0 * (ratio - 1.0), 4)
+
+
+# Name, label, unit, which way is better, and where the figure is read.
+_TABLE: tuple[tuple[str, str, str, Better, tuple[Kind, Callable[[Arm], Value | None]]], ...] = (
+    ("launch__registers_per_thread", "registers per thread", "", "less",
+     _built(lambda build: build.resources.registers)),
+    ("spill_store_bytes", "spill stores", "B", "less",
+     _built(lambda build: build.resources.spill_store_bytes)),
+    ("spill_load_bytes", "spill loads", "B", "less",
+     _built(lambda build: build.resources.spill_load_bytes)),
+    ("stack_bytes", "stack", "B", "less", _built(lambda build: build.resources.stack_bytes)),
+    ("launch__shared_mem_per_block_static", "static shared memory", "B", "less",
+     _built(lambda build: build.resources.static_smem_bytes)),
+    ("launch__shared_mem_per_block_dynamic", "dynamic shared memory", "B", "less",
+     _built(lambda build: build.resources.dynamic_smem_bytes)),
+    ("launch__block_size", "threads per CTA", "", "",
+     _built(lambda build: build.resources.threads)),
+    ("ctas_per_cluster", "CTAs per cluster", "", "", _built(lambda build: build.resources.cluster)),
+    ("ctas_per_sm", "CTAs per SM", "", "more", _built(lambda build: build.occupancy.ctas_per_sm)),
+    ("warps_per_sm", "warps per SM", "", "more",
+     _built(lambda build: build.occupancy.warps_per_sm)),
+    ("occupancy_limit", "occupancy limited by", "", "",
+     _built(lambda build: ", ".join(build.occupancy.limited_by))),
+    ("sass_bytes", "SASS", "B", "less", _built(lambda build: build.resources.sass_bytes)),
+    ("sass_instructions", "SASS instructions", "", "less",
+     _built(lambda build: sum(build.opcodes.values()))),
+    ("emulated_wrong_elements", "wrong elements", "", "less",
+     _emulated(lambda found: sum(array.wrong for array in found.arrays))),
+    ("emulated_findings", "findings", "", "less", _emulated(lambda found: len(found.findings))),
+    ("time_ms", "time", "ms", "less", _measured(lambda found: round(found.time_us / 1000, 6))),
+    ("tflops", "TFLOPS", "", "more",
+     _measured(lambda found: round(found.flops / found.time_us / 1e6, 1) if found.flops else None)),
+    ("change_percent", "change of time", "%", "less",
+     _measured(lambda found: _percent(found.effect.ratio if found.effect else None))),
+    ("change_low_percent", "change of time, lower end", "%", "less",
+     _measured(lambda found: _percent(found.effect.low if found.effect else None))),
+    ("change_high_percent", "change of time, upper end", "%", "less",
+     _measured(lambda found: _percent(found.effect.high if found.effect else None))),
+    ("published_time_ms", "published time", "ms", "less",
+     _published(lambda result: result.time_ms)),
+    ("published_time_ms_to", "published time, upper end", "ms", "less",
+     _published(lambda result: result.time_ms_to)),
+    ("published_tflops", "published TFLOPS", "", "more", _published(lambda result: result.tflops)),
+    ("published_registers", "published registers per thread", "", "less",
+     _published(lambda result: result.registers)),
+)  # fmt: skip
+
+METRICS: dict[str, Metric] = {
+    name: Metric(name=name, label=label, unit=unit, better=better, kind=kind, read=read)
+    for name, label, unit, better, (kind, read) in _TABLE
+}
+"""The figures with a fixed name; figures() adds the families, whose names the evidence has."""
+
+
+def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
+    """Figures named by what was counted: SASS instructions by pipe, counters of an emulation."""
+    for pipe, count in (arm.build.pipes if arm.build else {}).items():
+        yield _of_pipe(pipe), count
+    for counter, count in (arm.emulated.counters if arm.emulated else {}).items():
+        yield _of_counter(counter), count
+
+
+def _of_pipe(pipe: str) -> Metric:
+    return Metric(
+        name=f"sass_instructions_{pipe.lower()}",
+        label=f"  {pipe}",
+        kind="built",
+        read=lambda arm: arm.build.pipes.get(pipe, 0) if arm.build else None,
+    )
+
+
+_UNITS = ("sectors", "wavefronts")
+
+
+def _of_counter(counter: str) -> Metric:
+    return Metric(
+        name=counter,
+        label=counter,
+        kind="emulated",
+        unit=next((unit for unit in _UNITS if unit in counter), ""),
+        better="less",
+        read=lambda arm: arm.emulated.counters.get(counter, 0) if arm.emulated else None,
+    )
+
+
+def read(name: str, arm: Arm) -> Value | None:
+    """One figure of an arm by its name; None where the arm does not have it."""
+    if name in METRICS:
+        return METRICS[name].read(arm)
+    return next((value for metric, value in _families(arm) if metric.name == name), None)
+
+
+def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
+    """All figures of an arm by name, of the given kinds or of every kind, in the table's order."""
+    found = [(metric, metric.read(arm)) for metric in METRICS.values()]
+    found += _families(arm)
+    return {
+        metric.name: Figure(metric=metric, value=value)
+        for metric, value in found
+        if value is not None and (not kinds or metric.kind in kinds)
+    }
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure that two arms do not share; a counter that one of them lacks is 0 there."""
+
+    metric: Metric
+    before: Value | None
+    after: Value | None
+
+    @property
+    def change(self) -> float | None:
+        """Relative change, 0.1 for 10% more; None where there is no number to divide by."""
+        if isinstance(self.before, str) or isinstance(self.after, str):
+            return None
+        if self.before is None or self.after is None or not self.before:
+            return None
+        return (self.after - self.before) / self.before
+
+
+def differences(before: Arm, after: Arm, *kinds: Kind) -> tuple[Difference, ...]:
+    """What differs between two arms, in the table's order, of evidence that both of them have."""
+    one, other = figures(before, *kinds), figures(after, *kinds)
+    names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
+    pairs = {
+        metric: (
+            one[name].value if name in one else metric.read(before),
+            other[name].value if name in other else metric.read(after),
+        )
+        for name, metric in names.items()
+    }
+    return tuple(
+        Difference(metric=metric, before=was, after=now)
+        for metric, (was, now) in pairs.items()
+        if was != now and was is not None and now is not None
+    )
+
+
+BUILD_SUMMARY: dict[str, tuple[str, ...]] = {
+    "registers": ("launch__registers_per_thread",),
+    "spill_bytes": ("spill_store_bytes", "spill_load_bytes"),
+    "stack_bytes": ("stack_bytes",),
+    "smem_bytes": (
+        "launch__shared_mem_per_block_static",
+        "launch__shared_mem_per_block_dynamic",
+    ),
+    "sass_bytes": ("sass_bytes",),
+}
+"""What a build comes to in five figures, each the sum of some; less is better in all of them."""
+
+
+def summarize(arm: Arm) -> dict[str, int]:
+    """The figures of BUILD_SUMMARY; empty for an arm that is not built."""
+    if arm.build is None:
+        return {}
+    return {
+        name: sum(value for part in parts if isinstance(value := read(part, arm), int))
+        for name, parts in BUILD_SUMMARY.items()
+    }

@@ -1,0 +1,211 @@
+"""Variants to arms: the kernel's rules, the build, the emulation. One that fails stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kernelexp import arch, arm, build
+from kernelexp.arm import Arm, BuildEvidence, Status, Verdict
+from kernelexp.build import Built
+from kernelexp.errors import OK, KernelexpError
+from kernelexp.evidence import built as build_evidence
+from kernelexp.evidence import emulated as emulated_evidence
+from kernelexp.judge import verdict
+from kernelexp.limits import Limits
+from kernelexp.model import Variant, spell_point
+from kernelexp.problem import Budget, consult
+from kernelexp.problem.config import Configured, configure
+from kernelexp.problem.consult import Facts, Point
+from kernelexp.progress import OnProgress
+from kernelexp.project import Project
+from kernelexp.toolchain import Toolchain
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """Arms by the key of their variant; a variant that could not be examined has a fault instead.
+
+    A fault is the machine's or the project's: it says nothing of the variant.
+    """
+
+    arms: dict[str, Arm]
+    faults: dict[str, KernelexpError]
+
+    def arm(self, variant: Variant) -> Arm:
+        """Raises the variant's fault if it has one."""
+        if fault := self.fault(variant):
+            raise fault
+        return self.arms[key(variant)]
+
+    def fault(self, variant: Variant) -> KernelexpError | None:
+        return self.faults.get(key(variant))
+
+    def named(self, variants: Iterable[Variant]) -> list[tuple[Variant, Arm]]:
+        """Those of the variants that have an arm."""
+        return [(each, self.arms[key(each)]) for each in variants if key(each) in self.arms]
+
+    def errors(self) -> list[str]:
+        """What stands against the variants without an arm, each sentence once."""
+        return list(dict.fromkeys(map(str, self.faults.values())))
+
+    def exit_code(self) -> int:
+        """That of the first fault."""
+        return next((fault.exit_code for fault in self.faults.values()), OK)
+
+
+def key(variant: Variant) -> str:
+    """A variant's name among others."""
+    return f"{variant.kernel}@{variant.arch}: {spell_point(variant.axes)}"
+
+
+def built(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    size: str | None = None,
+) -> Prepared:
+    """Rules, build and build evidence of each variant; what the rules refuse is not built.
+
+    With `size`, variants whose problem has no size of that name have a fault.
+    """
+    distinct = {key(each): each for each in variants}
+    prepared = Prepared(arms={}, faults={})
+    rules: dict[str, _Rules] = {}
+    for kernel in dict.fromkeys(each.kernel for each in distinct.values()):
+        own = [each for each in distinct.values() if each.kernel == kernel]
+        try:
+            rules |= _ask(project, kernel, own, limits, size)
+        except KernelexpError as error:
+            prepared.faults.update({key(each): error for each in own})
+    possible = []
+    for name, known in rules.items():
+        variant = distinct[name]
+        refused = verdict.impossible(arch.find(variant.arch), known.reasons, known.budget)
+        if refused:
+            prepared.arms[name] = msgspec.structs.replace(arm.begin(variant), refused=refused)
+        else:
+            possible.append(variant)
+    builds = _build(project, possible, tools, limits, on_progress)
+    for variant, one in zip(possible, builds, strict=True):
+        name = key(variant)
+        try:
+            prepared.arms[name] = _examine(project, one, rules[name])
+        except KernelexpError as error:
+            prepared.faults[name] = error
+    return prepared
+
+
+def _build(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    limits: Limits,
+    on_progress: OnProgress | None,
+) -> list[Built]:
+    if not variants:
+        return []
+    return build.build(
+        project.root, variants, tools, timeout_s=limits.build_s, on_progress=on_progress
+    )
+
+
+class _Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a variant before it is built."""
+
+    reasons: tuple[str, ...]
+    """Sentences of the kernel's own rules that it breaks."""
+    budget: Budget | None
+    where: str
+    """Where the budget comes from."""
+    failure: str = ""
+    """Why the host compiler could not read the kernel's config header."""
+
+
+def _ask(
+    project: Project, kernel: str, variants: Sequence[Variant], limits: Limits, size: str | None
+) -> dict[str, _Rules]:
+    """What a kernel's problem.py and config headers say of its variants, by their keys."""
+    points = [Point(axes=each.axes, arch=each.arch) for each in variants]
+    said = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
+    if size is not None:
+        consult.require_size(kernel, said.sizes, size)
+    facts = dict(zip(map(key, variants), said.points, strict=True))
+    with_config = [variant for variant in variants if variant.config]
+    terms = [facts[key(variant)].terms for variant in with_config]
+    read = configure(project.root, with_config, terms)
+    configured = dict(zip(map(key, with_config), read, strict=True))
+    return {name: _merge(each, configured.get(name)) for name, each in facts.items()}
+
+
+def _merge(facts: Facts, configured: Configured | None) -> _Rules:
+    """problem.py's own budget goes before the header's."""
+    if configured is None or configured.failure:
+        failure = configured.failure if configured else ""
+        reasons, budget = facts.reasons, facts.budget
+        return _Rules(reasons=reasons, budget=budget, where="budget()", failure=failure)
+    return _Rules(
+        reasons=(*facts.reasons, *configured.refusals),
+        budget=facts.budget or configured.budget(),
+        where="budget()" if facts.budget else "the config header, compiled for the host,",
+    )
+
+
+def _examine(project: Project, one: Built, rules: _Rules) -> Arm:
+    """Raises the fault of a machine that could not build the variant."""
+    if one.fault:
+        raise one.fault
+    variant = one.variant
+    begun = msgspec.structs.replace(
+        arm.begin(variant), identity=one.identity, flags=one.flags, files=one.files
+    )
+    if not one.ok:
+        return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())
+    evidence = build_evidence.collect(variant, build.artefacts(project.root, one.identity))
+    refused = verdict.does_not_fit(arch.find(variant.arch), evidence) or _contradiction(
+        variant, rules, evidence
+    )
+    return msgspec.structs.replace(begun, build=evidence, refused=refused)
+
+
+def _contradiction(variant: Variant, rules: _Rules, evidence: BuildEvidence) -> Verdict | None:
+    """BUILD_FAILED where what limits were judged by before the build is not what was built."""
+    sentence = ""
+    if rules.failure:
+        sentence = f"{variant.config}: the host compiler can't read it: {rules.failure}"
+    for name in ("threads", "dynamic_smem_bytes", "cluster", "tmem_columns"):
+        predicted = getattr(rules.budget, name, None)
+        computed = evidence.exports.get(name, predicted)
+        if predicted is not None and predicted != computed:
+            sentence = (
+                f"variants/{variant.kernel}: {rules.where} says {predicted:,} {name}, "
+                f"{variant.source} exports {computed:,}: correct the one that is wrong."
+            )
+    if not sentence:
+        return None
+    return Verdict(status=Status.BUILD_FAILED, reason="contradiction", sentence=sentence)
+
+
+def emulated(
+    project: Project,
+    prepared: Prepared,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    size: str = emulated_evidence.SIZE,
+) -> Prepared:
+    """The same arms with what executing them showed, and refused for it where it must be."""
+    wanted = {k: each for k, each in prepared.arms.items() if each.build and not each.refused}
+    taken = emulated_evidence.take(
+        project.root, list(wanted.values()), size, limits, on_progress, project.label
+    )
+    arms, faults = dict(prepared.arms), dict(prepared.faults)
+    for name, result in zip(wanted, taken, strict=True):
+        if isinstance(result, KernelexpError):
+            del arms[name]
+            faults[name] = result
+        else:
+            refused = verdict.emulated(result)
+            arms[name] = msgspec.structs.replace(wanted[name], emulated=result, refused=refused)
+    return Prepared(arms=arms, faults=faults)

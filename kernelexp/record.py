@@ -1,0 +1,177 @@
+"""What a record holds: one run of one experiment, and how its parts belong together."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from kernelexp.arm import Arm, MeasuredEvidence, Verdict
+from kernelexp.measurement import Estimate, Measurement
+from kernelexp.model import AxisValue, Point, arm_names
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A candidate's arm and what the evidence says of it against the baseline."""
+
+    arm: Arm
+    verdict: Verdict
+    reproduction: str = ""
+    """Whether this agrees with earlier records of the experiment, as a sentence."""
+    reproduces: bool | None = None
+    """The same as an answer; None where nothing earlier could be confirmed or contradicted."""
+
+
+class Git(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the project's repository."""
+
+    commit: str
+    dirty: bool
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run ran."""
+
+    host: str
+    cpu: str
+    cores: int
+    system: str
+    python: str
+    gpus: tuple[str, ...] = ()
+    """The models of the NVIDIA GPUs, as the kernel driver names them; a run need not use them."""
+
+
+Provenance: TypeAlias = Literal["run", "published"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run of one experiment: written once, never edited.
+
+    A later version may add fields with defaults; it does not change those that are here.
+    """
+
+    version: int
+    run: str
+    """The record's name: unique, and sorted by time."""
+    experiment: str
+    provenance: Provenance
+    created: str
+    """ISO 8601; only the date where a time was not published, empty where neither was."""
+    kernel: str
+    arch: str
+    title: str
+    hypothesis: str
+    baseline: Arm
+    candidates: tuple[Candidate, ...]
+    tool: str = ""
+    """kernelexp's version."""
+    compiler: str = ""
+    git: Git | None = None
+    host_files: dict[str, str] = {}
+    """SHA-256 of problem.py and the Python files beside it, by path from the root."""
+    sources_kept: bool = False
+    """Every file of the run is in logs/sources, since no commit has all of them as they were."""
+    repeats: str = ""
+    """The run whose variants this one took again from its record."""
+    commit: str = ""
+    """The commit of the kernel's own repository that a published result names."""
+    machine: Machine | None = None
+    device: str = ""
+    """The GPU that times are from; empty where nothing was timed."""
+    source: str = ""
+    """Where a published result was published, and how it was measured."""
+    overrides: dict[str, Any] = {}
+    """--set values that changed the candidate from what experiments.yaml says."""
+    size: str = ""
+    """The problem's named size that was timed."""
+    flops: int = 0
+    """Useful FLOPs of one launch at that size, where the problem tells them."""
+    margin: float = 0.01
+    """The margin of the verdicts: a ratio within 1 +- margin is no difference."""
+    measurement: Measurement | None = None
+    """Every sample, so that the verdict can be reached again."""
+    estimate: Estimate | None = None
+    """What the samples say, so that the log need not work it out again."""
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Baseline and candidates, in the order of arm_names()."""
+        return (self.baseline, *(candidate.arm for candidate in self.candidates))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of `arms`, by which the measurement knows them."""
+        return arm_names(len(self.candidates))
+
+
+def complete(record: Record) -> Record:
+    """The record with what its arms do not repeat: kernel, architecture, measured evidence."""
+    return _with_arms(
+        record,
+        [
+            msgspec.structs.replace(
+                arm, kernel=record.kernel, arch=record.arch, measured=_measured(record, name)
+            )
+            for name, arm in zip(record.names, record.arms, strict=True)
+        ],
+    )
+
+
+def separate(record: Record) -> Record:
+    """The record as it is written: nothing in it twice."""
+    bare = {"kernel": "", "arch": "", "measured": None}
+    return _with_arms(record, [msgspec.structs.replace(arm, **bare) for arm in record.arms])
+
+
+def _with_arms(record: Record, arms: list[Arm]) -> Record:
+    candidates = (
+        msgspec.structs.replace(candidate, arm=arm)
+        for candidate, arm in zip(record.candidates, arms[1:], strict=True)
+    )
+    return msgspec.structs.replace(record, baseline=arms[0], candidates=tuple(candidates))
+
+
+def contradiction(record: Record) -> str:
+    """How the samples of a record contradict its arms, as the end of a sentence; else empty."""
+    if record.measurement is None:
+        return ""
+    timed = {arm.name: arm.identity for arm in record.measurement.arms}
+    for name, arm in zip(record.names, record.arms, strict=True):
+        if timed.get(name, arm.identity) != arm.identity:
+            return (
+                f"contradicts itself: its samples of the {name} are of build {timed[name]}, "
+                f"its {name} is build {arm.identity}"
+            )
+    return ""
+
+
+def _measured(record: Record, name: str) -> MeasuredEvidence | None:
+    found = record.estimate
+    times = next((each for each in found.times if each.arm == name), None) if found else None
+    if found is None or times is None:
+        return None
+    return MeasuredEvidence(
+        device=record.device,
+        size=record.size,
+        time_us=times.median_us,
+        low_us=times.low_us,
+        high_us=times.high_us,
+        flops=record.flops,
+        effect=next((each for each in found.effects if each.arm == name), None),
+    )
+
+
+def own_axes(baseline: Arm, arm: Arm) -> Point:
+    """The axes in which an arm departs from the baseline of its record."""
+    return {axis: value for axis, value in arm.axes.items() if baseline.axes.get(axis) != value}
+
+
+def is_of(axes: dict[str, AxisValue], arm: Arm) -> bool:
+    """Whether an arm of a record is of the variant at `axes`, for all the axes that it names.
+
+    Values compare with their types: an axis that was 1 and is now true is another variant.
+    """
+    return all(
+        name in axes and type(axes[name]) is type(value) and axes[name] == value
+        for name, value in arm.axes.items()
+    )

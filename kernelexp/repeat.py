@@ -1,0 +1,70 @@
+"""A record as a project of its own: its files as they were, its axes, its one experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelexp import sources
+from kernelexp.build import compiler_flags
+from kernelexp.errors import UsageError
+from kernelexp.model import Axis, Experiment, Kernel, Target, Variant
+from kernelexp.project import Project
+from kernelexp.record import Record, own_axes
+
+
+def project_of(root: Path, record: Record) -> Project:
+    """The project of a run's own time, restored under .kernelexp; UsageError where files are lost.
+
+    Its experiment has the same id and the same variants, as they were recorded.
+    """
+    if record.provenance != "run":
+        raise UsageError(f"the {record.experiment} record is published: its sources are not here.")
+    if not sources.of_record(record):
+        raise UsageError(f"run {record.run} built nothing: there are no sources to take again.")
+    return Project(
+        root=sources.restore(root, record),
+        kernels={record.kernel: _kernel(record)},
+        experiments={record.experiment: _experiment(record)},
+        history=(),
+        places={record.experiment: f"the record of run {record.run}"},
+    )
+
+
+def _kernel(record: Record) -> Kernel:
+    values = {
+        axis: Axis(
+            values=list(
+                {
+                    (type(v), v): v
+                    for arm in record.arms
+                    if axis in arm.axes
+                    for v in (arm.axes[axis],)
+                }.values()
+            ),
+            default=value,
+        )
+        for axis, value in record.baseline.axes.items()
+    }
+    target = Target(
+        source=Path(record.baseline.source).name, axes=values, flags=list(_own_flags(record))
+    )
+    return Kernel(title=record.title, problem="", targets={record.arch: target})
+
+
+def _own_flags(record: Record) -> tuple[str, ...]:
+    """The flags of the kernel's target: what is behind those that every variant gets."""
+    bare = Variant(kernel=record.kernel, arch=record.arch, source="", axes={})
+    every = compiler_flags(bare)
+    flags = next((arm.flags for arm in record.arms if arm.flags), every)
+    return flags[len(every) :]
+
+
+def _experiment(record: Record) -> Experiment:
+    return Experiment(
+        kernel=record.kernel,
+        arch=record.arch,
+        title=record.title,
+        baseline=dict(record.baseline.axes),
+        candidate=[own_axes(record.baseline, arm) for arm in record.arms[1:]],
+        hypothesis=record.hypothesis,
+    )

@@ -1,0 +1,45 @@
+"""What pages of several kinds show of arms: all figures, the compiler's warnings and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp import metrics
+from kernelexp.arm import Arm
+from kernelexp.metrics import Kind
+from kernelexp.report import figures
+from kernelexp.report.document import Block, paragraph, table
+
+KINDS: tuple[Kind, ...] = ("built", "emulated")
+_LOG_LINES_SHOWN = 20
+
+
+def warnings(name: str, arm: Arm) -> Iterator[Block]:
+    """What ptxas warned of, a line each."""
+    for warning in arm.build.warnings if arm.build else ():
+        yield paragraph(f"{name}: ptxas: {warning}", style="warn")
+
+
+def all_figures(
+    names: Sequence[str], arms: Sequence[Arm], kinds: Sequence[Kind] = KINDS
+) -> Iterator[Block]:
+    """Every figure of these kinds of every arm; arms in groups that fit 80 columns."""
+    for start in range(0, len(arms), 3):
+        group = arms[start : start + 3]
+        every = [metrics.figures(arm, *kinds) for arm in group]
+        known = {name: each.metric for found in every for name, each in found.items()}
+        rows = [
+            [metric.label, *(figures.value(metric.read(arm), "") for arm in group)]
+            for metric in known.values()
+        ]
+        if rows:
+            header = ("figure", *names[start : start + 3])
+            yield table(header, rows, numbers=range(1, len(header)))
+
+
+def shorten(log: str) -> str:
+    """The first lines of a compiler's output, and how many more there are."""
+    lines = log.splitlines()
+    rest = len(lines) - _LOG_LINES_SHOWN
+    kept = lines[:_LOG_LINES_SHOWN]
+    return "\n".join([*kept, f"... {rest} more lines with --json"] if rest > 0 else kept)

@@ -1,0 +1,33 @@
+"""Rates of a calibration: a row for each amount of extra work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.calibration import COMPARED, Calibrated
+from kernelexp.report.document import Block, paragraph, table
+
+_HEADER = ("extra work", "true", "estimate", "spread", "detected", "faster", "slower", "covered")
+
+
+def render(found: Calibrated) -> Iterator[Block]:
+    yield paragraph(
+        f"{found.device}, driver {found.driver}: comparisons of {COMPARED} processes drawn from "
+        f"one recording, margin {100 * found.margin:g}%"
+    )
+    rows = [
+        (
+            f"{percent}%",
+            f"{100 * rates.truth:+.2f}%",
+            f"{100 * (rates.truth + rates.bias):+.2f}%",
+            f"{100 * rates.spread:.3f}%",
+            f"{rates.detected}/{rates.comparisons}",
+            str(rates.statuses.get("IMPROVED", 0)),
+            str(rates.statuses.get("REJECTED", 0)),
+            f"{rates.covered}/{rates.comparisons}",
+        )
+        for percent, rates in found.rates.items()
+    ]
+    yield table(_HEADER, rows, numbers=range(len(_HEADER)))
+    disjoint = sum(rates.disjoint for rates in found.rates.values())
+    yield paragraph(f"Draws share processes: {disjoint} of them are disjoint.", style="dim")

@@ -1,0 +1,80 @@
+"""Emulated evidence for people: the result, findings, the lines that cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.report.document import Block, paragraph
+from kernelexp.results import describe
+
+_LINES_SHOWN = 3
+_FINDINGS_SHOWN = 5
+_COSTS = {
+    "memory_l1_wavefronts_shared": "shared wavefronts",
+    "memory_l2_theoretical_sectors_global": "global sectors",
+}
+
+
+def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """Whether the arms are right: one line where all are, else a line or more for each."""
+    if len(arms) > 1 and all(map(_is_right, arms)):
+        whose = "both arms" if len(arms) == 2 else "all arms"
+        yield paragraph(f"{whose}, emulated: {_right(arms)}")
+        return
+    for name, arm in zip(names, arms, strict=True):
+        if _is_right(arm):
+            yield paragraph(f"{name}, emulated: {_right([arm])}")
+        elif arm.emulated:
+            yield from _trouble(name, arm.emulated)
+
+
+def _is_right(arm: Arm) -> bool:
+    found = arm.emulated
+    if found is None or not found.arrays:
+        return False
+    wrong = any(array.wrong for array in found.arrays)
+    return not (wrong or found.changed or found.findings or found.hang or found.differing)
+
+
+def _right(arms: Sequence[Arm]) -> str:
+    """The sentence about arms that are right in every element."""
+    found = [arm.emulated for arm in arms if arm.emulated]
+    names = " and ".join(array.name for array in found[0].arrays)
+    elements = sum(array.elements for array in found[0].arrays)
+    worst = max(array.worst for each in found for array in each.arrays)
+    return (
+        f"{names} right, all {elements:,} elements under {len(found[0].schedules)} schedules, "
+        f"worst error {worst:.2f} of the tolerance"
+    )
+
+
+def _trouble(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
+    if evidence.unsupported:
+        yield paragraph(f"{name}: not emulated. {evidence.unsupported}", style="warn")
+    for array in evidence.arrays:
+        if array.wrong:
+            yield paragraph(f"{name}, emulated: {describe(array)}", style="broken")
+    if evidence.changed:
+        yield paragraph(f"{name}, emulated: it wrote to its inputs: {', '.join(evidence.changed)}")
+    for finding in evidence.findings[:_FINDINGS_SHOWN]:
+        yield paragraph(
+            f"{name}: {finding.name}: {finding.sentence} ({finding.where}; {finding.count}x)"
+        )
+    for waiter in evidence.hang[:_FINDINGS_SHOWN]:
+        yield paragraph(f"{name}: {waiter}")
+
+
+def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """The source lines with the most wavefronts and sectors, for each arm."""
+    for name, arm in zip(names, arms, strict=True):
+        for cost, words in _COSTS.items():
+            every = arm.emulated.lines if arm.emulated else ()
+            lines = [line for line in every if line.counters.get(cost)]
+            lines.sort(key=lambda line: -line.counters[cost])
+            if lines:
+                most = ", ".join(
+                    f"{line.file.rpartition('/')[2]}:{line.line} {line.counters[cost]:,}"
+                    for line in lines[:_LINES_SHOWN]
+                )
+                yield paragraph(f"{name}, most {words}: {most}")

@@ -1,0 +1,240 @@
+"""The log as a document: the two tables of `kernelexp log`, and logs/EXPERIMENTS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp.arm import Arm
+from kernelexp.judge.standing import Standing, Standings
+from kernelexp.model import spell_point
+from kernelexp.report import figures
+from kernelexp.report.document import (
+    Block,
+    Cell,
+    Heading,
+    Items,
+    Labelled,
+    Span,
+    paragraph,
+    status,
+    table,
+)
+from kernelexp.report.log import KernelLog
+
+HISTORY_HEADER = ("Commit", "Change", "Time (ms)", "TFLOPS", "Regs", "Notes")
+EXPERIMENT_HEADER = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")
+NOT_RUN = "not run"
+CHANGED = "changed since"
+"""What stands where the verdict of a variant that is no longer the same would."""
+
+
+def tables(logs: Sequence[KernelLog]) -> Iterator[Block]:
+    """History and experiments of each kernel, in two tables."""
+    for log in logs:
+        yield paragraph(f"{log.kernel}, {log.arch}. ", *_best(log))
+        if log.history:
+            yield _history(log)
+        if log.experiments:
+            rows = (row for name, each in log.experiments.items() for row in _rows(name, each))
+            yield table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
+        for line in (*_changes(log), _sources(log)):
+            if line:
+                yield paragraph(line, style="dim")
+
+
+def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
+    """Header, history and a section for each experiment of each kernel."""
+    yield Heading("Experiment log")
+    yield paragraph(
+        "Rendered by `kernelexp log --write` from experiments.yaml and logs/runs; edit those."
+    )
+    for log in logs:
+        yield Heading(f"`{log.kernel}`: {log.title}", 2)
+        yield paragraph(f"Problem: {log.problem}.")
+        yield paragraph(f"Target: {log.device} ({log.arch})")
+        if best := _best(log):
+            yield paragraph(*best)
+        if sources := _sources(log):
+            yield paragraph(sources)
+        if log.history:
+            yield Heading("Optimization history (committed)", 3)
+            yield _history(log)
+            for line in _changes(log, history=True):
+                yield paragraph(line)
+        if log.experiments:
+            yield Heading("Experiments", 3)
+        for name, each in log.experiments.items():
+            yield from _section(name, each)
+
+
+def _best(log: KernelLog) -> tuple[Cell, ...]:
+    if log.best is None:
+        return ()
+    arm = log.history[log.best].candidates[0].arm
+    rate = figures.tflops_of(arm)
+    registers = figures.registers_of(arm)
+    whose = "measured" if arm and arm.measured else "published"
+    words = f"Current best: {figures.time_of(arm)} ms"
+    words += "" if rate == figures.NONE else f" / {rate} TFLOPS"
+    used = "" if registers == figures.NONE else f", {registers} registers"
+    return Span(words, "strong"), f"{used} ({log.best}, {whose})"
+
+
+def _sources(log: KernelLog) -> str:
+    """Where the figures are from, in a sentence for each kind; empty where there are none."""
+    entries = (*log.history.values(), *log.experiments.values())
+    records = [c.record for entry in entries for c in entry.candidates if c.record]
+    devices = sorted({each.device for each in records if each.measurement})
+    published = sorted({each.source for each in records if each.source})
+    sentences = []
+    if devices:
+        how = "interleaved with the baseline; medians and changes."
+        sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
+    if published:
+        sentences.append(f"Published figures: {'; '.join(published)}.")
+    return " ".join(sentences)
+
+
+def _changes(log: KernelLog, history: bool = False) -> Iterator[str]:
+    """What is no longer as it was measured, a line for each candidate."""
+    entries = log.history if history else {**log.history, **log.experiments}
+    for name, entry in entries.items():
+        for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+            if each.changed:
+                several = f", {spell_point(point)}" if len(entry.candidates) > 1 else ""
+                yield f"{name}{several}: {before_change(each)}."
+
+
+def before_change(each: Standing) -> str:
+    """Why a standing's figures are not shown as current."""
+    record = each.record
+    timed = record is not None and (record.measurement or record.provenance == "published")
+    what = "measured" if timed else "run"
+    return f"{what} before this changed: {', '.join(each.changed)}"
+
+
+def _history(log: KernelLog) -> Block:
+    rows = [history_row(name, entry) for name, entry in log.history.items()]
+    return table(HISTORY_HEADER, rows, numbers=(2, 3, 4), unwrapped=(0,))
+
+
+def history_row(name: str, entry: Standings) -> tuple[Cell, ...]:
+    """A measured step's notes begin with its change: times of different runs do not compare."""
+    step = entry.candidates[0]
+    arm = None if step.changed else step.arm
+    change = ""
+    if arm and arm.measured and arm.measured.effect:
+        change = figures.percent(arm.measured.effect.ratio)
+    stale = before_change(step) if step.changed else ""
+    notes = "; ".join(note for note in (change, stale, entry.experiment.notes) if note)
+    registers = figures.registers_of(arm) if arm and (arm.measured or arm.published) else None
+    return (
+        name,
+        entry.experiment.title,
+        figures.time_of(arm),
+        figures.tflops_of(arm),
+        registers or figures.NONE,
+        notes,
+    )
+
+
+def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
+    """A row for each candidate of an experiment; a baseline is shown with each run of it."""
+    shown = None
+    for index, each in enumerate(entry.candidates):
+        run = each.record.run if each.record else None
+        baseline = _baseline(each) if index == 0 or run != shown else None
+        shown = run
+        yield (
+            name if index == 0 else "",
+            entry.experiment.title if index == 0 else "",
+            "" if index and baseline is None else _short(baseline),
+            figures.NONE if each.changed else _short(each.arm),
+            verdict(each),
+        )
+
+
+def _baseline(each: Standing) -> Arm | None:
+    return each.record.baseline if each.record and not each.changed else None
+
+
+def verdict(each: Standing) -> Cell:
+    """The verdict that stands; where there is none, why."""
+    if each.verdict is None:
+        return NOT_RUN
+    return Span(CHANGED, "warn") if each.changed else status(each.verdict.status)
+
+
+def _short(arm: Arm | None) -> str:
+    if arm and arm.measured:
+        effect = arm.measured.effect
+        change = f", {figures.percent(effect.ratio)}" if effect else ""
+        return f"{figures.time_of(arm)} ms{change}"
+    if arm and arm.published and arm.published.time_ms is not None:
+        return f"{figures.time_of(arm)} ms"
+    if arm and arm.published and arm.published.tflops is not None:
+        return f"{figures.tflops_of(arm)} TFLOPS"
+    return figures.NONE
+
+
+def _section(name: str, entry: Standings) -> Iterator[Block]:
+    experiment, first = entry.experiment, entry.candidates[0]
+    yield Heading(f"{name}: {experiment.title}", 4)
+    dates = dict.fromkeys(c.record.created[:10] for c in entry.candidates if c.record)
+    if any(dates):
+        yield Labelled("Date", ", ".join(filter(None, dates)))
+    yield Labelled("Baseline", _long(first, _baseline(first), spell_point(experiment.baseline)))
+    for each, point in zip(entry.candidates, experiment.candidates, strict=True):
+        arm = None if each.changed else each.arm
+        yield Labelled("Result", _long(each, arm, spell_point(point)))
+    yield Labelled("Verdict", _verdicts(entry))
+    for each in entry.candidates:
+        if each.changed:
+            words = f"{before_change(each)}. The verdict then: {_status(each)}."
+            yield Labelled("Changed since", f"{spell_point(each.variant.axes)} {words}")
+    yield from _words(entry)
+
+
+def _words(entry: Standings) -> Iterator[Block]:
+    """What people wrote about an experiment."""
+    experiment = entry.experiment
+    if experiment.decision:
+        yield Labelled("Decision", experiment.decision)
+    yield Labelled("Hypothesis", experiment.hypothesis)
+    if experiment.changes:
+        yield Labelled("Changes", "")
+        yield Items(tuple(experiment.changes))
+    for label, words in (("Why", experiment.why), ("Notes", experiment.notes)):
+        if words:
+            yield Labelled(label, words)
+
+
+def _long(each: Standing, arm: Arm | None, variant: str) -> str:
+    if arm is None:
+        return variant
+    if arm.measured:
+        rate = figures.tflops_of(arm)
+        speed = "" if rate == figures.NONE else f", {rate} TFLOPS"
+        effect = arm.measured.effect
+        change = f", {figures.effect(effect)}" if effect else ""
+        whose = f"measured, {arm.measured.device}"
+        return f"{figures.time_of(arm)} ms{speed}{change} ({whose}); {variant}"
+    if arm.published:
+        return f"{figures.published_line(arm.published)} (published); {variant}"
+    if arm.build:
+        return f"{arm.build.resources.registers} registers (built); {variant}"
+    return variant
+
+
+def _verdicts(entry: Standings) -> str:
+    parts = []
+    for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        whose = " (published)" if each.record and each.record.provenance == "published" else ""
+        several = f"{spell_point(point)} " if len(entry.candidates) > 1 else ""
+        word = CHANGED if each.changed else _status(each)
+        parts.append(f"{several}{word}{whose}")
+    return "; ".join(parts)
+
+
+def _status(each: Standing) -> str:
+    return each.verdict.status.value if each.verdict else NOT_RUN

@@ -1,0 +1,46 @@
+"""logs/EXPERIMENTS.md: the rendered log, which is written over only if it was rendered here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelexp import records
+from kernelexp.errors import UsageError
+from kernelexp.report import markdown
+from kernelexp.report.document import Document
+
+NAME = "logs/EXPERIMENTS.md"
+_BEGINNING = "# Experiment log\n\nRendered by `kernelexp log --write` from"
+_ATTRIBUTES = "logs/.gitattributes"
+# Two branches that both ran would conflict in a rendered file; git's own union driver takes both
+# sides, and the next rendering puts it right.
+_ATTRIBUTES_TEXT = "EXPERIMENTS.md merge=union linguist-generated\n"
+
+
+def write(root: Path, document: Document, force: bool = False) -> Path:
+    """Writes the log; UsageError if the file there does not begin as a rendered one, unless
+    `force`."""
+    path = root / NAME
+    if not force and not _is_rendered(path):
+        raise UsageError(
+            f"{NAME} was not written by kernelexp, and is left as it is: move it, or overwrite it "
+            "with `kernelexp log --write --force`."
+        )
+    if not (root / _ATTRIBUTES).exists():
+        records.write_text(root, _ATTRIBUTES, _ATTRIBUTES_TEXT)
+    text = markdown.render(document)
+    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
+        records.write_text(root, NAME, text)
+    return path
+
+
+def is_current(root: Path, document: Document) -> bool:
+    """Whether the file is what would be written now."""
+    path = root / NAME
+    return path.is_file() and path.read_bytes() == markdown.render(document).encode()
+
+
+def _is_rendered(path: Path) -> bool:
+    if not path.exists():
+        return True
+    return path.read_text(encoding="utf-8", errors="replace").startswith(_BEGINNING)

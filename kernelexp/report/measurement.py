@@ -1,0 +1,79 @@
+"""A measurement for people: how it was taken, other kernels in the same run, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.judge.stats import estimate
+from kernelexp.measurement import Estimate, Measurement
+from kernelexp.record import Record
+from kernelexp.report import figures
+from kernelexp.report.document import Block, paragraph, table
+
+
+def progress_line(phase: str, so_far: Measurement) -> str:
+    """What a measurement is doing, and the intervals as they narrow."""
+    effects = estimate(so_far).effects if len(so_far.workers) > 1 else ()
+    return ", ".join([phase, *(figures.effect(effect) for effect in effects)])
+
+
+def render(record: Record, verbose: bool = False) -> Iterator[Block]:
+    """Peers and placebo, then how the times were taken; with `verbose` every arm's times."""
+    measurement, found = record.measurement, record.estimate
+    if measurement is None or found is None:
+        return
+    rows = list(_rows(record, found, verbose))
+    if rows:
+        header = (
+            "timed too" if not verbose else "timed",
+            "ms",
+            "TFLOPS",
+            "vs. baseline",
+            "detects",
+        )
+        yield table(header, rows, numbers=(1, 2, 3, 4))
+    yield paragraph(_method(measurement, found))
+    if conditions := _conditions(found):
+        yield paragraph(conditions)
+    for failure in measurement.failures:
+        yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
+
+
+def _rows(record: Record, found: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
+    effects = [*found.effects, *found.peers, *([found.placebo] if found.placebo else [])]
+    by_arm = {effect.arm: effect for effect in effects}
+    for times in found.times:
+        if times.arm in record.names and not verbose:
+            continue  # the table of arms has it
+        effect = by_arm.get(times.arm)
+        yield (
+            times.arm,
+            figures.time_ms(times.median_us / 1000),
+            figures.tflops(record.flops, times.median_us),
+            figures.effect(effect) if effect else "",
+            f"{100 * effect.detectable:.2f}%" if effect and effect.processes > 1 else "",
+        )
+
+
+def _method(measurement: Measurement, found: Estimate) -> str:
+    pairs = sum(effect.pairs for effect in found.effects[:1])
+    dropped = sum(effect.dropped for effect in found.effects[:1])
+    level = found.effects[0].level if found.effects else 0.0
+    l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
+    return (
+        f"Timed on {measurement.device.name}: {pairs:,} pairs in {len(measurement.workers)} "
+        f"processes, {dropped} dropped, "
+        f"{100 * level:.4g}% intervals over processes, {l2}, {measurement.elapsed_s:.0f} s."
+    )
+
+
+def _conditions(found: Estimate) -> str:
+    state = found.conditions
+    if state is None:
+        return ""
+    throttle = ", ".join(f"{name} {100 * share:.0f}%" for name, share in state.throttle.items())
+    return (
+        f"SM {state.sm_clock_mhz:.0f} MHz ({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz}), "
+        f"memory {state.memory_clock_mhz:.0f} MHz, {state.power_w:.0f} W, "
+        f"{state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
+    )

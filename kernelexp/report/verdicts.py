@@ -1,0 +1,22 @@
+"""A record judged again: its samples' figures, then each verdict next to the record's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.judge.again import Rejudged
+from kernelexp.report import measurement
+from kernelexp.report.document import Block, Span, paragraph, status
+
+
+def render(found: Rejudged) -> Iterator[Block]:
+    yield from measurement.render(found.record, verbose=True)
+    for candidate, now in zip(found.record.candidates, found.verdicts, strict=True):
+        then = candidate.verdict.status
+        yield paragraph(
+            Span(f"Verdict at a margin of {100 * found.margin:g}%: ", "strong"),
+            status(now.status),
+            f" ({now.reason}). {now.sentence}",
+        )
+        if then is not now.status:
+            yield paragraph(f"The record's own: {then}.")

@@ -1,0 +1,93 @@
+"""The files that a run was made from, kept so that its variants can be had again.
+
+A commit has the files of a clean tree. Those of any other run are kept in logs/sources, each once,
+compressed, under the SHA-256 of its content, which is checked when it is read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from kernelexp import records, surroundings
+from kernelexp.errors import UsageError
+from kernelexp.record import Record
+
+FOLDER = "logs/sources"
+RESTORED = ".kernelexp/restored"
+
+
+def host_files(root: Path, kernel: str) -> dict[str, str]:
+    """SHA-256 of the Python files in a kernel's folder, by path from the root."""
+    found = sorted((root / "variants" / kernel).glob("*.py"))
+    return {path.relative_to(root).as_posix(): sha256(path.read_bytes()) for path in found}
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def of_record(record: Record) -> dict[str, str]:
+    """SHA-256 of every file that a run was made from, by path from the root."""
+    built = (arm.files for arm in record.arms)
+    return dict(
+        sorted({k: v for files in (record.host_files, *built) for k, v in files.items()}.items())
+    )
+
+
+def keep(home: Path, root: Path, files: Mapping[str, str]) -> None:
+    """Stores each file of `root` in `home` that is not stored yet, unless it has changed since."""
+    for name, digest in files.items():
+        path = _place(home, digest)
+        if path.is_file():
+            continue
+        content = (root / name).read_bytes()
+        if sha256(content) == digest:
+            records.write_bytes(path, gzip.compress(content, mtime=0))
+
+
+def content(root: Path, record: Record, name: str) -> bytes:
+    """A file as it was when the record was made: from logs/sources, the commit, or the tree.
+
+    Raises UsageError if none of them has it.
+    """
+    digest = of_record(record)[name]
+    for text in _candidates(root, record, name, digest):
+        if sha256(text) == digest:
+            return text
+    raise UsageError(
+        f"{name} as it was in run {record.run} is nowhere: it is not in {FOLDER}, not in the "
+        f"run's commit, and the file has changed since."
+    )
+
+
+def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[bytes]:
+    stored = _place(root, digest)
+    if stored.is_file():
+        try:
+            yield gzip.decompress(stored.read_bytes())
+        except (OSError, EOFError, ValueError):
+            pass  # damaged: another source may have it
+    if (root / name).is_file():
+        yield (root / name).read_bytes()
+    if record.git:
+        text = surroundings.read_committed(root, record.git.commit, name)
+        if text is not None:
+            yield text
+
+
+def _place(root: Path, digest: str) -> Path:
+    return root / FOLDER / digest[:2] / f"{digest[2:]}.gz"
+
+
+def restore(root: Path, record: Record) -> Path:
+    """A folder with every file of a run as it was, at its path from the root."""
+    folder = root / RESTORED / record.run
+    for name in of_record(record):
+        path = folder / name
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"run {record.run} names {name}, which is outside of its project.")
+        records.write_bytes(path, content(root, record, name))
+    return folder

@@ -1,0 +1,120 @@
+"""Gates on build evidence, both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from support import Kx, edit
+
+from kernelexp import errors
+
+
+@pytest.fixture
+def gated(scale: Path, kx: Kx) -> Path:
+    """The project `scale` with a baseline of what it builds."""
+    assert kx("check", "--update", cwd=scale).exit_code == 0
+    return scale
+
+
+def change(root: Path, name: str, by: int) -> None:
+    """Changes a figure of the baseline, of the variant with width 4."""
+    path = root / "build-baseline.json"
+    values = json.loads(path.read_text())
+    values["variants"]["scale@sm_90a: width=4"][name] += by
+    path.write_text(json.dumps(values))
+
+
+def test_what_is_as_the_baseline_passes(gated: Path, kx: Kx) -> None:
+    result = kx("check", cwd=gated)
+    assert (result.exit_code, result.stdout) == (
+        errors.OK,
+        "3 of 3 variants are as build-baseline.json has them.\n",
+    )
+
+
+@pytest.mark.parametrize("name", ["registers", "sass_bytes", "smem_bytes"])
+def test_more_than_the_baseline_is_a_regression(gated: Path, kx: Kx, name: str) -> None:
+    change(gated, name, -2)
+    result = kx("check", cwd=gated)
+    assert result.exit_code == errors.REGRESSION
+    assert "worse     scale@sm_90a: width=4" in result.stdout
+
+
+def test_less_than_the_baseline_fails_too_and_says_how_to_lock_it_in(gated: Path, kx: Kx) -> None:
+    change(gated, "spill_bytes", 8)
+    result = kx("check", cwd=gated)
+    assert result.exit_code == errors.REGRESSION
+    assert "spill_bytes 8 -> 0; lock it in with `kernelexp check --update`." in result.stdout
+
+
+def test_an_update_locks_the_gain_in_as_a_diff_of_one_line(gated: Path, kx: Kx) -> None:
+    before = (gated / "build-baseline.json").read_text().splitlines()
+    edit(gated, "default: forward", "default: backward")
+    edit(gated, "candidate: {width: 4}", "candidate: {width: 2}")
+    edit(gated, "      - {width: 4}\n", "")
+    kx("check", "--update", cwd=gated)
+    after = (gated / "build-baseline.json").read_text().splitlines()
+    assert len(after) == len(before) - 1
+
+
+def test_a_variant_that_no_experiment_names_any_more_is_reported(gated: Path, kx: Kx) -> None:
+    edit(gated, "candidate: {width: 4}", "candidate: {width: 2}")
+    edit(gated, "      - {width: 4}\n", "")
+    result = kx("check", cwd=gated)
+    assert "gone      scale@sm_90a: width=4" in result.stdout
+
+
+def test_a_new_variant_is_reported(gated: Path, kx: Kx) -> None:
+    edit(gated, "      - {width: 4}", "      - {order: backward}")
+    result = kx("check", cwd=gated)
+    assert "new       scale@sm_90a: order=backward" in result.stdout
+
+
+def test_a_variant_that_does_not_build_ends_with_3(gated: Path, kx: Kx) -> None:
+    source = gated / "variants/scale/scale.cu"
+    source.write_text(source.read_text() + "oops\n")
+    result = kx("check", cwd=gated)
+    assert result.exit_code == errors.BUILD
+    assert "does not build: variants/scale/scale.cu(" in result.stdout
+
+
+def test_another_compiler_s_baseline_is_an_environment_fault(gated: Path, kx: Kx) -> None:
+    path = gated / "build-baseline.json"
+    path.write_text(path.read_text().replace('"13.0.', '"12.9.'))
+    result = kx("check", cwd=gated)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert "build-baseline.json was made with nvcc 12.9." in result.stderr
+
+
+def test_without_a_baseline_the_sentence_says_how_to_write_one(scale: Path, kx: Kx) -> None:
+    result = kx("check", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "write it with `kernelexp check --update` and commit it." in result.stderr
+
+
+def test_junit_has_a_case_for_each_variant(gated: Path, kx: Kx) -> None:
+    change(gated, "registers", -1)
+    kx("check", "--junit", "report.xml", cwd=gated)
+    suite = ElementTree.parse(gated / "report.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+
+
+def test_in_github_actions_a_failure_is_an_annotation(
+    gated: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(gated, "registers", -1)
+    monkeypatch.setattr("kernelexp.cli.check.in_github_actions", lambda: True)
+    result = kx("check", cwd=gated)
+    assert "::error file=variants/scale/scale.cu,title=kernelexp check::scale@" in result.stdout
+
+
+def test_with_emulate_a_wrong_variant_ends_with_4(gated: Path, kx: Kx) -> None:
+    source = gated / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("each *= factor", "each += factor"))
+    result = kx("check", "--emulate", cwd=gated)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "wrong     scale@sm_90a: defaults" in result.stdout
+    assert "all 4,096 elements of y are wrong" in " ".join(result.stdout.split())

@@ -1,0 +1,262 @@
+"""Commands, from the command line to their exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import Kx, edit
+
+from kernelexp import errors
+from kernelexp.toolchain import Toolchain
+
+PROGRAM = [sys.executable, "-m", "kernelexp"]
+
+
+def test_run_says_evidence_difference_and_verdict(scale: Path, kx: Kx) -> None:
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
+    assert result.exit_code == 0
+    assert "registers per thread" in result.stdout
+    assert "FMUL 1 → 4" in result.stdout
+    assert "Verdict: UNMEASURED" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_run_leaves_a_record_and_renders_the_log(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    (record,) = (scale / "logs/runs/S1").glob("*.build.json")
+    values = json.loads(record.read_text())
+    assert values["candidates"][0]["verdict"]["status"] == "UNMEASURED"
+    assert values["compiler"].startswith("13.0.")
+    assert set(values["baseline"]["files"]) == {
+        "variants/include/export.cuh",
+        "variants/include/vector.cuh",
+        "variants/scale/scale.cu",
+    }
+    assert "#### S1: Four floats a thread" in (scale / "logs/EXPERIMENTS.md").read_text()
+
+
+def test_run_without_a_record_writes_nothing(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-emulate", "--no-record", cwd=scale)
+    assert not (scale / "logs").exists()
+
+
+def test_run_all_runs_experiments_and_history(scale: Path, kx: Kx) -> None:
+    values = json.loads(kx("run", "--all", "--no-emulate", "--json", cwd=scale).stdout)
+    assert [each["record"]["experiment"] for each in values] == ["S1", "S2", "aaaaaaa"]
+
+
+def test_set_changes_the_candidate_and_is_kept_in_the_record(scale: Path, kx: Kx) -> None:
+    result = kx("run", "S1", "--no-emulate", "--set", "width=2", "--json", cwd=scale)
+    (ran,) = json.loads(result.stdout)
+    assert ran["record"]["candidates"][0]["arm"]["axes"]["width"] == 2
+    assert ran["record"]["overrides"] == {"width": 2}
+
+
+def test_a_candidate_that_a_constraint_refuses_is_impossible_and_not_built(
+    scale: Path, kx: Kx
+) -> None:
+    (ran,) = json.loads(
+        kx("run", "S1", "--no-emulate", "--set", "order=backward", "--json", cwd=scale).stdout
+    )
+    verdict = ran["record"]["candidates"][0]["verdict"]
+    assert verdict["status"] == "IMPOSSIBLE"
+    assert verdict["sentence"] == "order backward exists for widths 1 and 2 only."
+    assert "identity" not in ran["record"]["candidates"][0]["arm"]
+
+
+def test_a_candidate_beyond_a_limit_is_impossible_with_the_limit(scale: Path, kx: Kx) -> None:
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(problem.read_text().replace("THREADS, dynamic", "2048, dynamic"))
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "Threads: 2,048 threads needed, 1,024 is the most that sm_90a has" in said
+
+
+def test_a_compiler_error_is_shown_recorded_and_ends_with_3(scale: Path, kx: Kx) -> None:
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("y[i] = v;", "y[i] = w;"))
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    assert 'identifier "w" is undefined' in result.stdout
+    assert "y[i] = w;" in result.stdout
+    (record,) = (scale / "logs/runs/S1").glob("*.json")
+    assert '"BUILD_FAILED"' in record.read_text()
+
+
+def test_a_budget_that_the_source_contradicts_refuses_that_variant_alone(
+    scale: Path, kx: Kx
+) -> None:
+    problem = scale / "variants/scale/problem.py"
+    foretold = 'THREADS // 2 if axes["width"] == 4 else THREADS, dynamic'
+    problem.write_text(problem.read_text().replace("THREADS, dynamic", foretold))
+    result = kx("run", "S2", "--no-emulate", "--json", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    (ran,) = json.loads(result.stdout)
+    right, wrong = (each["verdict"] for each in ran["record"]["candidates"])
+    assert right["status"] == "UNMEASURED"
+    assert (wrong["status"], wrong["reason"]) == ("BUILD_FAILED", "contradiction")
+    assert "budget() says 128 threads" in wrong["sentence"]
+    assert "scale.cu exports 256" in wrong["sentence"]
+
+
+def test_a_problem_that_raises_is_a_sentence_with_its_line(scale: Path, kx: Kx) -> None:
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(problem.read_text().replace('axes["order"]', 'axes["odrer"]'))
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "error: S1: variants/scale/problem.py:31: KeyError: 'odrer'" in result.stderr
+
+
+def test_an_earlier_verdict_is_compared_with_the_new_one(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    (path,) = (scale / "logs/runs/S1").glob("*.json")
+    path.write_text(path.read_text().replace("UNMEASURED", "REJECTED"))
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
+    assert "Neither confirms nor contradicts run" in result.stdout
+
+
+def test_an_unreadable_record_is_a_warning_and_nothing_else_is_lost(scale: Path, kx: Kx) -> None:
+    kx("run", "--all", "--no-emulate", cwd=scale)
+    (path,) = (scale / "logs/runs/S1").glob("*.json")
+    path.write_text(path.read_text()[:100])
+    result = kx("log", cwd=scale)
+    assert result.exit_code == 0
+    assert f"warning: skipped logs/runs/S1/{path.name}: it is not whole JSON" in result.stderr
+    assert "S2" in result.stdout
+
+
+def test_eight_runs_at_once_lose_no_record(scale: Path) -> None:
+    argv = [*PROGRAM, "run", "S1", "--no-emulate", "--json"]
+    runs = [subprocess.Popen(argv, cwd=scale, stdout=subprocess.PIPE) for _ in range(8)]
+    paths = {json.loads(each.communicate()[0])[0]["path"] for each in runs}
+    assert [each.returncode for each in runs] == [0] * 8
+    assert {str(path) for path in (scale / "logs/runs/S1").iterdir()} == paths
+    assert len(paths) == 8
+
+
+def test_an_interrupted_build_ends_with_130_and_leaves_no_record(
+    scale: Path, tools: Toolchain
+) -> None:
+    slow = scale / "nvcc"
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *-version*|*-dryrun*) exec {tools.nvcc} "$@";; esac\n'
+        f"touch {scale}/compiling\nexec sleep 60\n"
+    )
+    slow.chmod(0o755)
+    argv = [*PROGRAM, "run", "S1", "--nvcc", str(slow)]
+    with subprocess.Popen(argv, cwd=scale, stderr=subprocess.PIPE, text=True) as process:
+        while not (scale / "compiling").exists():
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        assert "interrupted" in process.communicate()[1]
+    assert process.returncode == errors.INTERRUPTED
+    assert not (scale / "logs").exists()
+
+
+def test_build_takes_a_variant_as_text(scale: Path, kx: Kx) -> None:
+    values = json.loads(
+        kx("build", "scale@sm_90a:width=2,order=backward", "--json", cwd=scale).stdout
+    )
+    (arm,) = values.values()
+    assert arm["defines"] == ["KX_WIDTH=2", "KX_ORDER=backward"]
+
+
+def test_build_of_an_unknown_value_says_what_there_is(scale: Path, kx: Kx) -> None:
+    result = kx("build", "scale:width=3", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "axis 'width' has no value '3'; known: 1, 2, 4." in result.stderr
+
+
+def test_build_shows_the_table_in_80_columns(scale: Path, kx: Kx) -> None:
+    result = kx("build", "S1", cwd=scale)
+    assert "scale@sm_90a: width=4" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_run_of_nothing_says_what_to_name(scale: Path, kx: Kx) -> None:
+    result = kx("run", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "name the experiments to run, or say --all" in result.stderr
+
+
+def test_show_tells_all_and_every_record(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    result = kx("show", "S1", cwd=scale)
+    assert "Wider accesses need fewer instructions." in result.stdout
+    assert "14 registers" in result.stdout
+
+
+def test_list_marks_the_default_of_each_axis(scale: Path, kx: Kx) -> None:
+    assert "1*, 2, 4" in kx("list", cwd=scale).stdout
+
+
+def test_log_as_csv_has_a_line_for_each_arm(scale: Path, kx: Kx) -> None:
+    rows = list(csv.DictReader(io.StringIO(kx("log", "--csv", cwd=scale).stdout)))
+    assert [(row["id"], row["arm"], row["variant"]) for row in rows] == [
+        ("aaaaaaa", "baseline", "defaults"),
+        ("aaaaaaa", "candidate", "width=2"),
+        ("S1", "baseline", "defaults"),
+        ("S1", "candidate", "width=4"),
+        ("S2", "baseline", "defaults"),
+        ("S2", "candidate", "width=2"),
+        ("S2", "candidate", "width=4"),
+    ]
+
+
+def test_another_compiler_that_is_none_is_a_sentence(scale: Path, kx: Kx) -> None:
+    result = kx("run", "S1", "--no-emulate", "--nvcc", "/nowhere/nvcc", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "--nvcc names /nowhere/nvcc, which is not a program that can be run." in result.stderr
+
+
+def test_the_environment_can_name_another_compiler(
+    scale: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELEXP_NVCC", "/nowhere/nvcc")
+    assert "KERNELEXP_NVCC names /nowhere/nvcc" in kx("run", "S1", "--no-emulate", cwd=scale).stderr
+
+
+def test_version_is_the_package_s(kx: Kx) -> None:
+    assert kx("--version").stdout.startswith("kernelexp 0.")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["check", "--help"]])
+def test_help_fits_80_columns(words: list[str]) -> None:
+    environment = {**os.environ, "COLUMNS": "200"}
+    said = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, env=environment)
+    assert said.returncode == 0
+    assert max(map(len, said.stdout.splitlines())) <= 80
+
+
+def test_help_names_every_exit_code(kx: Kx) -> None:
+    text = kx("--help").stdout
+    assert all(meaning in text for meaning in errors.EXIT_CODES.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("kernelexp run S", "S1"), ("kernelexp run S1 --set wid", "width=4")],
+)
+def test_the_shell_completes_experiments_and_axes(scale: Path, words: str, completed: str) -> None:
+    environment = {
+        **os.environ,
+        "_KERNELEXP_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    said = subprocess.run(PROGRAM, capture_output=True, text=True, env=environment, cwd=scale)
+    assert completed in said.stdout.split()
+
+
+def test_a_misspelt_file_ends_doctor_no_earlier(scale: Path, kx: Kx) -> None:
+    edit(scale, "version: 1", "version: 2")
+    assert kx("doctor", cwd=scale).exit_code in (errors.OK, errors.ENVIRONMENT)

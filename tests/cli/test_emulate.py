@@ -1,0 +1,104 @@
+"""The command `emulate`, and counters of the full problem."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ROOT, Kx
+
+from kernelexp import errors
+from kernelexp.arm import EmulatedEvidence
+from kernelexp.evidence.scaling import Extent, scale
+
+COUNTS = st.integers(0, 10**6)
+# What a launch of the full problem counts on a B200, as ncu published it, but for what ptxas adds a
+# launch (tcgen05.alloc's bookkeeping) and the 32-byte stores, which ncu leaves out of its sectors.
+FULL = {
+    "sass__inst_executed_global_loads": (2_784_768, 2_784_768),
+    "sass__inst_executed_global_stores": (1_392_384, 3_480_960),
+    "sass__inst_executed_shared_stores": (None, 2_784_768),
+    "smsp__sass_inst_executed_op_tmem_ldt": (696_192, 696_192),
+    "smsp__sass_inst_executed_op_utcmma": (261_072, 261_072),
+    "smsp__inst_executed_op_tma_ld": (261_072, 261_072),
+    "memory_l2_theoretical_sectors_global": (133_668_864, 133_668_864),
+    "memory_l2_theoretical_sectors_global_ideal": (89_112_576, 89_112_576),
+    "memory_l1_tag_requests_global": (133_668_864, 100_251_648),
+    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld": (133_668_864, 133_668_864),
+}
+
+
+@given(COUNTS, COUNTS, st.integers(1, 50), st.integers(1, 50), st.integers(2, 50))
+def test_what_a_tile_and_a_cta_add_is_found_again(
+    tile: int, cta: int, tiles: int, ctas: int, more: int
+) -> None:
+    def launch(extent: Extent) -> EmulatedEvidence:
+        count = tile * extent.tiles + cta * extent.ctas
+        return EmulatedEvidence(size="any", counters={"counter": count})
+
+    few, many = Extent(tiles=tiles, ctas=ctas), Extent(tiles=tiles, ctas=ctas * more)
+    full = Extent(tiles=10_878, ctas=148)
+    (found,) = scale(launch(few), few, launch(many), many, full)
+    assert (found.per_tile, found.per_cta, found.full) == (tile, cta, tile * 10_878 + cta * 148)
+
+
+def test_where_each_cta_has_as_many_tiles_everywhere_ctas_alone_are_counted() -> None:
+    one, two, full = (Extent(tiles=2 * ctas, ctas=ctas) for ctas in (3, 5, 100))
+    (found,) = scale(counted(21), one, counted(35), two, full)
+    assert (found.per_tile, found.per_cta, found.full) == (0, 7, 700)
+
+
+def test_a_counter_that_does_not_grow_with_the_ctas_is_left_out() -> None:
+    one, two, full = (Extent(tiles=ctas, ctas=ctas) for ctas in (3, 5, 100))
+    assert list(scale(counted(21), one, counted(36), two, full)) == []
+
+
+def counted(count: int) -> EmulatedEvidence:
+    return EmulatedEvidence(size="any", counters={"counter": count})
+
+
+def test_sizes_that_tell_tiles_from_ctas_are_needed() -> None:
+    one, two, full = Extent(tiles=2, ctas=1), Extent(tiles=4, ctas=2), Extent(tiles=9, ctas=3)
+    with pytest.raises(ValueError, match="same number of tiles per CTA"):
+        list(scale(counted(1), one, counted(1), two, full))
+
+
+@pytest.mark.parametrize(("store", "column"), [("direct_v8", 0), ("staged", 1)])
+def test_the_full_problem_is_counted_as_ncu_counted_it(kx: Kx, store: str, column: int) -> None:
+    result = kx(
+        "emulate", "patch_embed_gemm@sm_100a", "--set", f"store={store}", "--full", "--json"
+    )
+    (found,) = json.loads(result.stdout)
+    full = {each["counter"]: each["full"] for each in found["scaled"]}
+    wanted = {name: values[column] for name, values in FULL.items() if values[column] is not None}
+    assert {name: full[name] for name in wanted} == wanted
+
+
+def test_a_right_variant_ends_well_and_says_so(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale:width=2", cwd=scale)
+    assert result.exit_code == errors.OK
+    assert "right" in result.stdout
+
+
+def test_a_wrong_variant_ends_with_4(scale: Path, kx: Kx) -> None:
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("each *= factor", "each += factor"))
+    result = kx("emulate", "scale", cwd=scale)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "INCORRECT" in result.stdout
+
+
+def test_an_unknown_size_is_a_sentence(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale", "--size", "huge", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "has no size 'huge'; known: full, emulated." in result.stderr
+
+
+def test_the_b200_kernel_s_axes_are_emulated_by_name(kx: Kx) -> None:
+    assert (ROOT / "experiments.yaml").exists()
+    result = kx("emulate", "patch_embed_gemm@sm_100a", "--set", "stages=7")
+    assert result.exit_code == errors.USAGE
+    assert "axis 'stages' has no value '7'; known: 4, 5, 6." in result.stderr

@@ -1,0 +1,178 @@
+"""Which record speaks for a candidate: by its axes, and only for what it was made of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support import ROOT, Kx, edit
+
+T3_ROWS_4, T3_ROWS_16 = "0.288 ms, -2.36%", "0.356 ms, +20.90%"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of this repository's own project, with all its records."""
+    for name in ("experiments.yaml", "variants", "logs"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def rows(root: Path, kx: Kx, name: str) -> list[list[str]]:
+    """The experiment's rows of the log, cell by cell."""
+    lines = kx("log", cwd=root).stdout.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {name} "))
+    found = [lines[start]]
+    for line in lines[start + 1 :]:
+        if not line.startswith("|     "):
+            break
+        found.append(line)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
+
+
+def candidate(root: Path, kx: Kx, name: str, variant: str) -> dict[str, str]:
+    (row,) = [
+        arm
+        for log in json.loads(kx("log", "--json", cwd=root).stdout)
+        for entry in log["experiments"]
+        for arm in entry["arms"]
+        if arm["id"] == name and arm["arm"] == "candidate" and arm["variant"] == variant
+    ]
+    return row
+
+
+def test_candidates_that_change_places_keep_their_own_figures(house: Path, kx: Kx) -> None:
+    before = rows(house, kx, "T3")
+    assert [row[3:] for row in before] == [[T3_ROWS_4, "IMPROVED"], [T3_ROWS_16, "REJECTED"]]
+    edit(
+        house, "      - {rows: 4}\n      - {rows: 16}\n", "      - {rows: 16}\n      - {rows: 4}\n"
+    )
+    after = rows(house, kx, "T3")
+    assert [row[3:] for row in after] == [[T3_ROWS_16, "REJECTED"], [T3_ROWS_4, "IMPROVED"]]
+
+
+def test_a_candidate_that_was_never_measured_has_no_figure(house: Path, kx: Kx) -> None:
+    edit(house, "    candidate: {layout: padded}\n", "    candidate: {layout: swizzled}\n")
+    (row,) = rows(house, kx, "T1")
+    assert row[2:] == ["—", "—", "not run"]
+
+
+def test_an_added_candidate_leaves_the_others_as_they_are(house: Path, kx: Kx) -> None:
+    edit(house, "      - {rows: 16}\n", "      - {rows: 16}\n      - {layout: swizzled}\n")
+    found = rows(house, kx, "T3")
+    assert [row[3:] for row in found] == [
+        [T3_ROWS_4, "IMPROVED"],
+        [T3_ROWS_16, "REJECTED"],
+        ["—", "not run"],
+    ]
+
+
+def test_a_removed_candidate_leaves_the_other_with_its_figures(house: Path, kx: Kx) -> None:
+    edit(house, "      - {rows: 4}\n", "")
+    assert [row[3:] for row in rows(house, kx, "T3")] == [[T3_ROWS_16, "REJECTED"]]
+    assert kx("log", "--write", cwd=house).exit_code == 0
+
+
+def test_a_changed_baseline_is_said_and_the_verdict_is_not_current(house: Path, kx: Kx) -> None:
+    edit(house, "    baseline: {layout: plain}\n", "    baseline: {layout: swizzled}\n")
+    (row,) = rows(house, kx, "T1")
+    assert row[2:] == ["—", "—", "changed since"]
+    assert (
+        "T1: measured before this changed: baseline layout=swizzled (was plain)."
+        in kx("log", cwd=house).stdout
+    )
+
+
+@pytest.mark.parametrize("name", ["variants/transpose/transpose.cu", "variants/include/export.cuh"])
+def test_an_edited_file_makes_the_measurement_one_of_before(house: Path, kx: Kx, name: str) -> None:
+    path = house / name
+    path.write_text(path.read_text() + "// changed\n")
+    assert all(row[3:] == ["—", "changed since"] for row in rows(house, kx, "T3"))
+    assert f"measured before this changed: {name}" in kx("log", cwd=house).stdout
+    assert f"measured before this changed: {name}" in " ".join(
+        kx("show", "T3", cwd=house).stdout.split()
+    )
+    assert "changed since" in kx("list", cwd=house).stdout
+    kx("log", "--write", cwd=house)
+    written = (house / "logs/EXPERIMENTS.md").read_text()
+    section = written.split("#### T3")[1]
+    assert "-2.36%" not in section
+    assert "The verdict then: IMPROVED." in section
+
+
+def test_a_change_that_is_undone_makes_the_measurement_current_again(house: Path, kx: Kx) -> None:
+    path = house / "variants/transpose/transpose.cu"
+    text = path.read_text()
+    path.write_text(text + "// changed\n")
+    assert rows(house, kx, "T2")[0][4] == "changed since"
+    path.write_text(text)
+    assert rows(house, kx, "T2")[0][4] == "NEUTRAL"
+
+
+def test_other_flags_are_another_build(house: Path, kx: Kx) -> None:
+    edit(
+        house,
+        "        source: transpose.cu\n",
+        "        source: transpose.cu\n        flags: [-DX]\n",
+    )
+    assert "measured before this changed: the compiler's flags" in kx("log", cwd=house).stdout
+
+
+def test_an_axis_value_of_another_type_is_another_variant(house: Path, kx: Kx) -> None:
+    edit(house, "            values: [4, 8, 16]\n", '            values: ["4", 8, 16]\n')
+    edit(house, "      - {rows: 4}\n", '      - {rows: "4"}\n')
+    assert rows(house, kx, "T3")[0][3:] == ["—", "not run"]
+
+
+def test_published_figures_belong_to_their_variant_too(house: Path, kx: Kx) -> None:
+    edit(house, "    candidate: {epilogue_warps: 6}\n", "    candidate: {epilogue_warps: 4}\n")
+    assert rows(house, kx, "F3")[0][3:] == ["—", "not run"]
+
+
+def test_json_and_csv_have_the_measured_figures(house: Path, kx: Kx) -> None:
+    row = candidate(house, kx, "T3", "rows=4")
+    assert row["provenance"] == "run"
+    assert round(float(row["time_ms"]), 3) == 0.288
+    assert round(float(row["change_percent"]), 2) == -2.36
+    (line,) = [
+        line
+        for line in kx("log", "--csv", cwd=house).stdout.splitlines()
+        if ",T3," in line and "rows=4" in line
+    ]
+    assert ",0.287712," in line
+
+
+def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx: Kx) -> None:
+    said = " ".join(kx("show", "T3", cwd=house).stdout.split())
+    assert "rows=4 0.288 -2.36% (-2.41% to -2.30%) IMPROVED" in said
+    assert "4,224 B shared memory" in said
+
+
+def test_a_record_moved_to_another_experiment_is_skipped(house: Path, kx: Kx) -> None:
+    (path, *_) = (house / "logs/runs/T2").glob("*.measured.json")
+    shutil.copy(path, house / "logs/runs/T1" / "20261121T235959Z-00000000.measured.json")
+    result = kx("log", cwd=house)
+    assert "is a record of T2" in result.stderr
+    assert rows(house, kx, "T1")[0][4] == "IMPROVED"
+
+
+def test_a_record_whose_samples_are_of_other_builds_is_skipped(house: Path, kx: Kx) -> None:
+    for path in (house / "logs/runs/T3").glob("*.measured.json"):
+        values = json.loads(path.read_text())
+        values["candidates"].reverse()
+        path.write_text(json.dumps(values))
+    result = kx("log", cwd=house)
+    assert "contradicts itself" in result.stderr
+    assert [row[4] for row in rows(house, kx, "T3")] == ["not run", "not run"]
+
+
+def test_a_record_dated_in_the_future_hides_no_other(house: Path, kx: Kx) -> None:
+    runs = sorted((house / "logs/runs/T1").glob("*.measured.json"))
+    ahead = json.loads(runs[0].read_text())
+    ahead["run"] = "20990101T000000Z-00000000"
+    ahead["candidates"][0]["verdict"]["status"] = "REJECTED"
+    (runs[0].parent / "20990101T000000Z-00000000.measured.json").write_text(json.dumps(ahead))
+    assert rows(house, kx, "T1")[0][4] == "IMPROVED"

@@ -1,0 +1,93 @@
+"""The table of figures: one entry per figure, read the same way everywhere."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from support import ROOT, Kx
+
+from kernelexp import metrics, records
+from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.measurement import ArrayResult
+from kernelexp.record import Record
+from kernelexp.report import export
+
+T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
+
+
+@pytest.fixture
+def record() -> Record:
+    return records.read_file(T3)
+
+
+def emulated(**counters: int) -> Arm:
+    array = ArrayResult(name="y", elements=4, wrong=0, worst=0.0)
+    return Arm(emulated=EmulatedEvidence(size="emulated", arrays=(array,), counters=counters))
+
+
+def test_figures_are_those_of_the_record_s_evidence(record: Record) -> None:
+    arm = record.arms[1]
+    assert arm.build is not None
+    assert metrics.read("launch__registers_per_thread", arm) == arm.build.resources.registers == 32
+    assert metrics.read("sass_instructions_lsu", arm) == arm.build.pipes["LSU"]
+    assert metrics.read("time_ms", arm) == 0.287712
+    assert metrics.read("change_percent", arm) == -2.3582
+
+
+def test_an_arm_without_evidence_has_no_figures() -> None:
+    assert metrics.figures(Arm()) == {}
+    assert metrics.read("time_ms", Arm()) is None
+    assert metrics.read("no_such_figure", Arm()) is None
+
+
+def test_figures_of_a_kind_are_of_that_kind_only(record: Record) -> None:
+    for kind in ("built", "emulated", "measured"):
+        found = metrics.figures(record.arms[1], kind)  # type: ignore[arg-type]
+        assert found
+        assert {figure.metric.kind for figure in found.values()} == {kind}
+
+
+def test_a_difference_has_both_values_and_the_relative_change(record: Record) -> None:
+    found = {
+        each.metric.name: each
+        for each in metrics.differences(record.baseline, record.arms[1], "built")
+    }
+    registers = found["launch__registers_per_thread"]
+    assert (registers.before, registers.after) == (24, 32)
+    assert registers.change == pytest.approx(1 / 3)
+    assert "stack_bytes" not in found
+
+
+def test_a_counter_that_one_side_lacks_is_zero_there() -> None:
+    (found,) = metrics.differences(emulated(), emulated(conflicts=3))
+    assert (found.before, found.after, found.change) == (0, 3, None)
+
+
+def test_evidence_that_one_side_lacks_is_no_difference(record: Record) -> None:
+    bare = msgspec.structs.replace(record.baseline, build=None, emulated=None, measured=None)
+    assert metrics.differences(record.baseline, bare) == ()
+
+
+def test_every_figure_is_a_column_of_the_csv_and_a_key_of_the_json(kx: Kx) -> None:
+    assert set(metrics.METRICS) <= set(export.COLUMNS)
+    arms = [
+        arm
+        for log in json.loads(kx("log", "--json").stdout)
+        for section in ("history", "experiments")
+        for entry in log[section]
+        for arm in entry["arms"]
+    ]
+    seen = {key for arm in arms for key in arm}
+    assert set(metrics.METRICS) <= seen
+
+
+def test_the_figures_of_a_build_in_short_are_sums_of_the_table_s(record: Record) -> None:
+    assert metrics.summarize(record.baseline) == {
+        "registers": 24,
+        "spill_bytes": 0,
+        "stack_bytes": 0,
+        "smem_bytes": 4224,
+        "sass_bytes": 1408,
+    }
