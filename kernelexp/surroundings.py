@@ -19,10 +19,10 @@ _STATUS = ("git", "status", "--porcelain=v2", "--branch", "--untracked-files=nor
 def read_git(root: Path) -> Git | None:
     """Commit and whether files differ from it; None where git does not say in a few seconds.
 
-    Records and the log don't count: a run is not made from them, and writes them itself.
+    Records, the log and the cache do not count: a run is not made from them, and writes them.
     """
     try:
-        status = processes.run([*_STATUS, ".", ":(exclude)logs"], cwd=root, timeout_s=GIT_LIMIT_S)
+        status = processes.run([*_STATUS, ".", ":(exclude)logs", ":(exclude).kernelexp"], cwd=root, timeout_s=GIT_LIMIT_S)
     except EnvironmentFault:
         return None
     if status.returncode != 0:

@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> tuple[str, ...]:
         """nvcc's, but for what it is to write."""
-        defines = (f"-D{define}" for define in self.variant.defines)
+        defines = (f"-D{define}" for define in sorted(self.variant.defines))
         return (*self.flags, "-I", INCLUDE, *defines, self.variant.source)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
 from kernelexp.metrics import Kind
 from kernelexp.report import figures
-from kernelexp.report.document import Block, paragraph, table
+from kernelexp.report.document import Block, Listing, Span, paragraph, table
 
 KINDS: tuple[Kind, ...] = ("built", "emulated")
 _LOG_LINES_SHOWN = 20
@@ -18,6 +18,17 @@ def warnings(name: str, arm: Arm) -> Iterator[Block]:
     """What ptxas warned of, a line each."""
     for warning in arm.build.warnings if arm.build else ():
         yield paragraph(f"{name}: ptxas: {warning}", style="warn")
+
+
+def compiler_errors(arms: Mapping[str, Arm]) -> Iterator[Block]:
+    """What the compiler said of arms that do not build, the same words once."""
+    by_log: dict[str, list[str]] = {}
+    for name, arm in arms.items():
+        if arm.build_log:
+            by_log.setdefault(arm.build_log, []).append(name)
+    for log, names in by_log.items():
+        yield paragraph(Span(f"{', '.join(names)}: the compiler's errors:", "broken"))
+        yield Listing(shorten(log))
 
 
 def all_figures(

@@ -8,7 +8,7 @@ from kernelexp import metrics
 from kernelexp.arm import Arm
 from kernelexp.report import arms as shared
 from kernelexp.report import figures
-from kernelexp.report.document import Block, Cell, Listing, paragraph, status, table
+from kernelexp.report.document import Block, Cell, paragraph, status, table
 
 _HEADER = ("Variant", "Regs", "Spills", "Stack", "Shared", "SASS", "CTAs/SM")
 
@@ -27,7 +27,6 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
         yield from shared.warnings(label, arm)
         if arm.refused:
             yield paragraph(f"{label}: {arm.refused.status}. {arm.refused.sentence}")
-        if arm.build_log:
-            yield Listing(shared.shorten(arm.build_log))
+    yield from shared.compiler_errors(arms)
     if verbose:
         yield from shared.all_figures(list(arms), list(arms.values()))

@@ -74,7 +74,7 @@ def _pair(one: Record, other: Record) -> tuple[list[tuple[str, Arm, Arm]], tuple
     for name, candidate in zip(one.names[1:], one.candidates, strict=True):
         same = [i for i in left if is_of(candidate.arm.axes, other.candidates[i].arm)]
         if not same and len(one.candidates) == len(other.candidates) == 1:
-            same = left
+            same = [*left]
         if same:
             left.remove(same[0])
             pairs.append((name, candidate.arm, other.candidates[same[0]].arm))

@@ -14,7 +14,6 @@ from kernelexp.report.document import (
     Block,
     Cell,
     Heading,
-    Listing,
     Span,
     paragraph,
     status,
@@ -40,9 +39,7 @@ def render(
     yield from _differences(record)
     for name, arm in zip(record.names, record.arms, strict=True):
         yield from arms.warnings(name, arm)
-        if arm.build_log:
-            yield paragraph(Span(f"{name}: what the compiler said:", "broken"))
-            yield Listing(arms.shorten(arm.build_log))
+    yield from arms.compiler_errors(dict(zip(record.names, record.arms, strict=True)))
     yield from emulation.results(record.names, record.arms)
     if verbose:
         yield from arms.all_figures(record.names, record.arms)

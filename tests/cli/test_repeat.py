@@ -1,0 +1,127 @@
+"""Runs repeated from their records: the variants as they were, whatever has changed since."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import Kx, edit
+
+from kernelexp import errors
+
+
+def git(root: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture(params=["no git", "dirty", "clean"])
+def ran(request: pytest.FixtureRequest, scale: Path, kx: Kx) -> tuple[Path, str]:
+    """A project with one run of S1, and the run's name."""
+    source = scale / "variants/scale/scale.cu"
+    if request.param != "no git":
+        git(scale, "init", "-q")
+        git(scale, "add", ".", ":!.kernelexp")
+        git(scale, "commit", "-q", "-m", "first")
+    if request.param == "dirty":
+        source.write_text(source.read_text() + "// dirty\n")
+    return scale, run(scale, kx, "S1")["record"]["run"]
+
+
+def run(root: Path, kx: Kx, *words: str) -> dict:  # type: ignore[type-arg]
+    result = kx("run", *words, "--no-emulate", "--json", cwd=root)
+    assert result.exit_code == errors.OK, result.stderr
+    (outcome,) = json.loads(result.stdout)
+    return outcome  # type: ignore[no-any-return]
+
+
+def test_a_run_is_repeated_after_its_sources_and_its_axes_have_changed(
+    ran: tuple[Path, str], kx: Kx
+) -> None:
+    root, name = ran
+    first = json.loads(next((root / "logs/runs/S1").glob("*.json")).read_text())
+    source = root / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("y[i] = v;", "y[i] = v; __syncthreads();"))
+    shutil.rmtree(root / "variants/include")
+    edit(root, "candidate: {width: 4}", "candidate: {width: 2}")
+    again = run(root, kx, "--record", name)["record"]
+    assert again["repeats"] == name
+    assert again["baseline"]["identity"] == first["baseline"]["identity"]
+    for now, then in zip(again["candidates"], first["candidates"], strict=True):
+        assert now["arm"]["axes"] == then["arm"]["axes"]
+        assert now["arm"]["identity"] == then["arm"]["identity"]
+    assert again["candidates"][0]["reproduces"] is True
+
+
+def test_its_variants_are_built_again_without_a_record(ran: tuple[Path, str], kx: Kx) -> None:
+    root, name = ran
+    (root / "variants/scale/scale.cu").write_text("broken\n")
+    result = kx("build", "--record", name, cwd=root)
+    assert result.exit_code == errors.OK
+    assert "scale@sm_90a: width=4" in result.stdout
+    assert len(list((root / "logs/runs/S1").iterdir())) == 1
+
+
+def test_files_that_are_nowhere_any_more_are_a_sentence(ran: tuple[Path, str], kx: Kx) -> None:
+    root, name = ran
+    shutil.rmtree(root / "logs/sources", ignore_errors=True)
+    shutil.rmtree(root / ".git", ignore_errors=True)
+    (root / "variants/scale/scale.cu").write_text("broken\n")
+    result = kx("run", "--record", name, cwd=root)
+    assert result.exit_code == errors.USAGE
+    assert "variants/scale/scale.cu as it was in run" in result.stderr
+
+
+def test_a_damaged_source_is_not_believed(scale: Path, kx: Kx) -> None:
+    name = run(scale, kx, "S1")["record"]["run"]
+    for path in (scale / "logs/sources").rglob("*.gz"):
+        path.write_bytes(path.read_bytes()[:-20])
+    (scale / "variants/scale/scale.cu").write_text("broken\n")
+    assert kx("run", "--record", name, cwd=scale).exit_code == errors.USAGE
+
+
+def test_a_clean_commit_needs_no_copies(scale: Path, kx: Kx) -> None:
+    git(scale, "init", "-q")
+    git(scale, "add", ".", ":!.kernelexp")
+    git(scale, "commit", "-q", "-m", "first")
+    run(scale, kx, "S1")
+    assert not (scale / "logs/sources").exists()
+
+
+def test_records_and_the_log_do_not_make_a_tree_dirty(scale: Path, kx: Kx) -> None:
+    git(scale, "init", "-q")
+    git(scale, "add", ".", ":!.kernelexp")
+    git(scale, "commit", "-q", "-m", "first")
+    assert [run(scale, kx, "S1")["record"]["git"]["dirty"] for _ in range(2)] == [False, False]
+
+
+def test_diff_shows_axes_sources_and_figures(scale: Path, kx: Kx) -> None:
+    first = run(scale, kx, "S1")["record"]["run"]
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("y[i] = v;", "y[i] = v;\n    __syncthreads();"))
+    second = run(scale, kx, "S1", "--set", "width=2")["record"]["run"]
+    result = kx("diff", first, second, cwd=scale)
+    words = " ".join(result.stdout.split())
+    assert "candidate: width 4 2" in words
+    assert "+ __syncthreads();" in words
+    assert "SASS instructions" in words
+    values = json.loads(kx("diff", first, second, "--json", cwd=scale).stdout)
+    assert list(values["files"]) == ["variants/scale/scale.cu"]
+
+
+def test_diff_of_a_run_with_itself_says_so(scale: Path, kx: Kx) -> None:
+    run(scale, kx, "S1")
+    assert "The same variants from the same files" in kx("diff", "S1", "S1", cwd=scale).stdout
+
+
+def test_reproduce_ends_with_1_where_a_figure_differs(scale: Path, kx: Kx) -> None:
+    run(scale, kx, "S1")
+    assert kx("run", "S1", "--no-emulate", "--reproduce", cwd=scale).exit_code == errors.OK
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("y[i] = v;", "y[i] = v; __syncthreads();"))
+    result = kx("run", "S1", "--no-emulate", "--reproduce", cwd=scale)
+    assert result.exit_code == errors.REGRESSION
+    assert "Built figures differ from those of run" in " ".join(result.stdout.split())
