@@ -217,9 +217,12 @@ def _placeholder(arm: Arm) -> Candidate:
 def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
     """The record with a verdict on each candidate, compared with the earlier records."""
     judged = []
+    card = made.measurement.device.uuid if made.measurement else ""
     for name, candidate in zip(made.names[1:], made.candidates, strict=True):
         decided = _decide(made, name, candidate.arm, why_not)
-        against = reproduction.compare(made.baseline, candidate.arm, decided, made.margin, earlier)
+        against = reproduction.compare(
+            made.baseline, candidate.arm, decided, made.margin, earlier, card
+        )
         judged.append(
             Candidate(
                 arm=candidate.arm,

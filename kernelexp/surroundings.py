@@ -22,7 +22,11 @@ def read_git(root: Path) -> Git | None:
     Records, the log and the cache do not count: a run is not made from them, and writes them.
     """
     try:
-        status = processes.run([*_STATUS, ".", ":(exclude)logs", ":(exclude).kernelexp"], cwd=root, timeout_s=GIT_LIMIT_S)
+        status = processes.run(
+            [*_STATUS, ".", ":(exclude)logs", ":(exclude).kernelexp"],
+            cwd=root,
+            timeout_s=GIT_LIMIT_S,
+        )
     except EnvironmentFault:
         return None
     if status.returncode != 0:

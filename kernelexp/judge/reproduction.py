@@ -27,13 +27,20 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    baseline: Arm, candidate: Arm, verdict: Verdict, margin: float, earlier: Sequence[Record]
+    baseline: Arm,
+    candidate: Arm,
+    verdict: Verdict,
+    margin: float,
+    earlier: Sequence[Record],
+    card: str = "",
 ) -> Reproduction:
     """A candidate compared with the latest earlier verdict, and the latest earlier figures.
 
     A run reproduces an earlier one if the verdicts are the same and the effects agree (the two
     intervals overlap or, for a published figure, which has no interval, the figure lies inside the
-    new interval widened by the margin), and if every built and emulated figure is equal.
+    new interval widened by the margin), and if every built and emulated figure is equal. An
+    interval does not carry from one card to another (docs/methodology.md): if the earlier run was
+    on another card than `card`, a UUID, the new interval is widened by the margin too.
     """
     pairs = [
         (record, each)
@@ -41,9 +48,13 @@ def compare(
         for each in record.candidates
         if is_of(candidate.axes, each.arm) and is_of(baseline.axes, record.baseline)
     ]
-    told = next((pair for pair in pairs if pair[1].verdict.status not in _SILENT), None)
+    earlier_verdict = next((pair for pair in pairs if pair[1].verdict.status not in _SILENT), None)
     effect = candidate.measured.effect if candidate.measured else None
-    parts = [_verdicts(verdict.status, effect, margin, *told)] if told else []
+    parts = (
+        [_verdicts(verdict.status, effect, margin, card, *earlier_verdict)]
+        if earlier_verdict
+        else []
+    )
     before = next((pair for pair in pairs if pair[1].arm.build), None)
     if before and candidate.build:
         parts.append(_figures(baseline, candidate, *before))
@@ -55,7 +66,12 @@ def compare(
 
 
 def _verdicts(
-    now: Status, effect: Effect | None, margin: float, record: Record, before: Candidate
+    now: Status,
+    effect: Effect | None,
+    margin: float,
+    card: str,
+    record: Record,
+    before: Candidate,
 ) -> Reproduction:
     then = before.verdict.status
     whose = f"{_name(record)}, {then}"
@@ -69,13 +85,18 @@ def _verdicts(
     low, high = earlier_interval(record, before.arm)
     if effect is None or low is None or high is None:
         return Reproduction(sentence=f"Reproduces {whose}.", agrees=True)
-    widen = margin if record.provenance == "published" else 0.0
-    if effect.low - widen <= high and low <= effect.high + widen:
+    apart = max(0.0, effect.low - high, low - effect.high)
+    if apart == 0.0 or (record.provenance == "published" and apart <= margin):
         return Reproduction(sentence=f"Reproduces {whose}: the effects agree.", agrees=True)
-    sentence = (
-        f"Same verdict as {whose}, another effect: {_percent(low)} to {_percent(high)} then, "
-        f"{_percent(effect.low)} to {_percent(effect.high)} now."
+    then_now = (
+        f"{_percent(low)} to {_percent(high)} then, "
+        f"{_percent(effect.low)} to {_percent(effect.high)} now"
     )
+    other = record.measurement is not None and record.measurement.device.uuid != card
+    if other and apart <= margin:
+        sentence = f"Reproduces {whose}, within the margin and on another card: {then_now}."
+        return Reproduction(sentence=sentence, agrees=True)
+    sentence = f"Same verdict as {whose}, another effect: {then_now}."
     return Reproduction(sentence=sentence, agrees=False)
 
 

@@ -22,8 +22,10 @@ T1 = [
 def again(record: Record, earlier: Record, index: int = 0, **changes: object) -> Reproduction:
     candidate = record.candidates[index]
     verdict = changes.pop("verdict", candidate.verdict)
+    assert earlier.measurement
+    card = changes.pop("card", earlier.measurement.device.uuid)
     arm = msgspec.structs.replace(candidate.arm, **changes)
-    return compare(record.baseline, arm, verdict, record.margin, [earlier])  # type: ignore[arg-type]
+    return compare(record.baseline, arm, verdict, record.margin, [earlier], card)  # type: ignore[arg-type]
 
 
 def test_the_same_verdict_and_effects_that_meet_reproduce() -> None:
@@ -38,6 +40,15 @@ def test_effects_that_do_not_meet_are_another_effect() -> None:
     found = again(records.read_file(SECOND), records.read_file(FIRST))
     assert found.agrees is False
     assert "another effect: -2.57% to -2.47% then, -2.41% to -2.30% now." in found.sentence
+
+
+def test_on_another_card_effects_may_differ_by_the_margin() -> None:
+    now, earlier = records.read_file(SECOND), records.read_file(FIRST)
+    found = again(now, earlier, card="another")
+    assert found.agrees is True
+    assert "within the margin and on another card: -2.57% to -2.47% then" in found.sentence
+    strict = msgspec.structs.replace(now, margin=0.0001)
+    assert again(strict, earlier, card="another").agrees is False
 
 
 def test_another_verdict_does_not_reproduce() -> None:
