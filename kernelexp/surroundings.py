@@ -13,7 +13,10 @@ from kernelexp.gpu.device import list_gpus
 from kernelexp.record import Git, Machine
 
 GIT_LIMIT_S = 10.0
-_STATUS = ("git", "status", "--porcelain=v2", "--branch", "--untracked-files=normal")
+_STATUS = (
+    *("git", "status", "--porcelain=v2", "--branch", "--untracked-files=normal"),
+    *(".", ":(exclude)logs", ":(exclude).kernelexp"),
+)
 
 
 def read_git(root: Path) -> Git | None:
