@@ -191,6 +191,8 @@ def parse_point(target: Target, assignments: Iterable[str], where: str) -> Point
         name, equals, text = assignment.partition("=")
         if not equals:
             raise UsageError(f"{where}: {assignment!r} should be AXIS=VALUE, as in stages=4.")
+        if name in point:
+            raise UsageError(f"{where}: axis {name!r} is given twice.")
         values = target.axes[name].values if name in target.axes else []
         point[name] = next((value for value in values if spell(value) == text), text)
     for _, complaint in check_point(point, target.axes):

@@ -176,6 +176,12 @@ def test_build_of_an_unknown_value_says_what_there_is(scale: Path, kx: Kx) -> No
     assert "axis 'width' has no value '3'; known: 1, 2, 4." in result.stderr
 
 
+def test_an_axis_that_is_given_twice_is_a_mistake(scale: Path, kx: Kx) -> None:
+    result = kx("build", "scale:width=2,width=4", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "axis 'width' is given twice." in result.stderr
+
+
 def test_build_shows_the_table_in_80_columns(scale: Path, kx: Kx) -> None:
     result = kx("build", "S1", cwd=scale)
     assert "scale@sm_90a: width=4" in result.stdout
