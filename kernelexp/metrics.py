@@ -56,9 +56,12 @@ def _built(read: Callable[[BuildEvidence], Value]) -> tuple[Kind, Callable[[Arm]
 def _emulated(
     read: Callable[[EmulatedEvidence], Value],
 ) -> tuple[Kind, Callable[[Arm], Value | None]]:
-    return _entry(
-        "emulated", lambda arm: arm.emulated if arm.emulated and arm.emulated.arrays else None, read
-    )
+    return _entry("emulated", _executed, read)
+
+
+def _executed(arm: Arm) -> EmulatedEvidence | None:
+    """What an emulation showed; None where the emulator does not cover the kernel."""
+    return arm.emulated if arm.emulated and arm.emulated.arrays else None
 
 
 def _measured(
@@ -133,7 +136,8 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     """Figures named by what was counted: SASS instructions by pipe, counters of an emulation."""
     for pipe, count in (arm.build.pipes if arm.build else {}).items():
         yield _of_pipe(pipe), count
-    for counter, count in (arm.emulated.counters if arm.emulated else {}).items():
+    executed = _executed(arm)
+    for counter, count in (executed.counters if executed else {}).items():
         yield _of_counter(counter), count
 
 
@@ -156,7 +160,7 @@ def _of_counter(counter: str) -> Metric:
         kind="emulated",
         unit=next((unit for unit in _UNITS if unit in counter), ""),
         better="less",
-        read=lambda arm: arm.emulated.counters.get(counter, 0) if arm.emulated else None,
+        read=lambda arm: found.counters.get(counter, 0) if (found := _executed(arm)) else None,
     )
 
 
@@ -176,6 +180,20 @@ def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
         for metric, value in found
         if value is not None and (not kinds or metric.kind in kinds)
     }
+
+
+def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
+    """The kinds of evidence that both arms have under the same conditions.
+
+    Counters of two versions of the emulator, or of two sizes, do not compare.
+    """
+    first, second = _executed(one), _executed(other)
+    kinds: list[Kind] = ["built"] if one.build and other.build else []
+    if first and second and (first.emulator, first.size) == (second.emulator, second.size):
+        kinds.append("emulated")
+    if one.measured and other.measured and one.measured.size == other.measured.size:
+        kinds.append("measured")
+    return tuple(kinds)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,8 +33,14 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     """A process that has ended."""
 
     returncode: int
-    stdout: str
+    output: bytes
+    """Standard output as it was written."""
     stderr: str
+
+    @property
+    def stdout(self) -> str:
+        """Standard output as text; bytes that are not UTF-8 are replaced."""
+        return self.output.decode(errors="replace")
 
     @property
     def killed_by(self) -> int:
@@ -54,9 +60,9 @@ class _Running:
     def __init__(self) -> None:
         # Reentrant: a signal's handler runs in the main thread, which may hold the lock.
         self.lock = threading.RLock()
-        self.children: dict[subprocess.Popen[str], tuple[threading.Event, str]] = {}
+        self.children: dict[subprocess.Popen[bytes], tuple[threading.Event, str]] = {}
         """What says that nobody waits for it any more, and the mark of its tree."""
-        self.stopped: set[subprocess.Popen[str]] = set()
+        self.stopped: set[subprocess.Popen[bytes]] = set()
         self.mark = ""
         """The start of the marks of all trees; empty until the watchdog is there."""
 
@@ -94,7 +100,8 @@ def run(
         with _running.lock:
             _running.children[process] = (_thread.cancelled, mark)
         _raise_if_cancelled()
-        stdout, stderr = process.communicate(stdin, timeout_s)
+        fed = None if stdin is None else stdin.encode(errors="surrogateescape")
+        output, errors = process.communicate(fed, timeout_s)
         if process in _running.stopped:
             raise_if_ending()
             raise Interrupted(signal.SIGINT)
@@ -107,12 +114,14 @@ def run(
         with _running.lock:
             _running.children.pop(process, None)
             _running.stopped.discard(process)
-    return Completed(returncode=process.returncode, stdout=stdout, stderr=stderr)
+    return Completed(
+        returncode=process.returncode, output=output, stderr=errors.decode(errors="replace")
+    )
 
 
 def _start(
     argv: Sequence[str], cwd: Path | None, env: Mapping[str, str], feed: bool
-) -> subprocess.Popen[str]:
+) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             argv,
@@ -121,8 +130,6 @@ def _start(
             stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
             start_new_session=True,
         )
     except OSError as error:
@@ -131,7 +138,7 @@ def _start(
         raise EnvironmentFault(f"{argv[0]} can't be started: {error}.") from None
 
 
-def _end(process: subprocess.Popen[str], mark: str) -> None:
+def _end(process: subprocess.Popen[bytes], mark: str) -> None:
     watchdog.kill(mark, frozenset({process.pid}))
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:

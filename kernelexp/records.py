@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.errors import UsageError
+from kernelexp.names import is_name
 from kernelexp.record import Record, complete, contradiction, separate
 
 FOLDER = "logs/runs"
@@ -131,7 +132,11 @@ def find(root: Path, text: str) -> Path:
         return Path(text)
     if "/" not in text and (runs := _list(root, text)):
         return Path(runs[-1])
-    matches = [path for path in _all(root) if os.path.basename(path).startswith(text)]
+    matches = [
+        path
+        for path in _all(root)
+        if (name := os.path.basename(path)).startswith(text) and name != f"{PUBLISHED}.json"
+    ]
     if len({os.path.basename(path) for path in matches}) == 1:
         return Path(matches[0])
     if not matches:
@@ -140,7 +145,9 @@ def find(root: Path, text: str) -> Path:
             "an experiment with records, or a record's file."
         )
     names = ", ".join(os.path.basename(path).split(".")[0] for path in matches[:3])
-    raise UsageError(f"{text!r} begins the names of {len(matches)} runs ({names}, ...): say more.")
+    raise UsageError(
+        f"{text!r} is ambiguous: {len(matches)} runs start with it ({names}, ...); type more of it."
+    )
 
 
 def read_all(root: Path) -> tuple[list[Record], list[Unreadable]]:
@@ -216,6 +223,8 @@ def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
         return Unreadable(path=Path(path), why=_explain(text, error))
     if record.version > VERSION:
         return Unreadable(path=Path(path), why=_newer(record.version))
+    if not is_name(record.run) or not is_name(record.experiment):
+        return Unreadable(path=Path(path), why="is not a record: its name is not one of a run")
     if experiment not in (None, record.experiment):
         return Unreadable(path=Path(path), why=f"is a record of {record.experiment}")
     if why := contradiction(record):

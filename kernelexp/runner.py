@@ -127,7 +127,8 @@ def _share(
         tools=tools,
         settings=settings,
         gpu=_find_gpu(settings.measuring),
-        git=surroundings.read_git(home),
+        # The files of a repeated run are not those of the tree.
+        git=surroundings.read_git(home) if project.root == home else None,
         machine=surroundings.read_machine(),
         on_progress=on_progress,
     )
@@ -217,12 +218,9 @@ def _placeholder(arm: Arm) -> Candidate:
 def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
     """The record with a verdict on each candidate, compared with the earlier records."""
     judged = []
-    card = made.measurement.device.uuid if made.measurement else ""
     for name, candidate in zip(made.names[1:], made.candidates, strict=True):
         decided = _decide(made, name, candidate.arm, why_not)
-        against = reproduction.compare(
-            made.baseline, candidate.arm, decided, made.margin, earlier, card
-        )
+        against = reproduction.compare(made, candidate.arm, decided, earlier)
         judged.append(
             Candidate(
                 arm=candidate.arm,
@@ -239,8 +237,7 @@ def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
     if candidate.refused:
         return candidate.refused
     if made.baseline.refused:
-        sentence = f"The baseline can't be run: {made.baseline.refused.sentence}"
-        return msgspec.structs.replace(made.baseline.refused, sentence=sentence)
+        return verdict.without_baseline(made.baseline.refused)
     if made.measurement:
         return verdict.measured(made.measurement, name, made.margin)
     shown = candidate.emulated
@@ -251,8 +248,8 @@ def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
 def _keep(shared: _Run, made: Record) -> tuple[Record, Path]:
     """Writes the record, and the files of the run where no commit has them."""
     if made.git is None or made.git.dirty:
-        sources.keep(shared.home, shared.project.root, sources.of_record(made))
-        made = msgspec.structs.replace(made, sources_kept=True)
+        kept = sources.keep(shared.home, shared.project.root, sources.of_record(made))
+        made = msgspec.structs.replace(made, sources_kept=kept)
     return made, records.write(shared.home, made)
 
 
@@ -315,8 +312,11 @@ def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
     for each in outcomes:
         if each.error:
             return each.error.exit_code
-    candidates = [c for each in outcomes if each.record for c in each.record.candidates]
-    code = verdict.exit_code({candidate.verdict.status for candidate in candidates})
+    made = [each.record for each in outcomes if each.record]
+    candidates = [candidate for record in made for candidate in record.candidates]
+    statuses = {candidate.verdict.status for candidate in candidates}
+    statuses |= {record.baseline.refused.status for record in made if record.baseline.refused}
+    code = verdict.exit_code(statuses)
     if not code and reproduce and any(each.reproduces is False for each in candidates):
         return errors.REGRESSION
     return code

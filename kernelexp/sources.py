@@ -20,8 +20,8 @@ RESTORED = ".kernelexp/restored"
 
 
 def host_files(root: Path, kernel: str) -> dict[str, str]:
-    """SHA-256 of the Python files in a kernel's folder, by path from the root."""
-    found = sorted((root / "variants" / kernel).glob("*.py"))
+    """SHA-256 of the Python files in a kernel's folder and below, by path from the root."""
+    found = sorted((root / "variants" / kernel).rglob("*.py"))
     return {path.relative_to(root).as_posix(): sha256(path.read_bytes()) for path in found}
 
 
@@ -37,8 +37,9 @@ def of_record(record: Record) -> dict[str, str]:
     )
 
 
-def keep(home: Path, root: Path, files: Mapping[str, str]) -> None:
-    """Stores each file of `root` in `home` that is not stored yet, unless it has changed since."""
+def keep(home: Path, root: Path, files: Mapping[str, str]) -> bool:
+    """Stores each file of `root` in `home` that is not stored yet, unless it has changed since;
+    whether all are stored."""
     for name, digest in files.items():
         path = _place(home, digest)
         if path.is_file():
@@ -46,6 +47,7 @@ def keep(home: Path, root: Path, files: Mapping[str, str]) -> None:
         content = (root / name).read_bytes()
         if sha256(content) == digest:
             records.write_bytes(path, gzip.compress(content, mtime=0))
+    return all(_place(home, digest).is_file() for digest in files.values())
 
 
 def content(root: Path, record: Record, name: str) -> bytes:
@@ -58,8 +60,8 @@ def content(root: Path, record: Record, name: str) -> bytes:
         if sha256(text) == digest:
             return text
     raise UsageError(
-        f"{name} as it was in run {record.run} is nowhere: it is not in {FOLDER}, not in the "
-        f"run's commit, and the file has changed since."
+        f"{name} as it was in run {record.run} can't be recovered: it is neither in {FOLDER} nor "
+        "in the run's commit, and the file has changed since."
     )
 
 

@@ -48,7 +48,7 @@ def read_committed(root: Path, commit: str, name: str) -> bytes | None:
         done = processes.run(argv, cwd=root, timeout_s=GIT_LIMIT_S)
     except EnvironmentFault:
         return None
-    return done.stdout.encode(errors="surrogateescape") if done.returncode == 0 else None
+    return done.output if done.returncode == 0 else None
 
 
 def read_machine() -> Machine:

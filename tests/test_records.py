@@ -152,7 +152,7 @@ def test_an_experiment_stands_for_its_latest_run(tmp_path: Path) -> None:
 def test_a_beginning_of_several_runs_names_none(tmp_path: Path) -> None:
     records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))
     records.write(tmp_path, a_record(run="20260102T000000Z-00000000"))
-    with pytest.raises(UsageError, match="begins the names of 2 runs"):
+    with pytest.raises(UsageError, match="2 runs start with it"):
         records.find(tmp_path, "2026")
 
 

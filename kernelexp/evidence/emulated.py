@@ -70,7 +70,7 @@ def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
-    files = sorted((root / "variants" / kernel).glob("*.py"))
+    files = sorted((root / "variants" / kernel).rglob("*.py"))
     files += sorted((_PACKAGE / "problem").glob("*.py"))
     files += [_PACKAGE / "places.py", _PACKAGE / "results.py"]
     files += [Path(__file__).with_name("emulation_worker.py")]

@@ -265,10 +265,11 @@ class _Taking:
         self._add(failures=(*self._so_far.failures, failure))
 
     def _only_candidate(self) -> str:
-        """The arm that a fault without an author is ascribed to: the first candidate left."""
+        """The candidate that is left, if it is the only one; else nobody knows whose fault it was,
+        and no candidate is judged by it."""
         failed = {failure.arm for failure in self._so_far.failures}
         left = [a.name for a in self._so_far.arms if a.role == "candidate" and a.name not in failed]
-        return left[0] if left else ""
+        return left[0] if len(left) == 1 else ""
 
     def _sanitize(self, worker: _Pending) -> str:
         """What compute-sanitizer says of one launch of each arm."""

@@ -74,7 +74,15 @@ def read_baseline(root: Path) -> Baseline | None:
 
 
 def write_baseline(root: Path, compiler: str, arms: Mapping[str, Arm]) -> Path:
-    """Writes what the variants are now as the baseline, one line each so that a diff reads."""
+    """Writes what the variants are now as the baseline, one line each so that a diff reads.
+
+    ConfigurationError where one does not build: no later check could pass.
+    """
+    broken = [label for label, arm in arms.items() if _is_broken(arm)]
+    if broken:
+        raise ConfigurationError(
+            f"{broken[0]} does not build{_more(broken)}: a baseline of it could never be met."
+        )
 
     def spell(value: object) -> str:
         return msgspec.json.encode(value).decode()
@@ -123,6 +131,14 @@ def compare(
     return findings
 
 
+def _is_broken(arm: Arm) -> bool:
+    return arm.refused is not None and arm.refused.status is Status.BUILD_FAILED
+
+
+def _more(broken: Sequence[str]) -> str:
+    return f" (nor do {len(broken) - 1} more)" if len(broken) > 1 else ""
+
+
 def _gate(arm: Arm) -> Gate:
     if arm.build is None:
         return arm.refused.status.value if arm.refused else ""
@@ -140,6 +156,8 @@ def _compare(label: str, arm: Arm, gate: Gate | None, emulated: bool) -> Finding
 def _weigh(arm: Arm, gate: Gate | None, emulated: bool) -> tuple[Outcome, str]:
     now = _gate(arm)
     if arm.refused and arm.refused.status is Status.BUILD_FAILED:
+        if not arm.build_log:
+            return "failed", arm.refused.sentence
         error = _first_error(arm)
         place = f"{error.file}({error.line}): " if error.file else ""
         return "failed", f"does not build: {place}{error.message}"

@@ -8,12 +8,11 @@ import msgspec
 
 from kernelexp import metrics
 from kernelexp.arm import Arm, Status, Verdict
-from kernelexp.measurement import Effect
+from kernelexp.judge.standing import SILENT
+from kernelexp.judge.verdict import measured
 from kernelexp.metrics import Difference, Kind
 from kernelexp.record import Candidate, Record, is_of
 
-# Verdicts that say nothing about time or correctness: no later run is compared with them.
-_SILENT = (Status.UNMEASURED, Status.INVALID, Status.INCONCLUSIVE)
 _SHOWN = 4
 
 
@@ -27,85 +26,114 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    baseline: Arm,
-    candidate: Arm,
-    verdict: Verdict,
-    margin: float,
-    earlier: Sequence[Record],
-    card: str = "",
+    now: Record, candidate: Arm, verdict: Verdict, earlier: Sequence[Record]
 ) -> Reproduction:
-    """A candidate compared with the latest earlier verdict, and the latest earlier figures.
+    """A candidate of `now` compared with the latest earlier verdict, and the latest earlier
+    figures, of the same two variants.
 
-    A run reproduces an earlier one if the verdicts are the same and the effects agree (the two
-    intervals overlap or, for a published figure, which has no interval, the figure lies inside the
-    new interval widened by the margin), and if every built and emulated figure is equal. An
-    interval does not carry from one card to another (docs/methodology.md): if the earlier run was
-    on another card than `card`, a UUID, the new interval is widened by the margin too.
+    A run reproduces an earlier one if the verdicts are the same at the same margin, the effects
+    agree (the two intervals overlap or, for a published figure, which has no interval, the figure
+    lies inside the new interval widened by the margin), and every figure that both have is equal.
+    An interval does not carry from one card to another (docs/methodology.md), so if the earlier run
+    was on another card of the same model, the new interval is widened by the margin too.
     """
     pairs = [
         (record, each)
         for record in reversed(earlier)
         for each in record.candidates
-        if is_of(candidate.axes, each.arm) and is_of(baseline.axes, record.baseline)
+        if _is_of(candidate, each.arm, record) and _is_of(now.baseline, record.baseline, record)
     ]
-    earlier_verdict = next((pair for pair in pairs if pair[1].verdict.status not in _SILENT), None)
-    effect = candidate.measured.effect if candidate.measured else None
-    parts = (
-        [_verdicts(verdict.status, effect, margin, card, *earlier_verdict)]
-        if earlier_verdict
-        else []
-    )
+    latest = next((pair for pair in pairs if pair[1].verdict.status not in SILENT), None)
+    parts = [_verdicts(now, candidate, verdict.status, *latest)] if latest else []
     before = next((pair for pair in pairs if pair[1].arm.build), None)
     if before and candidate.build:
-        parts.append(_figures(baseline, candidate, *before))
-    answers = [part.agrees for part in parts if part.agrees is not None]
+        parts.append(_figures(now.baseline, candidate, *before))
+    answers = [part.agrees for part in parts]
+    agrees = None if None in answers or not answers else True
     return Reproduction(
         sentence=" ".join(part.sentence for part in parts),
-        agrees=all(answers) if answers else None,
+        agrees=False if False in answers else agrees,
     )
+
+
+def _is_of(arm: Arm, before: Arm, record: Record) -> bool:
+    """A published record may name some axes only; a run names all that there were."""
+    same = is_of(arm.axes, before)
+    return same and (record.provenance == "published" or arm.axes.keys() == before.axes.keys())
 
 
 def _verdicts(
-    now: Status,
-    effect: Effect | None,
-    margin: float,
-    card: str,
-    record: Record,
-    before: Candidate,
+    now: Record, candidate: Arm, status: Status, record: Record, before: Candidate
 ) -> Reproduction:
-    then = before.verdict.status
+    then = _at_margin(record, before, now.margin)
     whose = f"{_name(record)}, {then}"
-    if now == Status.UNMEASURED:
-        why = f"Neither confirms nor contradicts {whose}: nothing was timed here."
-        return Reproduction(sentence=why)
-    if now in _SILENT:
-        return Reproduction(sentence=f"Neither confirms nor contradicts {whose}.")
-    if now != then:
+    if status in SILENT:
+        if then in _REFUSALS and candidate.refused is None:
+            sentence = f"Does not reproduce {whose}: nothing refuses this variant now."
+            return Reproduction(sentence=sentence, agrees=False)
+        why = ": nothing was timed here" if status == Status.UNMEASURED else ""
+        return Reproduction(sentence=f"Neither confirms nor contradicts {whose}{why}.")
+    if status != then:
         return Reproduction(sentence=f"Does not reproduce {whose}.", agrees=False)
+    if other := _other_conditions(now, record):
+        sentence = f"Same verdict as {whose}, but {other}: the effects are not compared."
+        return Reproduction(sentence=sentence)
+    return _effects(now, candidate, whose, record, before)
+
+
+_REFUSALS = (Status.IMPOSSIBLE, Status.BUILD_FAILED, Status.INCORRECT)
+
+
+def _at_margin(record: Record, before: Candidate, margin: float) -> Status:
+    """The earlier verdict as its samples give it at this run's margin."""
+    if record.measurement is None or record.margin == margin or before.arm.refused:
+        return before.verdict.status
+    name = record.names[1 + record.candidates.index(before)]
+    return measured(record.measurement, name, margin).status
+
+
+def _other_conditions(now: Record, record: Record) -> str:
+    """What the two measurements do not share, in words; empty where either timed nothing."""
+    if now.measurement is None or record.measurement is None:
+        return ""
+    if now.device != record.device:
+        return f"on {record.device} instead of {now.device}"
+    if now.size != record.size:
+        return f"at size {record.size!r} instead of {now.size!r}"
+    if now.measurement.options.l2 != record.measurement.options.l2:
+        return "with the L2 cache in another state"
+    return ""
+
+
+def _effects(
+    now: Record, candidate: Arm, whose: str, record: Record, before: Candidate
+) -> Reproduction:
+    effect = candidate.measured.effect if candidate.measured else None
     low, high = earlier_interval(record, before.arm)
     if effect is None or low is None or high is None:
         return Reproduction(sentence=f"Reproduces {whose}.", agrees=True)
     apart = max(0.0, effect.low - high, low - effect.high)
-    if apart == 0.0 or (record.provenance == "published" and apart <= margin):
+    if apart == 0.0 or (record.provenance == "published" and apart <= now.margin):
         return Reproduction(sentence=f"Reproduces {whose}: the effects agree.", agrees=True)
     then_now = (
         f"{_percent(low)} to {_percent(high)} then, "
         f"{_percent(effect.low)} to {_percent(effect.high)} now"
     )
-    other = record.measurement is not None and record.measurement.device.uuid != card
-    if other and apart <= margin:
+    cards = {each.measurement.device.uuid for each in (now, record) if each.measurement}
+    if len(cards) == 2 and apart <= now.margin:
         sentence = f"Reproduces {whose}, within the margin and on another card: {then_now}."
         return Reproduction(sentence=sentence, agrees=True)
-    sentence = f"Same verdict as {whose}, another effect: {then_now}."
+    sentence = f"Same verdict as {whose}, but the effect differs: {then_now}."
     return Reproduction(sentence=sentence, agrees=False)
 
 
 def _figures(baseline: Arm, candidate: Arm, record: Record, before: Candidate) -> Reproduction:
     """Every built and emulated figure of both arms, where both runs have that evidence."""
-    kinds: list[Kind] = ["built"]
-    if _comparable(candidate, before.arm):
-        kinds.append("emulated")
     pairs = (("baseline", record.baseline, baseline), ("candidate", before.arm, candidate))
+    both = [set(metrics.comparable(then, now)) for _, then, now in pairs]
+    kinds: list[Kind] = [kind for kind in ("built", "emulated") if kind in both[0] & both[1]]
+    if not kinds:
+        return Reproduction()
     differing = [
         f"{name}: {_spell(difference)}"
         for name, then, now in pairs
@@ -113,20 +141,16 @@ def _figures(baseline: Arm, candidate: Arm, record: Record, before: Candidate) -
     ]
     whose = f"run {record.run}"
     words = " and ".join(kinds)
+    other = any(then.identity != now.identity for _, then, now in pairs)
+    made = ", though made from other sources, flags or compiler" if other else ""
     if not differing:
-        return Reproduction(sentence=f"All {words} figures equal those of {whose}.", agrees=True)
+        sentence = f"All {words} figures equal those of {whose}{made}."
+        return Reproduction(sentence=sentence, agrees=True)
     more = f", and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
     listed = ", ".join(differing[:_SHOWN])
-    sentence = f"{words.capitalize()} figures differ from those of {whose}: {listed}{more}."
+    why = " (other sources, flags or compiler)" if other else ""
+    sentence = f"{words.capitalize()} figures differ from those of {whose}{why}: {listed}{more}."
     return Reproduction(sentence=sentence, agrees=False)
-
-
-def _comparable(one: Arm, other: Arm) -> bool:
-    """Whether both were emulated, at the same size and by the same emulator."""
-    if one.emulated is None or other.emulated is None or other.emulated.unsupported:
-        return False
-    same = one.emulated.emulator == other.emulated.emulator
-    return same and one.emulated.size == other.emulated.size
 
 
 def _spell(difference: Difference) -> str:

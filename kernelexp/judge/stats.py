@@ -131,6 +131,16 @@ def _finite(value: float) -> float:
     return value if math.isfinite(value) else 1.0
 
 
+def dropped_pairs(measurement: Measurement, candidate: str) -> int:
+    """How many pairs of a candidate with the baseline were left out, over all processes."""
+    base = measurement.position("baseline")
+    names = [arm.name for arm in measurement.arms]
+    if base is None or candidate not in names:
+        return 0
+    arm = names.index(candidate)
+    return sum(log_ratios(worker.blocks, arm, base)[1] for worker in measurement.workers)
+
+
 def log_ratios(blocks: Sequence[Block], arm: int, base: int) -> tuple[list[float], int]:
     """One log ratio a row, and how many rows were left out with the blocks that are not usable."""
     kept: list[float] = []

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from kernelexp import errors
 from kernelexp.arch import Arch
 from kernelexp.arm import BuildEvidence, EmulatedEvidence, Status, Verdict
-from kernelexp.judge.stats import LEVEL, ratios
+from kernelexp.judge.stats import LEVEL, dropped_pairs, ratios
 from kernelexp.measurement import Effect, Measurement
 from kernelexp.problem import Budget
 from kernelexp.results import describe
@@ -94,7 +94,7 @@ def build_failed() -> Verdict:
     return Verdict(
         status=Status.BUILD_FAILED,
         reason="compiler",
-        sentence="It does not build; the compiler's words are in the record.",
+        sentence="The compiler rejected the source; its errors are shown and recorded.",
     )
 
 
@@ -124,6 +124,12 @@ def emulated(evidence: EmulatedEvidence) -> Verdict | None:
     return None
 
 
+def without_baseline(refused: Verdict) -> Verdict:
+    """INVALID: there is nothing to compare a candidate with."""
+    sentence = f"The baseline is {refused.status}: {refused.sentence}"
+    return _verdict(Status.INVALID, "baseline_failed", sentence)
+
+
 def pending() -> Verdict:
     """What stands for a verdict until the evidence is judged."""
     return Verdict(status=Status.UNMEASURED, reason="pending", sentence="Not judged yet.")
@@ -137,6 +143,8 @@ def unmeasured(arch: Arch, why: str, emulated: bool = False) -> Verdict:
     )
     return Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence=_end(sentence))
 
+
+_VERBS = {"INCORRECT": "gave a wrong result", "CRASHED": "crashed", "TIMED_OUT": "did not finish"}
 
 # How much the device may change under a measurement before it says nothing.
 DROPPED_MAX = 0.5
@@ -157,6 +165,9 @@ def measured(
         return refused
     effects, placebo = ratios(measurement, level)
     effect = next((each for each in effects if each.arm == candidate), None)
+    if effect is None and (dropped := dropped_pairs(measurement, candidate)):
+        sentence = f"Clocks or throttling changed during all {dropped} pairs."
+        return _verdict(Status.INVALID, "device_changed", sentence)
     if effect is None:
         return _verdict(Status.INCONCLUSIVE, "no_samples", "The budget ended before a sample.")
     return decided(effect, placebo, margin)
@@ -180,11 +191,18 @@ def enough(measurement: Measurement, margin: float = 0.01, level: float = LEVEL)
 def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
     """The verdict of an arm that gave no time, or of a measurement that gave none worth having."""
     base = measurement.position("baseline")
-    baseline = "" if base is None else measurement.arms[base].name
+    second = measurement.position("placebo")
+    # The placebo is the baseline's own cubin.
+    baselines = [measurement.arms[each].name for each in (base, second) if each is not None]
     for failure in measurement.failures:
-        if failure.arm in (baseline, ""):
-            sentence = f"The baseline is {failure.status}: {failure.words}"
+        if failure.arm in baselines:
+            sentence = f"The baseline {_VERBS[failure.status]}: {failure.words}"
             return _verdict(Status.INVALID, "baseline_failed", _end(sentence))
+        if not failure.arm:
+            sentence = (
+                f"A launch {_VERBS[failure.status]}, of which arm is unknown: {failure.words}"
+            )
+            return _verdict(Status.INVALID, "unknown_arm", _end(sentence))
     for failure in measurement.failures:
         if failure.arm == candidate:
             reason = {"INCORRECT": "reference", "CRASHED": "driver", "TIMED_OUT": "time_limit"}
@@ -199,10 +217,10 @@ def _doubt(effect: Effect, placebo: Effect | None, margin: float) -> Verdict | N
     """The verdict where the samples can't be trusted or are too few to ask; None where they may."""
     taken = effect.pairs + effect.dropped
     if effect.dropped > DROPPED_MAX * taken:
-        sentence = f"The device changed under {effect.dropped} of {taken} pairs."
+        sentence = f"Clocks or throttling changed during {effect.dropped} of {taken} pairs."
         return _verdict(Status.INVALID, "device_changed", sentence)
     if effect.processes < 2:
-        sentence = "Only one process was timed, and one says nothing of another."
+        sentence = "Only one process was timed; the variation between processes is unknown."
         return _verdict(Status.INCONCLUSIVE, "one_process", sentence)
     if placebo is None:
         return None

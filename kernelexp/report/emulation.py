@@ -18,18 +18,18 @@ _COSTS = {
 
 def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """Whether the arms are right: one line where all are, else a line or more for each."""
-    if len(arms) > 1 and all(map(_is_right, arms)):
+    if len(arms) > 1 and all(map(is_right, arms)):
         whose = "both arms" if len(arms) == 2 else "all arms"
         yield paragraph(f"{whose}, emulated: {_right(arms)}")
         return
     for name, arm in zip(names, arms, strict=True):
-        if _is_right(arm):
+        if is_right(arm):
             yield paragraph(f"{name}, emulated: {_right([arm])}")
         elif arm.emulated:
             yield from _trouble(name, arm.emulated)
 
 
-def _is_right(arm: Arm) -> bool:
+def is_right(arm: Arm) -> bool:
     found = arm.emulated
     if found is None or not found.arrays:
         return False

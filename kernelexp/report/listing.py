@@ -12,6 +12,7 @@ from kernelexp.project import Project
 from kernelexp.record import Record, own_axes
 from kernelexp.report import figures, logbook
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
+from kernelexp.report.emulation import is_right
 
 RECORDS_SHOWN = 10
 
@@ -164,6 +165,5 @@ def _arm(arm: Arm) -> str:
         shared = used.static_smem_bytes + used.dynamic_smem_bytes
         parts.append(f"{used.registers} registers, {shared:,} B shared memory")
     if arm.emulated and arm.emulated.arrays:
-        wrong = any(array.wrong for array in arm.emulated.arrays) or arm.emulated.findings
-        parts.append("emulated wrong" if wrong else "emulated right")
+        parts.append("emulated right" if is_right(arm) else "emulated wrong")
     return "; ".join(parts) or "no figures"

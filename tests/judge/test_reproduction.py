@@ -19,13 +19,24 @@ T1 = [
 ]
 
 
-def again(record: Record, earlier: Record, index: int = 0, **changes: object) -> Reproduction:
-    candidate = record.candidates[index]
-    verdict = changes.pop("verdict", candidate.verdict)
+def again(
+    record: Record,
+    earlier: Record,
+    *,
+    verdict: Verdict | None = None,
+    card: str = "",
+    **changes: object,
+) -> Reproduction:
+    """The first candidate of `record`, changed, as a run on the earlier one's card or another."""
+    candidate = record.candidates[0]
+    assert record.measurement
     assert earlier.measurement
-    card = changes.pop("card", earlier.measurement.device.uuid)
+    uuid = card or earlier.measurement.device.uuid
+    device = msgspec.structs.replace(record.measurement.device, uuid=uuid)
+    measurement = msgspec.structs.replace(record.measurement, device=device)
+    now = msgspec.structs.replace(record, measurement=measurement)
     arm = msgspec.structs.replace(candidate.arm, **changes)
-    return compare(record.baseline, arm, verdict, record.margin, [earlier], card)  # type: ignore[arg-type]
+    return compare(now, arm, verdict or candidate.verdict, [earlier])
 
 
 def test_the_same_verdict_and_effects_that_meet_reproduce() -> None:
@@ -39,7 +50,7 @@ def test_the_same_verdict_and_effects_that_meet_reproduce() -> None:
 def test_effects_that_do_not_meet_are_another_effect() -> None:
     found = again(records.read_file(SECOND), records.read_file(FIRST))
     assert found.agrees is False
-    assert "another effect: -2.57% to -2.47% then, -2.41% to -2.30% now." in found.sentence
+    assert "but the effect differs: -2.57% to -2.47% then, -2.41% to -2.30% now." in found.sentence
 
 
 def test_on_another_card_effects_may_differ_by_the_margin() -> None:
@@ -90,24 +101,61 @@ def test_emulated_counters_are_compared_for_the_same_emulator_only(emulator: str
     )
     counters = {**emulated.counters, "memory_l1_wavefronts_shared": 1}
     changed = msgspec.structs.replace(emulated, emulator=emulator, counters=counters)
-    found = compare(
-        base, msgspec.structs.replace(candidate.arm, emulated=changed), candidate.verdict, 0.01,
-        [earlier],
-    )  # fmt: skip
+    arm = msgspec.structs.replace(candidate.arm, emulated=changed)
+    found = compare(earlier, arm, candidate.verdict, [earlier])
     assert ("memory_l1_wavefronts_shared" in found.sentence) == (emulator == "one")
+
+
+UNMEASURED = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Not timed.")
 
 
 def test_a_run_that_timed_nothing_confirms_and_contradicts_no_time() -> None:
     earlier, now = map(records.read_file, T1)
-    unmeasured = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Not timed.")
-    found = again(now, earlier, verdict=unmeasured, build=None, measured=None)
+    found = again(now, earlier, verdict=UNMEASURED, measured=None)
     assert found.agrees is None
-    assert "nothing was timed here" in found.sentence
+    assert "nothing was timed here. All built figures equal" in found.sentence
+
+
+def test_a_refusal_is_contradicted_by_a_variant_that_nothing_refuses() -> None:
+    earlier, now = map(records.read_file, T1)
+    broken = Verdict(status=Status.BUILD_FAILED, reason="compiler", sentence="Broken.")
+    candidate = msgspec.structs.replace(earlier.candidates[0], verdict=broken)
+    before = msgspec.structs.replace(earlier, candidates=(candidate,), measurement=None)
+    found = compare(now, now.candidates[0].arm, UNMEASURED, [before])
+    assert found.agrees is False
+    assert "BUILD_FAILED: nothing refuses this variant now." in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"size": "small"}, "at size 'full' instead"), ({"device": "NVIDIA H100"}, "on NVIDIA H200")],
+)
+def test_effects_under_other_conditions_are_not_compared(
+    changes: dict[str, str], words: str
+) -> None:
+    earlier, now = map(records.read_file, T1)
+    other = msgspec.structs.replace(now, **changes)
+    found = compare(other, now.candidates[0].arm, now.candidates[0].verdict, [earlier])
+    assert found.agrees is None
+    assert words in found.sentence
+
+
+def test_an_earlier_verdict_is_taken_again_at_the_new_margin() -> None:
+    earlier, now = map(records.read_file, T1)
+    wide = msgspec.structs.replace(now, margin=0.6)
+    neutral = Verdict(status=Status.NEUTRAL, reason="within_margin", sentence="Within.")
+    assert again(wide, earlier, verdict=neutral).agrees is True
 
 
 def test_a_record_of_other_variants_is_not_compared_with() -> None:
     earlier, now = map(records.read_file, T1)
     other = Arm(axes={"layout": "swizzled", "rows": 8})
-    assert compare(now.baseline, other, now.candidates[0].verdict, 0.01, [earlier]).sentence == ""
+    assert compare(now, other, now.candidates[0].verdict, [earlier]).sentence == ""
     moved = msgspec.structs.replace(earlier, baseline=other)
     assert again(now, moved).sentence == ""
+
+
+def test_a_run_from_before_an_axis_existed_is_of_no_value_of_it() -> None:
+    earlier, now = map(records.read_file, T1)
+    axes = {**now.candidates[0].arm.axes, "unroll": 4}
+    assert again(now, earlier, axes=axes).sentence == ""
