@@ -162,6 +162,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     defines: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     """The compiler's arguments, those of the kernel's target last."""
+    config: str = ""
+    """The header that was read before the build; empty where the target names none."""
     files: dict[str, str] = {}
     """SHA-256 of each file of the project that the build read, by path from the root."""
     build: BuildEvidence | None = None
@@ -182,4 +184,5 @@ def begin(variant: Variant) -> Arm:
         axes=variant.axes,
         source=variant.source,
         defines=variant.defines,
+        config=variant.config,
     )

@@ -73,10 +73,15 @@ def _parse_percents(text: str) -> dict[str, int]:
     """Extra work in thousandths by the percents as they were written."""
     try:
         found = {each.strip(): round(10 * float(each)) for each in text.split(",")}
-    except ValueError:
+    except (ValueError, OverflowError):
         found = {}
-    if not found or min(found.values()) < 1:
-        raise UsageError(f"--inject {text!r} should be percents of work, as in 0.5,1,2,5.")
+    exact = all(work == 10 * float(each) for each, work in found.items())
+    in_range = all(0 < work < rates.DOUBLE for work in found.values())
+    if not found or not exact or not in_range or len(set(found.values())) < len(found):
+        raise UsageError(
+            f"--inject {text!r} should be different percentages from 0.1 to 99.9, in steps of 0.1, "
+            "as in 0.5,1,2,5."
+        )
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kernelexp import errors, prepare
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, EmulatedEvidence
 from kernelexp.errors import KernelexpError, UsageError
 from kernelexp.evidence import emulated
 from kernelexp.evidence.scaling import Extent, Scaled, can_scale, scale
@@ -49,18 +49,24 @@ def emulate(
     prepared = prepare.emulated(project, prepared, limits, on_progress, size)
     emulations = []
     for variant, arm in prepared.named(variants):
-        scaled = _scale(project, arm, size, limits) if full and arm.emulated else ()
+        right = arm.emulated if arm.emulated and not arm.refused else None
+        scaled = _scale(project, arm, right, size, limits) if full and right else ()
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
     return emulations, list(dict.fromkeys(prepared.faults.values()))
 
 
-def _scale(project: Project, arm: Arm, size: str, limits: Limits) -> tuple[Scaled, ...]:
+def _scale(
+    project: Project, arm: Arm, first: EmulatedEvidence, size: str, limits: Limits
+) -> tuple[Scaled, ...]:
+    """From the evidence at `size` and an emulation at another small size."""
     name = f"variants/{arm.kernel}/problem.py"
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
     said = _launches(project, arm, list(sizes), limits)
     extents = {each: extent for each in sizes if (extent := _extent(said, each))}
     if size not in extents or "full" not in extents:
-        raise UsageError(f"--full needs tiles(), the output tiles of a launch, in {name}.")
+        raise UsageError(
+            f"--full needs {name} to define tiles(), the number of output tiles per launch."
+        )
     one, full = extents.pop(size), extents.pop("full")
     other = next((each for each in extents if can_scale(one, extents[each], full)), None)
     if other is None:
@@ -71,8 +77,9 @@ def _scale(project: Project, arm: Arm, size: str, limits: Limits) -> tuple[Scale
     (second,) = emulated.take(project.root, [arm], other, limits)
     if isinstance(second, KernelexpError):
         raise second
-    first = arm.emulated
-    return tuple(scale(first, one, second, extents[other], full)) if first else ()
+    if refused := verdict.emulated(second):
+        raise UsageError(f"--full: at size {other!r} this variant is {refused.status}.")
+    return tuple(scale(first, one, second, extents[other], full))
 
 
 def _launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelexp import sources
-from kernelexp.build import compiler_flags
 from kernelexp.errors import UsageError
-from kernelexp.model import Axis, Experiment, Kernel, Target, Variant
+from kernelexp.model import Axis, Experiment, Kernel, Target
 from kernelexp.project import Project
 from kernelexp.record import Record, own_axes
 
@@ -45,18 +44,21 @@ def _kernel(record: Record) -> Kernel:
         )
         for axis, value in record.baseline.axes.items()
     }
+    folder = f"variants/{record.kernel}/"
     target = Target(
-        source=Path(record.baseline.source).name, axes=values, flags=list(_own_flags(record))
+        source=record.baseline.source.removeprefix(folder),
+        axes=values,
+        flags=list(_own_flags(record)),
+        config=record.baseline.config.removeprefix(folder),
     )
     return Kernel(title=record.title, problem="", targets={record.arch: target})
 
 
 def _own_flags(record: Record) -> tuple[str, ...]:
     """The flags of the kernel's target: what is behind those that every variant gets."""
-    bare = Variant(kernel=record.kernel, arch=record.arch, source="", axes={})
-    every = compiler_flags(bare)
-    flags = next((arm.flags for arm in record.arms if arm.flags), every)
-    return flags[len(every) :]
+    flags = next((arm.flags for arm in record.arms if arm.flags), ())
+    places = [place for place, flag in enumerate(flags) if flag.startswith("arch=")]
+    return flags[places[0] + 1 :] if places else ()
 
 
 def _experiment(record: Record) -> Experiment:

@@ -68,6 +68,8 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     gpu: Device | str
     """The GPU to time on, or why there is none."""
+    host_files: dict[str, dict[str, str]]
+    """Of each kernel, as its files were before anything ran."""
     git: Git | None
     machine: Machine
     on_progress: OnProgress | None
@@ -127,6 +129,7 @@ def _share(
         tools=tools,
         settings=settings,
         gpu=_find_gpu(settings.measuring),
+        host_files={name: sources.host_files(project.root, name) for name in project.kernels},
         # The files of a repeated run are not those of the tree.
         git=surroundings.read_git(home) if project.root == home else None,
         machine=surroundings.read_machine(),
@@ -188,7 +191,7 @@ def _run_one(
         tool=__version__,
         compiler=shared.tools.version,
         git=shared.git,
-        host_files=sources.host_files(shared.project.root, experiment.kernel),
+        host_files=shared.host_files[experiment.kernel],
         repeats=repeats,
         machine=shared.machine,
         overrides=overrides,

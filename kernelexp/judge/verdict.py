@@ -86,7 +86,7 @@ def does_not_fit(arch: Arch, evidence: BuildEvidence) -> Verdict | None:
     if evidence.occupancy.ctas_per_sm > 0:
         return None
     limits = " and ".join(evidence.occupancy.limited_by)
-    sentence = f"Not one CTA fits an SM of {arch.name}: {limits} do not suffice."
+    sentence = f"No CTA fits on an SM of {arch.name}: limited by {limits}."
     return Verdict(status=Status.IMPOSSIBLE, reason="does_not_fit", sentence=sentence)
 
 
@@ -138,7 +138,7 @@ def pending() -> Verdict:
 def unmeasured(arch: Arch, why: str, emulated: bool = False) -> Verdict:
     """UNMEASURED; `why` says what this machine has instead of the GPU that is needed."""
     sentence = (
-        f"{'Built and emulated' if emulated else 'Built'}, not timed: a time for {arch.name} needs "
+        f"{'Built and emulated' if emulated else 'Built'}, not timed: timing {arch.name} requires "
         f"a GPU of that architecture ({arch.card}); {why}"
     )
     return Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence=_end(sentence))
@@ -199,9 +199,7 @@ def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
             sentence = f"The baseline {_VERBS[failure.status]}: {failure.words}"
             return _verdict(Status.INVALID, "baseline_failed", _end(sentence))
         if not failure.arm:
-            sentence = (
-                f"A launch {_VERBS[failure.status]}, of which arm is unknown: {failure.words}"
-            )
+            sentence = f"An unknown arm {_VERBS[failure.status]}: {failure.words}"
             return _verdict(Status.INVALID, "unknown_arm", _end(sentence))
     for failure in measurement.failures:
         if failure.arm == candidate:
@@ -238,17 +236,17 @@ def _against_margin(effect: Effect, margin: float) -> Verdict:
     """The interval against 1 +- margin."""
     low, high = 1.0 - margin, 1.0 + margin
     measured_as = f"{spell_change(effect.ratio)}, {spell_interval(effect)}"
-    edge = f"the margin of {100 * margin:g}%"
+    edge = f"the margin of ±{100 * margin:g}%"
     if effect.high < low:
-        return _verdict(Status.IMPROVED, "faster", f"{measured_as}: all of it beyond {edge}.")
+        return _verdict(Status.IMPROVED, "faster", f"{measured_as}: entirely outside {edge}.")
     if effect.low > high:
-        return _verdict(Status.REJECTED, "slower", f"{measured_as}: all of it beyond {edge}.")
+        return _verdict(Status.REJECTED, "slower", f"{measured_as}: entirely outside {edge}.")
     if low <= effect.low and effect.high <= high:
-        return _verdict(Status.NEUTRAL, "within_margin", f"{measured_as}: all within {edge}.")
+        return _verdict(Status.NEUTRAL, "within_margin", f"{measured_as}: entirely within {edge}.")
     if (effect.high - effect.low) / 2.0 <= NARROW * margin:
-        sentence = f"{measured_as}: it lies on the edge of {edge}; another margin would decide."
+        sentence = f"{measured_as}: it straddles {edge} narrowly; another --margin would decide."
         return _verdict(Status.INCONCLUSIVE, "on_the_edge", sentence)
-    sentence = f"{measured_as}: it reaches across {edge}; more processes would narrow it."
+    sentence = f"{measured_as}: it straddles {edge}; more processes would narrow it."
     return _verdict(Status.INCONCLUSIVE, "too_wide", sentence)
 
 

@@ -12,13 +12,10 @@ import msgspec
 from kernelexp import metrics, sources
 from kernelexp.arm import Arm
 from kernelexp.errors import UsageError
-from kernelexp.metrics import Kind
 from kernelexp.model import AxisValue, spell, spell_point
 from kernelexp.record import Record, is_of
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Heading, Listing, Span, paragraph, table
-
-_KINDS: tuple[Kind, ...] = ("built", "emulated", "measured")
 
 
 class ArmDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,10 +93,7 @@ def _arms(name: str, one: Arm, other: Arm) -> ArmDifference:
         name=name,
         axes=axes,
         flags=(" ".join(one.flags), " ".join(other.flags)) if one.flags != other.flags else None,
-        figures={
-            each.metric.name: (each.before, each.after)
-            for each in metrics.differences(one, other, *_KINDS)
-        },
+        figures={each.metric.name: (each.before, each.after) for each in _differences(one, other)},
         arms=(one, other),
     )
 
@@ -172,10 +166,15 @@ def _figures(arm: ArmDifference) -> Iterator[Block]:
             figures.value(each.after),
             figures.relative(each),
         )
-        for each in metrics.differences(one, other, *_KINDS)
+        for each in _differences(one, other)
     ]
     if rows:
         yield table((arm.name, "before", "after", "change"), rows, numbers=(1, 2, 3))
+
+
+def _differences(one: Arm, other: Arm) -> Sequence[metrics.Difference]:
+    kinds = metrics.comparable(one, other)
+    return metrics.differences(one, other, *kinds) if kinds else ()
 
 
 def _spell(value: AxisValue | None) -> str:

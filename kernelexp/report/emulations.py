@@ -39,7 +39,8 @@ def _scaled(name: str, counters: Sequence[Scaled]) -> Iterator[Block]:
         numbers=(1, 2, 3),
     )
     yield paragraph(
-        "Exact: per tile x tiles + per CTA x CTAs; counters that depend on the schedule (polling) "
-        "are left out. From PTX: what ptxas adds per launch, as for tcgen05.alloc, is not in them.",
+        "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
+        "is the same work at every size. Counters that do not fit that in whole numbers are left "
+        "out. From PTX: what ptxas adds per launch, as for tcgen05.alloc, is not in them.",
         style="dim",
     )

@@ -164,17 +164,19 @@ def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
 
 def _hidden(record: Record) -> str:
     """What the page leaves out, so that nobody looks for it in vain."""
-    if not any(candidate.arm.build for candidate in record.candidates):
-        return f"nvcc {record.compiler}." if record.compiler else ""
-    base = metrics.figures(record.baseline, *arms.KINDS)
+    compiler = f"nvcc {record.compiler}" if record.compiler else ""
+    shared = set(metrics.figures(record.baseline, *arms.KINDS))
+    for arm in record.arms[1:]:
+        shared &= set(metrics.figures(arm, *arms.KINDS))
+    if not shared:
+        return compiler
     differing = {
         each.metric.name
         for candidate in record.candidates
         for each in metrics.differences(record.baseline, candidate.arm, *arms.KINDS)
     }
-    same = len(base.keys() - differing)
-    compiler = f"nvcc {record.compiler}; " if record.compiler else ""
-    return f"{compiler}{same} figures are equal in all arms (--verbose shows them)."
+    same = f"{len(shared - differing)} figures are equal in all arms (--verbose shows them)"
+    return "; ".join(filter(None, (compiler, same))) + "."
 
 
 def _earlier(earlier: Sequence[Record]) -> Iterator[Block]:

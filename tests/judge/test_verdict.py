@@ -95,7 +95,7 @@ def test_another_margin_decides_the_same_samples_otherwise():
 def test_the_sentence_says_the_effect_its_interval_and_the_margin():
     got = measured(of(FASTER, spread=0.0), "new")
     assert got.sentence == (
-        "3.00% faster, 99.5% interval -3.00% to -3.00%: all of it beyond the margin of 1%."
+        "3.00% faster, 99.5% interval -3.00% to -3.00%: entirely outside the margin of ±1%."
     )
 
 
