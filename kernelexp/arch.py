@@ -2,9 +2,9 @@
 
 Source of the per-architecture figures: CUDA C++ Programming Guide 13.0, "Compute Capabilities",
 tables "Technical Specifications per Compute Capability" (warps, threads, blocks, registers,
-shared memory) and the occupancy calculator's allocation units (registers in units of 256 a warp,
+shared memory) and the occupancy calculator's allocation units (registers in units of 256 per warp,
 shared memory in units of 128 bytes, 1 KB of it reserved for each block from 8.0 on). Tensor memory:
-PTX ISA 9.1, "Tensor Memory" (128 lanes of 512 columns of 32 bits a CTA).
+PTX ISA 9.1, "Tensor Memory" (128 lanes of 512 columns of 32 bits per CTA).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Arch(msgspec.Struct, frozen=True, kw_only=True):
     smem_per_cta_bytes: int
     """The most that a CTA can opt in to."""
     tmem_columns: int = 0
-    """Columns of tensor memory an SM; 0 where there is none."""
+    """Columns of tensor memory per SM; 0 where there is none."""
     threads_per_cta: int = 1024
     registers_per_sm: int = 65_536
     registers_per_thread: int = 255

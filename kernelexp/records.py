@@ -1,4 +1,4 @@
-"""Records on disk: one JSON file a run, whole or not there, never edited."""
+"""Records on disk: one JSON file per run, whole or not there, never edited."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def new_run_name(now: datetime | None = None) -> str:
 
 
 def file_name(record: Record) -> str:
-    """The run and its dearest kind of evidence, so that git can be told which records to keep."""
+    """The run and its most expensive evidence, so that git can be told which records to keep."""
     if record.provenance == "published":
         return f"{PUBLISHED}.json"
     emulated = any(arm.emulated for arm in record.arms)

@@ -63,7 +63,7 @@ def allocate(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor's memory, one element a byte."""
+    """A contiguous tensor's memory, one element per byte."""
     import torch
 
     return tensor.reshape(-1).view(torch.uint8)

@@ -79,7 +79,7 @@ def _beside(compiler: Path, tool: str) -> Path:
         folders.append(wheels)
     found = shutil.which(tool, path=os.pathsep.join(map(str, folders))) or shutil.which(tool)
     if found is None:
-        raise EnvironmentFault(f"{tool} was not found beside {compiler} nor on the PATH.")
+        raise EnvironmentFault(f"{tool} was found neither next to {compiler} nor on the PATH.")
     return Path(found)
 
 

@@ -28,7 +28,7 @@ FILE = "compilers.json"
 # A file that was changed so recently may change again within the same tick of its time stamp.
 SETTLED_NS = 2_000_000_000
 
-# What nvcc, its profile and the host's preprocessor read beside their arguments: NVIDIA CUDA
+# What nvcc, its profile and the host's preprocessor read besides their arguments: NVIDIA CUDA
 # Compiler Driver, "NVCC Environment Variables" and nvcc.profile; GCC, "Environment Variables
 # Affecting GCC"; clang, "CCC_OVERRIDE_OPTIONS".
 VARIABLES = (

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-# What a text may ask the preprocessor beside for files: the answer is no dependency.
+# What a text may ask the preprocessor for besides files: the answer is no dependency.
 ASKS = re.compile(rb"__has_(?:include|embed)|__(?:DATE|TIME|TIMESTAMP)__")
 _SEPARATOR = re.compile(r"(?<!\\)\s+")
 _OPTION = re.compile(

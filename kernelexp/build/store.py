@@ -69,7 +69,7 @@ def is_whole(folder: Path) -> bool:
 def commit(temporary: Path, folder: Path) -> None:
     """Makes a finished temporary folder the build `folder`, in one step and safe from power cuts.
 
-    What is there already and whole stays: evidence is kept beside it.
+    What is there already and whole stays: evidence is kept next to it.
     """
     sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in _FILES}
     (temporary / CHECKSUMS).write_bytes(msgspec.json.encode(sums))
@@ -141,7 +141,7 @@ def _sync(*paths: Path) -> None:
             os.close(handle)
 
 
-# ---- what is kept beside a build -----------------------------------------------------------------
+# ---- what is kept next to a build ----------------------------------------------------------------
 
 
 def keep(folder: Path, name: str, content: bytes) -> None:

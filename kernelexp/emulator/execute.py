@@ -133,7 +133,7 @@ def _entry(module: Module, launch: Launch) -> Program:
         )
     if image.max_threads is not None and threads > image.max_threads:
         raise UsageError(
-            f"{entry} was compiled for {image.max_threads} threads a CTA at most, not {threads}."
+            f"{entry} was compiled for {image.max_threads} threads per CTA at most, not {threads}."
         )
     if image.block is not None and image.block != launch.block:
         raise UsageError(f"{entry} was compiled for CTAs of {image.block}, not {launch.block}.")

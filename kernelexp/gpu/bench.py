@@ -32,8 +32,8 @@ When = Literal["before", "during", "after"]
 REFERENCE_SHARE = 0.25
 # After a check the card has done other work: warm again, this long at most.
 WARM_AGAIN_S = 0.4
-# Beside the first: a kernel that does every second launch gets past three with one chance in eight,
-# and there are four rounds in each of four processes.
+# Besides the first: a kernel that does every second launch gets past three with one chance in
+# eight, and there are four rounds in each of four processes.
 SETS_CHECKED = 3
 PEER_ROWS_S = 0.5
 ESTIMATE_ROWS = 3

@@ -131,7 +131,7 @@ class Monitor:
         )
 
     def others(self) -> int:
-        """Processes that compute on this GPU beside this one, which has a context on it.
+        """Processes that compute on this GPU besides this one, which has a context on it.
 
         Counted, not told apart by id: in a container NVML names this process by its id outside.
         """

@@ -33,7 +33,7 @@ from kernelexp.gpu.worker import ANSWERS, CRASH, DISMISSED, JOB, TURN
 from kernelexp.measurement import LOOKS_MAX, Device, Failure, Measurement, Options
 from kernelexp.problem import consult
 
-# Processes that import torch and wait while one holds the GPU: beside an H200, imports took 3.5 s
+# Processes that import torch and wait while one holds the GPU: with an H200, imports took 3.5 s
 # and a turn 2 to 3 s.
 AHEAD = 2
 # Looks at the interval after the first: each costs confidence, so not after every process.

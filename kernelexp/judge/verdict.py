@@ -72,7 +72,7 @@ def exceeded(arch: Arch, budget: Budget) -> Iterator[str]:
             )
     if budget.registers_per_thread > arch.registers_per_thread:
         yield (
-            f"Registers: {budget.registers_per_thread} a thread needed, "
+            f"Registers: {budget.registers_per_thread} needed per thread, "
             f"{arch.registers_per_thread} is the most that {arch.name} has for one."
         )
 

@@ -1,4 +1,4 @@
-"""What the compiler made of variants, a row each."""
+"""What the compiler made of variants, one row each."""
 
 from __future__ import annotations
 

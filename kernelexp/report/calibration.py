@@ -1,4 +1,4 @@
-"""Rates of a calibration: a row for each amount of extra work."""
+"""Rates of a calibration: one row for each amount of extra work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine has, a row for each fact."""
+"""What a machine has, one row per fact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of one run: a row per arm, what differs, what came before, the verdicts."""
+"""The page of one run: one row per arm, what differs, what came before, the verdicts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """float64 operations that float64 itself can't do in one rounding, on Python integers.
 
-Slow (microseconds an element) and simple; fma.f64 and directed roundings are rare in kernels.
+Slow (microseconds per element) and simple; fma.f64 and directed roundings are rare in kernels.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def _overflowed(fmt: Format, negative: Mask, rounding: str, satfinite: bool) -> 
 
 
 def flush_tiny(value: Double, fmt: Format, rounding: str) -> Double:
-    """Zeros, with their sign, in place of values whose rounded result would be subnormal.
+    """Zeros, with their sign, instead of values whose rounded result would be subnormal.
 
     That is IEEE 754's tininess after rounding: what the format's precision, with exponents without
     limit, would round up to the smallest normal number is no subnormal and stays.

@@ -57,7 +57,7 @@ class Float:
         return self._nans((self.flush(a) if ftz else a) & self._magnitude, a)
 
     def _nans(self, result: Bits, *operands: Bits) -> Bits:
-        """`result` with the hardware's NaN in place of any (f64: of the operands, in order)."""
+        """`result` with the hardware's NaN instead of any (f64: of the operands, in order)."""
         return np.where(self.isnan(result), self._nan, result)
 
     def copysign(self, sign_of: Bits, magnitude_of: Bits) -> Bits:

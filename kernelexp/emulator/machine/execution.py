@@ -14,7 +14,7 @@ from kernelexp.emulator.machine.layout import GlobalLayout, LocalLayout, Paramet
 from kernelexp.emulator.machine.registers import RegisterFile
 from kernelexp.launch import Launch
 
-# Resident warps at once: bounds the register file (about 128 bytes a register and warp).
+# Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
 

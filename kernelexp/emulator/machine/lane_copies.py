@@ -1,4 +1,4 @@
-"""cp.async: copies of 4, 8 or 16 bytes a lane from global to shared memory (LDGSTS)."""
+"""cp.async: copies of 4, 8 or 16 bytes per lane from global to shared memory (LDGSTS)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CopyGroups(Groups):
 
 
 class LaneCopy:
-    """An instruction that copies `size` bytes a lane."""
+    """An instruction that copies `size` bytes per lane."""
 
     def __init__(self, site: Site, size: int) -> None:
         self.size = size
@@ -47,7 +47,7 @@ class LaneCopy:
             at, data = (offsets, values) if m is True else (offsets[m], values[m])
             machine.shared.scatter(at, data, write.element, write.elements)
 
-        what = f"a cp.async of {self.size} bytes a lane ({write.site.where()})"
+        what = f"a cp.async of {self.size} bytes per lane ({write.site.where()})"
         operation = machine.engines.issue(Pending(what, land, write.site))
         for place in warps.warps.tolist():
             machine.state(CopyGroups).add(place, operation)

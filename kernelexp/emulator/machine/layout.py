@@ -24,7 +24,7 @@ WINDOW_BITS = 40
 WINDOW = (1 << WINDOW_BITS) - 1
 
 # The first KB of a CTA's shared memory belongs to the system (CUDA C++ Programming Guide, "Shared
-# memory" of compute capability 8.x and on: 1 KB reserved a block).
+# memory" of compute capability 8.x and on: 1 KB reserved per block).
 SHARED_RESERVED = 1024
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
@@ -64,7 +64,7 @@ class SharedLayout:
 
 
 class LocalLayout:
-    """A thread's own variables, and the parameters of functions that were put in place."""
+    """A thread's own variables, and the parameters of inlined functions."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         end = 0

@@ -19,7 +19,7 @@ from kernelexp.emulator.machine.tma import CHUNK_BYTES, swizzled
 SWIZZLES_SM100 = {0: "none", 2: "128B", 4: "64B", 6: "32B"}
 SWIZZLES_SM90 = {0: "none", 1: "128B", 2: "64B", 3: "32B"}
 K_BYTES = 32
-"""Every dense instruction takes 32 bytes of K a row (PTX ISA, tcgen05 "Matrix shapes")."""
+"""Every dense instruction takes 32 bytes of K per row (PTX ISA, tcgen05 "Matrix shapes")."""
 _ROW_BYTES = {"128B": 128, "64B": 64, "32B": 32, "none": 16}
 
 

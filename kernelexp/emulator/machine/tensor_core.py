@@ -156,8 +156,8 @@ def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b:
 def _lanes(shape: Shape) -> tuple[Array | slice, bool]:
     """(tensor-memory lanes of D's rows, whether N is split between lanes 0-63 and 64-127).
 
-    PTX ISA, tcgen05 "Data path layout": row r in lane r for 128 rows a CTA (layouts A and D); 64
-    rows of one CTA in the first 16 lanes of each quarter (F); 64 rows a CTA of a pair (B) split.
+    PTX ISA, tcgen05 "Data path layout": row r in lane r for 128 rows per CTA (layouts A and D); 64
+    rows of one CTA in the first 16 lanes of each quarter (F); 64 rows per CTA of a pair (B) split.
     """
     if shape.m == 128 and shape.group == 2:
         return slice(0, 128), True

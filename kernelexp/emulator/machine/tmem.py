@@ -1,4 +1,4 @@
-"""Tensor memory: 128 lanes of 512 columns of 32 bits a CTA, allocated in columns."""
+"""Tensor memory: 128 lanes of 512 columns of 32 bits per CTA, allocated in columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls put in place: the body of a called function instead of the call.
+"""Inlines calls: the body of the called function replaces the call.
 
 Parameters and results of a call are .param variables of the caller: the callee's names for them
 become the caller's.
@@ -24,7 +24,7 @@ from kernelexp.emulator.ptx.syntax import (
     Vector,
 )
 
-# Calls put in place in one kernel before it is taken for recursion.
+# Calls inlined in one kernel before it is taken for recursion.
 MAX_CALLS = 1000
 # What assert() calls when it fails.
 FAILING = "__assertfail"

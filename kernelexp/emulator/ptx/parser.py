@@ -1,7 +1,7 @@
 """PTX text to a Module.
 
 The dialect is that of nvcc 13.0, inline asm included: brace-scoped registers and labels that repeat
-(every inlined wait loop brings its own LAB_WAIT), several instructions a line, .loc line tables.
+(every inlined wait loop brings its own LAB_WAIT), several instructions per line, .loc line tables.
 """
 
 from __future__ import annotations

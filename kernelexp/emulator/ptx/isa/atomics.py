@@ -1,4 +1,4 @@
-"""atom and red: lanes one after the other, in lane order."""
+"""atom and red: lanes execute one at a time, in lane order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _patterns(stem: str) -> Callable[[B], B]:
 @_patterns("atom")
 @_patterns("red")
 def atom(d: Decoder) -> Op:
-    """Returns the old value (atom); orders what the warps did before and do after."""
+    """Returns the old value (atom). Orders the warp's accesses before and after it."""
     parts = d.parts
     t = parts[-1]
     name = next(part for part in parts[1:] if part in _NAMES)

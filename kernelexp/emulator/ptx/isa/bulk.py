@@ -35,7 +35,7 @@ def wait_group(d: Decoder) -> BulkWait:
 @builder(f"cp.async.bulk.{_DST}.global{_TX}{{m:|.multicast::cluster}}{_HINT}")
 @builder(f"cp.async.bulk.shared::cluster.shared::cta{_TX}")
 def bulk_load(d: Decoder) -> Op:
-    """From global memory, or from the own CTA's shared memory, to shared memory."""
+    """From global memory, or from the CTA's own shared memory, to shared memory."""
     parts = d.parts
     to, source, bar = (d.pointer(d.operands[i]) for i in (0, 1, 3))
     size = d.source(d.operands[2], "u32")

@@ -12,7 +12,7 @@ from kernelexp.emulator.ptx.registry import builder
 
 @builder("fence.proxy.async{s:|.global|.shared::cta|.shared::cluster}")
 def fence_async(d: Decoder) -> Op:
-    """What the lanes wrote is visible to the copy engine and the tensor core from here on."""
+    """Makes the lanes' earlier writes visible to the copy engine and the tensor core."""
     parts = d.parts
     if parts[-1] == "global":
         return nothing
@@ -30,7 +30,7 @@ def fence(d: Decoder) -> Op:
 
 @builder("fence.mbarrier_init.release.cluster")
 def fence_init(d: Decoder) -> Op:
-    """An initialised mbarrier is visible at once here: leaving this fence out is not found."""
+    """An initialised mbarrier is visible at once here: a missing fence is not detected."""
     return nothing
 
 
@@ -67,7 +67,7 @@ def trap(d: Decoder) -> Op:
 
 @builder("setmaxnreg.{o:inc|dec}.sync.aligned.u32", sync=True)
 def setmaxnreg(d: Decoder) -> Op:
-    """The count must be 24 to 256 in steps of 8; that registers suffice is not modelled."""
+    """The count must be 24 to 256 in steps of 8; whether the registers suffice is not modelled."""
     count, site = d.constant(d.operands[0]), d.site
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:

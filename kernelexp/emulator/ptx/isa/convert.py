@@ -38,7 +38,7 @@ def widen(a: Array, d: str, s: str, ftz: str, sat: str) -> Array:
 def _integral(kind: str) -> None:
     @alu(f"cvt.{{r:rni|rzi|rmi|rpi}}{{ftz:|.ftz}}{{sat:|.sat}}.{kind}.{kind}", f"{kind} {kind}")
     def integral(a: Array, r: str, ftz: str, sat: str) -> Array:
-        """To an integral value of the same type."""
+        """Rounds to an integral value of the same type."""
         return convert.floating(a, kind, kind, rounding=r, ftz=bool(ftz), sat=bool(sat))
 
 

@@ -1,4 +1,4 @@
-"""cp.async: copies of 4, 8 or 16 bytes a lane from global to shared memory (LDGSTS)."""
+"""cp.async: copies of 4, 8 or 16 bytes per lane from global to shared memory (LDGSTS)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cp_async(d: Decoder) -> Op:
 
 @builder("cp.async.commit_group")
 def commit(d: Decoder) -> Op:
-    """Closes the warp's group; groups are kept by warp, not by thread."""
+    """Closes the warp's group; groups are tracked per warp, not per thread."""
     return each_warp(lane_copies.commit)
 
 

@@ -95,7 +95,8 @@ def special_f32(a: Array, o: str, ftz: str) -> Array:
 
 @alu("{o:rcp|rsqrt}.approx{ftz:|.ftz}.f64", "f64 f64")
 def special_f64(a: Array, o: str) -> Array:
-    """The upper half of the rounded result, the lower half zeros: within PTX's bound of 2^-20."""
+    """The upper half of the rounded result, with zeros in the lower half: within PTX's bound of
+    2^-20."""
     # The instruction looks at the upper half of its operand only, subnormals apart.
     root = f64.sqrt(a) if o == "rsqrt" else a
     return f64.rcp(root) & ~np.uint64(0xFFFF_FFFF)

@@ -119,7 +119,7 @@ def _magnitude(a: Array) -> Array:
 
 @alu("div." + _INT, "t t t")
 def div(a: Array, b: Array, t: str) -> Array:
-    """Truncates; by zero gives all ones, as the division sequence of ptxas does."""
+    """Truncates; division by zero gives all ones, as ptxas's division sequence does."""
     if t[0] == "u":
         return _udiv(a, b)
     quotient = _udiv(_magnitude(a), _magnitude(b))
@@ -129,7 +129,7 @@ def div(a: Array, b: Array, t: str) -> Array:
 
 @alu("rem." + _INT, "t t t")
 def rem(a: Array, b: Array, t: str) -> Array:
-    """The sign of the dividend; by zero gives the dividend."""
+    """Has the sign of the dividend; a zero divisor gives the dividend."""
     return a - div(a, b, t) * b
 
 

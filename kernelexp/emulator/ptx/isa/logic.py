@@ -120,8 +120,8 @@ def brev(a: Array) -> Array:
 
 @alu("bfe.{t:u32|u64|s32|s64}", "t t u32 u32")
 def bfe(a: Array, position: Array, length: Array, t: str) -> Array:
-    """Beyond the width come zeros or the sign. Position and length are taken modulo 256 for 32 bits
-    and as they are for 64, as an H200 does."""
+    """Bits beyond the width are zeros or the sign. Position and length are taken modulo 256 for
+    32 bits and unchanged for 64, as on an H200."""
     width = 8 * a.itemsize
     most = np.uint32(0xFF if width == 32 else 0xFFFF_FFFF)
     p, n = (position & most).astype(np.int64), (length & most).astype(np.int64)
@@ -182,7 +182,7 @@ def lop3(d: Decoder) -> Op:
 
 @alu("prmt.b32", "b32 b32 b32 b32")
 def prmt(a: Array, b: Array, selector: Array) -> Array:
-    """Four bytes picked from eight; bit 3 of a selector repeats the byte's sign."""
+    """Picks four bytes from eight; bit 3 of a selector repeats the byte's sign."""
     both = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
     result = np.zeros(both.shape, np.uint32)
     for position in range(4):

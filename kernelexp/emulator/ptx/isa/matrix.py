@@ -53,7 +53,7 @@ def stmatrix(d: Decoder) -> Op:
 
 @builder("movmatrix.sync.aligned.m8n8.trans.b16", sync=True)
 def movmatrix(d: Decoder) -> Op:
-    """Transposes an 8 x 8 matrix of b16 held in one register a lane."""
+    """Transposes an 8 x 8 matrix of b16 held in one register per lane."""
     target, source = d.destination(d.operands[0]), d.source(d.operands[1], "b32")
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -74,8 +74,8 @@ def movmatrix(d: Decoder) -> Op:
     sync=True,
 )
 def mma(d: Decoder) -> Op:
-    """With the precision of Hopper and Blackwell, whatever the target: C and products aligned to
-    the largest and cut 25 bits below it."""
+    """Uses the precision of Hopper and Blackwell for any target: C and the products are aligned
+    to the largest and truncated 25 bits below it."""
     parts = d.parts
     d_type, a_type, b_type, c_type = parts[-4:]
     k = int(parts[3].split("k")[1])

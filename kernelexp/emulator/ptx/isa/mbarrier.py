@@ -33,7 +33,7 @@ def init(d: Decoder) -> Op:
 
 @builder("mbarrier.inval" + _OWN)
 def inval(d: Decoder) -> Op:
-    """The storage may be used for something else."""
+    """The storage may be reused."""
     where, site = d.address(d.operands[0]), d.site
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -47,7 +47,7 @@ def inval(d: Decoder) -> Op:
 @builder("mbarrier.{o:arrive|arrive_drop}{n:|.noComplete}" + _SEM + _ANY)
 @builder("mbarrier.{o:arrive|arrive_drop}.expect_tx" + _SEM + _ANY)
 def arrive(d: Decoder) -> Op:
-    """Each lane arrives, with its transaction bytes first; the state is the phase's number."""
+    """Each lane adds its transaction bytes, then arrives; the state is the phase number."""
     parts = d.parts
     # `mbarrier.arrive.b64 state, [bar]`; remote and in inline asm `_, [bar]` or just `[bar]`.
     operands = list(d.operands)
@@ -105,7 +105,7 @@ _WAIT_SEM = "{m:|.acquire|.relaxed}{c:|.cta|.cluster}"
 
 @builder("mbarrier.{o:test_wait|try_wait}{p:|.parity}" + _WAIT_SEM + _OWN, gate=True)
 def wait(d: Decoder) -> PhaseTest:
-    """try_wait gives up once with false before it sleeps until the phase completes."""
+    """try_wait returns false once before it sleeps until the phase completes."""
     parts = d.parts
     by_parity = "parity" in parts
     return PhaseTest(
@@ -121,5 +121,6 @@ def wait(d: Decoder) -> PhaseTest:
 
 @alu("mbarrier.pending_count.b64", "u32 b64")
 def pending_count(state: Array) -> Array:
-    """The count that the state's arrival found; the state's other bits are the emulator's own."""
+    """The pending count at the arrival that returned the state; its other bits are specific to the
+    emulator."""
     return (state & np.uint64((1 << STATE_SHIFT) - 1)).astype(np.uint32)

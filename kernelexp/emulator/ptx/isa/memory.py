@@ -1,4 +1,4 @@
-"""ld, st, and what only hints at the caches."""
+"""ld, st and cache hints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Form:
         self.acquire = "acquire" in parts or "volatile" in parts
         self.release = "release" in parts or "volatile" in parts
         if self.element * self.elements > 32:
-            raise d.refuse("accesses more than 32 bytes a lane")
+            raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
         d.note_unit(self.space, self.element)
 
@@ -71,7 +71,7 @@ class Form:
 @builder("ld" + _SPACED + _ACQUIRE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _ACQUIRE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 def ld(d: Decoder) -> Op:
-    """Every space and vector width; the cache hints change nothing."""
+    """Every space and vector width; the cache hints have no effect."""
     form = Form(d)
     if form.space == "param":
         return _ld_param(d, form)
@@ -121,7 +121,7 @@ def _ld_param(d: Decoder, form: Form) -> Op:
 @builder("st" + _SPACED + _RELEASE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("st" + _RELEASE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 def st(d: Decoder) -> Op:
-    """Every space and vector width; the cache hints change nothing."""
+    """Every space and vector width; the cache hints have no effect."""
     form = Form(d)
     space = "local" if form.space == "param" else form.space
     access = form.access(store=True, relaxed=form.relaxed)
@@ -151,7 +151,7 @@ def st(d: Decoder) -> Op:
 @builder("cp.async.bulk.prefetch.tensor.{d:1d|2d|3d|4d|5d}.L2.global{m:|.tile}{h:|.L2::cache_hint}")
 @builder("prefetch{s:|.const|.param|.generic}.tensormap")
 def hint(d: Decoder) -> Op:
-    """Changes nothing that a program can see."""
+    """Has no effect that a program can see."""
     return nothing
 
 
@@ -159,7 +159,7 @@ def hint(d: Decoder) -> Op:
     "createpolicy.fractional.{p:L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}{q:|.L2::evict_unchanged|.L2::evict_first}.b64"
 )
 def createpolicy(d: Decoder) -> Op:
-    """A policy of zero bits: cache hints change nothing."""
+    """A policy of zero bits: cache hints have no effect."""
     target = d.destination(d.operands[0])
     return lambda R, m, warps: copyto(R[target], np.uint64(0), where=m)
 

@@ -96,7 +96,7 @@ _SPACES = "{s:shared|shared::cta|shared::cluster|local|param|param::entry|global
 
 @builder("cvta{to:|.to}." + _SPACES + ".{t:u64|u32}")
 def cvta(d: Decoder) -> Op:
-    """Generic addresses: a window of 2^40 bytes a space."""
+    """Generic addresses: one window of 2^40 bytes per space."""
     parts = d.parts
     back = "to" in parts
     window = np.uint64(_WINDOW[parts[-2]])
@@ -154,7 +154,7 @@ def mapa(a: Array, rank: Array) -> Array:
 
 @alu("mapa.u64", "u64 u64 u32")
 def mapa_generic(a: Array, rank: Array) -> Array:
-    """The same, of a generic address."""
+    """As above, for a generic address."""
     return mapa(a, rank) | np.uint64(SHARED_WINDOW)
 
 

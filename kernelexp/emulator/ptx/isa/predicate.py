@@ -135,5 +135,5 @@ def slct(a: Array, b: Array, c: Array) -> Array:
 
 @alu("slct{ftz:|.ftz}.{t:b32|b64|u32|u64|s32|s64|f32|f64}.f32", "t t t f32")
 def slct_float(a: Array, b: Array, c: Array) -> Array:
-    """-0 counts as at least 0, a NaN doesn't."""
+    """-0 counts as >= 0; a NaN does not."""
     return np.where(c.view(np.float32) >= 0, a, b)

@@ -17,7 +17,7 @@ _GROUP = "{g:cta_group::1|cta_group::2}"
 
 @builder("tcgen05.fence::{w:before_thread_sync|after_thread_sync}")
 def fence(d: Decoder) -> Op:
-    """Tensor operations land between instructions here: leaving this fence out is not found."""
+    """Tensor operations land between instructions here: a missing fence is not detected."""
     return nothing
 
 
@@ -26,7 +26,7 @@ def fence(d: Decoder) -> Op:
 )
 def mma(d: Decoder) -> Op:
     """Dense, one and two CTAs, A from shared or tensor memory, all swizzles, transposed operands;
-    the tensor core's own precision. Sparse, block-scaled and .ws forms are refused."""
+    the tensor core's own precision. Sparse, block-scaled and .ws forms are rejected."""
     parts = d.parts
     kind, group = parts[3].removeprefix("kind::"), int(parts[2][-1])
     to = d.pointer(d.operands[0])

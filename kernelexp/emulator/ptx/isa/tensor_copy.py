@@ -46,7 +46,7 @@ def _box(
 )
 def tensor_load(d: Decoder) -> Op:
     """Boxes of 1 to 5 dimensions, swizzles, out-of-bounds fill with zeros, multicast, a barrier in
-    the pair's other CTA; complete_tx counts the whole box. im2col is refused."""
+    the pair's other CTA; complete_tx counts the whole box. im2col is rejected."""
     parts = d.parts
     to, bar = d.pointer(d.operands[0]), d.pointer(d.operands[2])
     box = _box(d.operands[1], int(parts[4][0]), d)
@@ -67,7 +67,7 @@ def tensor_load(d: Decoder) -> Op:
 
 @builder(f"cp.async.bulk.tensor.{_DIM}.global.shared::cta{{t:|.tile}}.bulk_group{_HINT}")
 def tensor_store(d: Decoder) -> Op:
-    """Boxes and swizzles; what lies outside the array is dropped."""
+    """Boxes and swizzles; anything outside the array is dropped."""
     return _tensor_out(d, None)
 
 

@@ -22,7 +22,7 @@ def alloc(d: Decoder) -> Alloc:
 
 @builder(f"tcgen05.dealloc.{_GROUP}.sync.aligned.b32", sync=True)
 def dealloc(d: Decoder) -> Op:
-    """What is freed must be what was allocated."""
+    """Must free exactly what was allocated."""
     address, count = (d.source(operand, "b32") for operand in d.operands)
     site = d.site
 
@@ -36,7 +36,7 @@ def dealloc(d: Decoder) -> Op:
 
 @builder(f"tcgen05.relinquish_alloc_permit.{_GROUP}.sync.aligned", sync=True)
 def relinquish(d: Decoder) -> Op:
-    """Allocations after it are a finding."""
+    """Reports any later allocation as a finding."""
     return each_warp(lambda machine, warp: machine.tmem.relinquish(warp))
 
 
@@ -55,7 +55,7 @@ _SHAPES = "{s:32x32b|16x256b|16x128b}.{x:x1|x2|x4|x8|x16|x32|x64|x128}"
 
 @builder(f"tcgen05.ld.sync.aligned.{_SHAPES}{{p:|.pack::16b}}.b32", sync=True)
 def ld(d: Decoder) -> Op:
-    """The registers hold poison until wait::ld. 16x64b, 16x32bx2 and pack::16b are refused."""
+    """The registers hold poison until wait::ld. 16x64b, 16x32bx2 and pack::16b are rejected."""
     form, at = _form(d), d.pointer(d.operands[1])
     targets = d.destinations(d.operands[0], form.registers)
 

@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: shuffles, votes, elections, reductions."""
+"""Warp-wide operations: shuffles, votes, elections, reductions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BIT = (np.uint32(1) << np.arange(32, dtype=np.uint32))[None, :]
 
 
 def word(lanes: Array) -> Array:
-    """bool [n, 32] as one word a warp, [n, 1]."""
+    """bool [n, 32] as one word per warp, [n, 1]."""
     return np.array(pack(lanes), np.uint32)[:, None]
 
 
@@ -31,7 +31,7 @@ def groups(warps: WarpSet, m: Mask, members: Array) -> Array:
 @builder("shfl.sync.{m:up|down|bfly|idx}.b32", sync=True)
 def shfl(d: Decoder) -> Op:
     """Segments by the c operand; a lane out of range keeps its own value. Reading a lane that does
-    not take part gives that lane's register, where PTX leaves it undefined."""
+    not participate gives that lane's register, where PTX leaves it undefined."""
     mode = d.parts[2]
     value_to, ok_to = pair(d.operands[0])
     target = d.destination(value_to)
@@ -90,7 +90,7 @@ def vote(d: Decoder) -> Op:
 
 @builder("activemask.b32")
 def activemask(d: Decoder) -> Op:
-    """The lanes that execute it together here; hardware may have fewer together."""
+    """The lanes that execute it together here; hardware may have fewer."""
     target = d.destination(d.operands[0])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -133,7 +133,7 @@ def match_any(d: Decoder) -> Op:
 
 @builder("match.all.sync.{t:b32|b64}", sync=True)
 def match_all(d: Decoder) -> Op:
-    """The member mask if all its lanes have one value, else 0."""
+    """The member mask if all its lanes hold the same value, else 0."""
     t = d.parts[-1]
     first, second = pair(d.operands[0])
     target, p = d.destination(first), d.destination(second)
@@ -182,5 +182,5 @@ def redux(d: Decoder) -> Op:
 
 @builder("bar.warp.sync", sync=True)
 def bar_warp(d: Decoder) -> Op:
-    """Lanes meet, and have seen each other's accesses to memory."""
+    """Synchronises the lanes and makes their memory accesses visible to each other."""
     return each_warp(lambda machine, warp: machine.clocks.converge(warp))

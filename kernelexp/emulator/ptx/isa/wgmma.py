@@ -21,7 +21,7 @@ _HEAD = "wgmma.mma_async.sync.aligned." + _N
 @builder(_HEAD + "k32.s32.{a:s8|u8}.{b:s8|u8}{x:|.satfinite}", sync=True)
 def mma_async(d: Decoder) -> Op:
     """The four warps' parts land together; accumulators hold poison until the wait; FP8 keeps 13
-    bits as Hopper does. Sparse forms are refused."""
+    bits as Hopper does. Sparse forms are rejected."""
     wgmma = _decoded(d)
     return each_warp(lambda machine, warp: warpgroup.join(machine, wgmma, warp))
 
@@ -57,7 +57,7 @@ def _decoded(d: Decoder) -> Wgmma:
 
 @builder("wgmma.fence.sync.aligned", sync=True)
 def fence(d: Decoder) -> Op:
-    """Registers are read when the operation lands: leaving this fence out is not found."""
+    """Registers are read when the operation lands: a missing fence is not detected."""
     return nothing
 
 

@@ -1,4 +1,4 @@
-"""wmma: warp matrices whose fragments PTX leaves open; here they are those of mma.m16n8k16.
+"""wmma: PTX leaves the fragment layout open; this one is that of mma.m16n8k16.
 
 ptxas makes the fragments so (two mma of 16 x 8 for a tile of 16 x 16), and a program can't tell.
 """
@@ -29,7 +29,7 @@ def _extent(matrix: str, shape: str) -> tuple[int, int]:
 
 
 def _places(matrix: str, shape: str, width: int, registers: int) -> tuple[Array, Array]:
-    """(row, column) of each element [registers, elements a register, 32].
+    """(row, column) of each element [registers, elements per register, 32].
 
     Elements are dealt to the lanes in pairs or quadruples along a row; every load, mma and store of
     the same matrix deals alike. f16 operands have each element twice where 8 registers hold 256.
@@ -82,7 +82,7 @@ class _Tile:
     sync=True,
 )
 def load(d: Decoder) -> Op:
-    """Element by element: its wavefronts are not those of the LDSM that ptxas makes."""
+    """Element by element: its wavefronts differ from those of the LDSM that ptxas emits."""
     tile = _Tile(d, store=False)
     targets = d.destinations(d.operands[0], _count(d.operands[0]))
 
@@ -123,7 +123,7 @@ def store(d: Decoder) -> Op:
     sync=True,
 )
 def mma(d: Decoder) -> Op:
-    """K = 16 in one step, as the two HMMA.16816 or IMMA that ptxas makes of it."""
+    """K = 16 in one step, like the two HMMA.16816 or the IMMA that ptxas emits."""
     parts = [part for part in d.parts if part != "satfinite"]
     shape, rest = parts[6], parts[7:]
     d_type, c_type = rest[0], rest[-1]
