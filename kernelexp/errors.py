@@ -19,6 +19,7 @@ WRONG_RESULT = 4
 INCONCLUSIVE = 5
 ENVIRONMENT = 6
 INTERRUPTED = 130
+TERMINATED = 143
 BROKEN_PIPE = 141
 """What a shell reports for a process that SIGPIPE ended: `kernelexp log | head -1`."""
 
@@ -27,14 +28,15 @@ SHOWN = 10
 
 EXIT_CODES: dict[int, str] = {
     OK: "ok",
-    REGRESSION: "a gate found a regression, or a gain that is not locked in",
+    REGRESSION: "a gate found a difference, or a record is not reproduced",
     USAGE: "usage or configuration",
     BUILD: "a variant does not build",
     WRONG_RESULT: "a kernel gives a wrong result, crashes or hangs",
     INCONCLUSIVE: "the measurement does not decide",
     ENVIRONMENT: "something is missing or broken on this machine",
     INTERRUPTED: "interrupted",
-    BROKEN_PIPE: "what reads the output closed it",
+    BROKEN_PIPE: "the output was closed",
+    TERMINATED: "terminated",
 }
 
 

@@ -21,7 +21,7 @@ def test_every_error_class_has_a_documented_exit_code() -> None:
 
 def test_exit_codes_are_unique_and_fit_a_byte() -> None:
     names = ("OK", "REGRESSION", "USAGE", "BUILD", "WRONG_RESULT", "INCONCLUSIVE", "ENVIRONMENT")
-    codes = [getattr(errors, name) for name in (*names, "INTERRUPTED", "BROKEN_PIPE")]
+    codes = [getattr(errors, name) for name in (*names, "INTERRUPTED", "BROKEN_PIPE", "TERMINATED")]
     assert sorted(codes) == sorted(errors.EXIT_CODES)
     assert all(0 <= code < 256 for code in codes)
 

@@ -69,6 +69,6 @@ def _root(
 ) -> None:
     """Reproducible experiments on GPU kernel variants.
 
-    A hypothesis, two variants built by the real compiler, evidence, a verdict, a line in the log.
-    Kernels and experiments are defined in experiments.yaml.
+    A hypothesis, a baseline and candidate variants built by the real compiler, evidence, a verdict,
+    a line in the log. Kernels and experiments are defined in experiments.yaml.
     """

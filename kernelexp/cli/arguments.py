@@ -27,7 +27,7 @@ def parse_seconds(text: str, option: str) -> float:
         raise UsageError(f"{option} {text!r} should be a time, as in 30s, 2m or 1h.")
     seconds = float(match[1]) * _SECONDS[match[2] or "s"]
     if not 0 < seconds < 1e7:
-        raise UsageError(f"{option} {text!r} should be more than nothing, and less than 100 days.")
+        raise UsageError(f"{option} {text!r} should be greater than zero, and less than 100 days.")
     return seconds
 
 

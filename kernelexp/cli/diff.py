@@ -16,8 +16,8 @@ _RUN = "A run's name or the beginning of it, a record's file, or an experiment f
 
 @app.command()
 def diff(
-    before: Annotated[str, typer.Argument(metavar="RUN", help=_RUN)],
-    after: Annotated[str, typer.Argument(metavar="RUN", help=_RUN)],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_RUN)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help=_RUN)],
     json: JsonOption = False,
     project: ProjectOption = HERE,
 ) -> None:

@@ -27,7 +27,7 @@ def emulate(
     variants: VariantsArgument = None,
     set_: SetOption = None,
     size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="The problem's size to execute.")
+        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to execute.")
     ] = "emulated",
     full: Annotated[
         bool,

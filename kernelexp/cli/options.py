@@ -11,7 +11,9 @@ from kernelexp.cli.completion import assignments, complete, variant_names
 
 ProjectOption = Annotated[
     Path,
-    typer.Option("--project", "-C", metavar="PATH", help="The project: its folder, or its file."),
+    typer.Option(
+        "--project", "-C", metavar="PATH", help="Project folder, or its experiments.yaml."
+    ),
 ]
 NvccOption = Annotated[
     str | None,

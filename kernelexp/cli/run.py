@@ -81,13 +81,14 @@ def run(
     ] = 4,
     margin: MarginOption = 1.0,
     size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="The problem's size to time.")
+        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to time.")
     ] = "full",
     l2: Annotated[
         L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
     ] = L2State.cold,
     peers: Annotated[
-        bool, typer.Option("--peers/--no-peers", help="Time the problem's peers too, as cuBLAS.")
+        bool,
+        typer.Option("--peers/--no-peers", help="Also time the problem's peers, such as cuBLAS."),
     ] = True,
     shared_gpu: Annotated[
         bool,

@@ -63,12 +63,12 @@ def read_baseline(root: Path) -> Baseline | None:
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
-        raise ConfigurationError(f"{FILE}: {error}. Write it anew with `{UPDATE}`.") from None
+        raise ConfigurationError(f"{FILE}: {error}. Regenerate it with `{UPDATE}`.") from None
     for label, gate in baseline.variants.items():
         if not isinstance(gate, str) and gate.keys() != metrics.BUILD_SUMMARY.keys():
             names = ", ".join(metrics.BUILD_SUMMARY)
             raise ConfigurationError(
-                f"{FILE}: {label} should have {names}. Write it anew with `{UPDATE}`."
+                f"{FILE}: {label} should have {names}. Regenerate it with `{UPDATE}`."
             )
     return baseline
 
@@ -110,7 +110,7 @@ def compare(
     if baseline.compiler != compiler:
         raise EnvironmentFault(
             f"{FILE} was made with nvcc {baseline.compiler}, this is {compiler}: their code "
-            f"differs. Use that compiler (--nvcc), or write the baseline anew with `{UPDATE}`."
+            f"differs. Use that compiler (--nvcc), or regenerate the baseline with `{UPDATE}`."
         )
     findings = [
         _compare(label, arm, baseline.variants.get(label), emulated) for label, arm in arms.items()

@@ -17,15 +17,14 @@ _COSTS = {
 
 
 def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """Whether the arms are right: one line where all are, else a line or more for each."""
-    if len(arms) > 1 and all(map(is_right, arms)):
-        whose = "both arms" if len(arms) == 2 else "all arms"
-        yield paragraph(f"{whose}, emulated: {_right(arms)}")
-        return
+    """Whether the arms are right: one line for those that are, a line or more for each other."""
+    right = {name: arm for name, arm in zip(names, arms, strict=True) if is_right(arm)}
+    if right:
+        every = "both arms" if len(arms) == 2 else "all arms"
+        whose = every if len(right) == len(arms) > 1 else ", ".join(right)
+        yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
     for name, arm in zip(names, arms, strict=True):
-        if is_right(arm):
-            yield paragraph(f"{name}, emulated: {_right([arm])}")
-        elif arm.emulated:
+        if name not in right and arm.emulated:
             yield from _trouble(name, arm.emulated)
 
 
@@ -44,8 +43,8 @@ def _right(arms: Sequence[Arm]) -> str:
     elements = sum(array.elements for array in found[0].arrays)
     worst = max(array.worst for each in found for array in each.arrays)
     return (
-        f"{names} right, all {elements:,} elements under {len(found[0].schedules)} schedules, "
-        f"worst error {worst:.2f} of the tolerance"
+        f"{names} correct, all {elements:,} elements under {len(found[0].schedules)} schedules; "
+        f"largest error {100 * worst:.0f}% of the tolerance"
     )
 
 

@@ -19,7 +19,7 @@ def render(findings: Sequence[Finding]) -> Iterator[Block]:
         yield paragraph(outcome, f" {each.variant}")
         yield paragraph(each.sentence, indent=10)
     held = len(findings) - len(_failed(findings))
-    yield paragraph(f"{held} of {len(findings)} variants are as {FILE} has them.")
+    yield paragraph(f"{held} of {len(findings)} variants match {FILE}.")
 
 
 def _failed(findings: Sequence[Finding]) -> list[Finding]:

@@ -105,6 +105,8 @@ def experiment(
     )
     yield table(("", ""), ((Span(label, "strong"), text) for label, text in texts if text))
     yield _standing(standings)
+    if source := _from(standings):
+        yield paragraph(source, style="dim")
     for each, point in zip(standings.candidates, written.candidates, strict=True):
         if each.changed:
             yield paragraph(f"{spell_point(point)}: {logbook.before_change(each)}.", style="warn")
@@ -130,11 +132,16 @@ def _standing(standings: Standings) -> Block:
                 figures.time_of(arm),
                 figures.effect(effect) if effect else "",
                 logbook.verdict(each),
-                each.record.run if each.record else "",
             )
         )
-    header = ("candidate", "ms", "change", "verdict", "from")
+    header = ("candidate", "ms", "change", "verdict")
     return table(header, rows, numbers=(1, 2), unwrapped=(3,))
+
+
+def _from(standings: Standings) -> str:
+    """Which records the table's rows are from."""
+    runs = dict.fromkeys(each.record.run for each in standings.candidates if each.record)
+    return f"from {', '.join(runs)}" if runs else ""
 
 
 def _record(record: Record) -> Iterator[Block]:

@@ -149,9 +149,18 @@ def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
             name if index == 0 else "",
             entry.experiment.title if index == 0 else "",
             "" if index and baseline is None else _short(baseline),
-            figures.NONE if each.changed else _short(each.arm),
+            _candidate(entry, index),
             verdict(each),
         )
+
+
+def _candidate(entry: Standings, index: int) -> str:
+    """The candidate's time and change; where there are several, which one it is."""
+    each = entry.candidates[index]
+    result = figures.NONE if each.changed else _short(each.arm)
+    if len(entry.candidates) == 1:
+        return result
+    return f"{spell_point(entry.experiment.candidates[index])}: {result}"
 
 
 def _baseline(each: Standing) -> Arm | None:

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelexp.judge.stats import estimate
 from kernelexp.measurement import Estimate, Measurement
 from kernelexp.record import Record
 from kernelexp.report import figures
 from kernelexp.report.document import Block, paragraph, table
-
-
-def progress_line(phase: str, so_far: Measurement) -> str:
-    """What a measurement is doing, and the intervals as they narrow."""
-    effects = estimate(so_far).effects if len(so_far.workers) > 1 else ()
-    return ", ".join([phase, *(figures.effect(effect) for effect in effects)])
 
 
 def render(record: Record, verbose: bool = False) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from kernelexp import metrics
 from kernelexp.arm import Arm
 from kernelexp.metrics import Difference
 from kernelexp.model import spell, spell_point
-from kernelexp.record import Record, own_axes
+from kernelexp.record import Candidate, Record, own_axes
 from kernelexp.report import arms, emulation, figures, measurement
 from kernelexp.report.document import (
     Block,
@@ -104,8 +104,9 @@ def _differences(record: Record) -> Iterator[Block]:
         yield from _side_by_side(record, found)
     else:
         yield table(("", "differs from the baseline in"), _one_row_each(found), unwrapped=(0,))
-    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-        yield from _opcodes(name, base, candidate.arm)
+    if len(found) <= _SIDE_BY_SIDE:
+        for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+            yield from _opcodes(name, base, candidate.arm)
 
 
 def _major(found: Sequence[Difference]) -> list[Difference]:
@@ -209,18 +210,22 @@ def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:
 
 
 def _verdicts(record: Record) -> Iterator[Block]:
-    several = len(record.candidates) > 1
+    """A paragraph per verdict; candidates of which the same is to be said share one."""
+    groups: dict[tuple[str, str, str, str], list[Candidate]] = {}
     for candidate in record.candidates:
         verdict = candidate.verdict
-        own = spell_point(own_axes(record.baseline, candidate.arm))
+        said = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
+        groups.setdefault(said, []).append(candidate)
+    for (_, reason, sentence, reproduction), candidates in groups.items():
+        own = (spell_point(own_axes(record.baseline, each.arm)) for each in candidates)
         yield paragraph(
             Span("Verdict: ", "strong"),
-            f"{own}: " if several else "",
-            status(verdict.status),
-            f" ({verdict.reason}). {verdict.sentence}",
+            f"{'; '.join(own)}: " if len(record.candidates) > 1 else "",
+            status(candidates[0].verdict.status),
+            f" ({reason}). {sentence}",
         )
-        if candidate.reproduction:
-            yield paragraph(candidate.reproduction, indent=2)
+        if reproduction:
+            yield paragraph(reproduction, indent=2)
 
 
 def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Block]:

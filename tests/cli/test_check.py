@@ -31,7 +31,7 @@ def test_what_is_as_the_baseline_passes(gated: Path, kx: Kx) -> None:
     result = kx("check", cwd=gated)
     assert (result.exit_code, result.stdout) == (
         errors.OK,
-        "3 of 3 variants are as build-baseline.json has them.\n",
+        "3 of 3 variants match build-baseline.json.\n",
     )
 
 
