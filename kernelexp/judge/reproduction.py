@@ -68,6 +68,9 @@ def _verdicts(
     then = _at_margin(record, before, now.margin)
     whose = f"{_name(record)}, {then}"
     if status in SILENT:
+        if candidate.files != before.arm.files and record.provenance == "run":
+            why = "the sources have changed since"
+            return Reproduction(sentence=f"Neither confirms nor contradicts {whose}: {why}.")
         if then in _REFUSALS and candidate.refused is None:
             sentence = f"Does not reproduce {whose}: nothing refuses this variant now."
             return Reproduction(sentence=sentence, agrees=False)
