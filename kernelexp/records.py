@@ -124,14 +124,16 @@ def read_file(path: Path) -> Record:
     return record
 
 
-def find(root: Path, text: str) -> Path:
+def find(root: Path, text: str, *, measured: bool = False) -> Path:
     """The file of a record by its path, its run's name or the beginning of it, or by an
-    experiment's id, which stands for its latest run; UsageError where that names none, or several.
+    experiment's id, which stands for its latest run, or with `measured` for its latest measured
+    one; UsageError where that names none, or several.
     """
     if text.endswith(".json") and Path(text).is_file():
         return Path(text)
     if "/" not in text and (runs := _list(root, text)):
-        return Path(runs[-1])
+        timed = [path for path in runs if path.endswith(".measured.json")]
+        return Path((timed if measured and timed else runs)[-1])
     matches = [
         path
         for path in _all(root)
@@ -168,6 +170,13 @@ def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
     """
     paths = sorted(_list(root, experiment), key=_weight, reverse=True)
     return (_read(path, experiment) for path in paths)
+
+
+def latest_untimed(root: Path, experiment: str) -> Record | None:
+    """The latest run that timed nothing, if its file is a record; whatever --set it had."""
+    paths = [path for path in _list(root, experiment) if _weight(path)[0] == 0]
+    record = _read(max(paths, key=_weight), experiment) if paths else None
+    return record if isinstance(record, Record) else None
 
 
 def _weight(path: str) -> tuple[int, bool, str]:

@@ -176,6 +176,8 @@ def _run_one(
     timed = _time(shared, arms)
     baseline, *candidates = arms
     earlier, unreadable = records.read(shared.home, name)
+    if repeats:
+        earlier = [each for each in earlier if each.run == repeats]
     made = Record(
         version=records.VERSION,
         run=records.new_run_name(),

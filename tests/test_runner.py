@@ -69,6 +69,23 @@ def test_a_kernel_that_does_not_build_is_its_own_verdict(two: Path, kx: Kx) -> N
     assert result.stdout.count("the compiler's errors:") == 1
 
 
+def test_a_wrong_baseline_is_not_held_against_a_right_candidate(scale: Path, kx: Kx) -> None:
+    source = scale / "variants/scale/scale.cu"
+    wrong = "if (WIDTH == 1 && i == 3) v.at[0] += 1; y[i] = v;"
+    source.write_text(source.read_text().replace("y[i] = v;", wrong))
+    result = kx("run", "S1", cwd=scale)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "Verdict: INVALID (baseline_failed)" in result.stdout
+    assert "Emulated: candidate: y correct" in result.stdout
+
+
+def test_a_source_without_an_entry_does_not_build(scale: Path, kx: Kx) -> None:
+    (scale / "variants/scale/scale.cu").write_text("__device__ int unused;\n")
+    result = kx("build", "scale", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    assert "the source has no __global__ function" in result.stdout
+
+
 def test_a_verdict_of_before_is_not_the_last_word_once_the_source_is_mended(
     scale: Path, kx: Kx
 ) -> None:

@@ -66,6 +66,9 @@ def disassemble(plan: Plan, folder: Path) -> str:
     def fault(done: Completed) -> str:
         return "" if "Function : " in done.stdout and not done.stderr else "printed no SASS"
 
+    if b".entry" not in (folder / store.PTX).read_bytes():
+        raise DoesNotBuild("nvcc: error: the source has no __global__ function.")
+
     try:
         return _run(plan, folder, "cuobjdump", argv, fault).stdout
     except DoesNotBuild as refused:  # it reads what ptxas has accepted

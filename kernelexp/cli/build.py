@@ -47,7 +47,7 @@ def build(
     from kernelexp.judge.verdict import exit_code
     from kernelexp.report import builds
 
-    loaded = common.load(project)
+    loaded = common.load(project, sources=not repeat)
     tools = common.tools(loaded, nvcc)
     if bool(variants) == bool(repeat):
         raise UsageError("name the variants to build, or a run with --record.")

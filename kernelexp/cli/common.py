@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kernelexp.toolchain import Toolchain
 
 
-def load(start: Path) -> Project:
-    """The project at or above `start`."""
+def load(start: Path, *, sources: bool = True) -> Project:
+    """The project at or above `start`; without `sources` its kernels' files may be missing."""
     from kernelexp import project
 
-    return project.load(start)
+    return project.load(start, sources=sources)
 
 
 def tools(project: Project, nvcc: str | None) -> Toolchain:
@@ -31,11 +31,15 @@ def tools(project: Project, nvcc: str | None) -> Toolchain:
 
 
 def record_file(start: Path, text: str) -> Path:
-    """The file of a record that RUN names; a path needs no project."""
+    """The file of a measured record that RUN names; a path needs no project."""
     from kernelexp import records
 
     path = Path(text)
-    return path if path.is_file() else records.find(load(start).root, text)
+    return (
+        path
+        if path.is_file()
+        else records.find(load(start, sources=False).root, text, measured=True)
+    )
 
 
 def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:

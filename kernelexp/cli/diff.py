@@ -25,7 +25,7 @@ def diff(
     from kernelexp import records
     from kernelexp.report import comparison
 
-    loaded = common.load(project)
+    loaded = common.load(project, sources=False)
     one, other = (records.read_file(records.find(loaded.root, text)) for text in (before, after))
     found = comparison.compare(loaded.root, one, other)
     output(comparison.to_values(found), comparison.render(found), json)

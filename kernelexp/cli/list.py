@@ -14,7 +14,7 @@ def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
     from kernelexp.judge import standing
     from kernelexp.report import listing
 
-    loaded = common.load(project)
+    loaded = common.load(project, sources=False)
     tree = standing.Tree(loaded.root)
     standings = {name: standing.of_experiment(loaded, name, tree) for name in loaded.experiments}
     common.warn(loaded.root, (each for one in standings.values() for each in one.unreadable))

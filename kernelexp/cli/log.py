@@ -37,7 +37,7 @@ def log(
     from kernelexp.report import export, logbook, logfile, markdown
     from kernelexp.report import log as service
 
-    loaded = common.load(project)
+    loaded = common.load(project, sources=False)
     if write:
         path = common.write_log(loaded, force)
         typer.echo(f"wrote {path.relative_to(loaded.root)}")

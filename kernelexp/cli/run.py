@@ -118,7 +118,7 @@ def run(
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
 
-    loaded = common.load(project)
+    loaded = common.load(project, sources=not repeat)
     if repeat and (experiments or every or set_):
         raise UsageError("--record runs one record as it was: name no experiment and no --set.")
     names = [] if repeat else chosen(loaded, experiments or [], every)

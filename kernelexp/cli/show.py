@@ -35,7 +35,7 @@ def show(
     from kernelexp.judge import standing
     from kernelexp.report import listing, page
 
-    loaded = common.load(project)
+    loaded = common.load(project, sources=False)
     if name not in loaded.experiments and _names_a_run(name):
         path = records.find(loaded.root, name)
         record = records.read_file(path)

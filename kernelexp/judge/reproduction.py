@@ -67,10 +67,10 @@ def _verdicts(
 ) -> Reproduction:
     then = _at_margin(record, before, now.margin)
     whose = f"{_name(record)}, {then}"
+    if _has_changed(now, candidate, record, before) and status != then:
+        why = "the sources have changed since"
+        return Reproduction(sentence=f"Neither confirms nor contradicts {whose}: {why}.")
     if status in SILENT:
-        if candidate.files != before.arm.files and record.provenance == "run":
-            why = "the sources have changed since"
-            return Reproduction(sentence=f"Neither confirms nor contradicts {whose}: {why}.")
         if then in _REFUSALS and candidate.refused is None:
             sentence = f"Does not reproduce {whose}: nothing refuses this variant now."
             return Reproduction(sentence=sentence, agrees=False)
@@ -82,6 +82,16 @@ def _verdicts(
         sentence = f"Same verdict as {whose}, but {other}: the effects are not compared."
         return Reproduction(sentence=sentence)
     return _effects(now, candidate, whose, record, before)
+
+
+def _has_changed(now: Record, candidate: Arm, record: Record, before: Candidate) -> bool:
+    """Whether a run was made from other files; problem.py counts where both records have it."""
+    if record.provenance == "published":
+        return False
+    pairs = [(before.arm.files, candidate.files), (record.baseline.files, now.baseline.files)]
+    if record.host_files:
+        pairs.append((record.host_files, now.host_files))
+    return any(then and then != files for then, files in pairs)
 
 
 _REFUSALS = (Status.IMPOSSIBLE, Status.BUILD_FAILED, Status.INCORRECT)

@@ -22,6 +22,9 @@ from kernelexp.records import Unreadable
 SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
 """Verdicts that say nothing of time or correctness."""
 
+WRONG = (Status.INCORRECT, Status.TIMED_OUT, Status.CRASHED)
+"""Verdicts that a kernel is wrong."""
+
 # Of the records that neither timed anything nor were published, how many are looked through.
 _UNTIMED_MAX = 50
 
@@ -100,6 +103,12 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
         untimed += _is_untimed(record)
         if not waiting or untimed >= _UNTIMED_MAX:
             break
+    latest = records.latest_untimed(project.root, name)
+    if latest and not latest.overrides:
+        for index, variant in enumerate(variants):
+            standing = _stand(baseline, variant, latest, tree)
+            if standing and index in best and _overrules(standing, best[index]):
+                best[index] = standing
     return Standings(
         experiment=experiment,
         candidates=tuple(
@@ -122,6 +131,18 @@ def _rank(standing: Standing) -> int:
     if decides and not _is_untimed(record):
         return 2  # of what was there before
     return 1 if current else 0
+
+
+def _overrules(later: Standing, best: Standing) -> bool:
+    """Whether what is there now was found wrong since it was measured.
+
+    The emulator may have learnt to see it, or problem.py, which early records do not have, has
+    changed.
+    """
+    if later.changed or later.record is None or best.record is None or later.verdict is None:
+        return False
+    newer = best.record.measurement is not None and later.record.run > best.record.run
+    return newer and later.verdict.status in (*WRONG, Status.INVALID)
 
 
 def _is_last_word(standing: Standing) -> bool:

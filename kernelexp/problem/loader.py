@@ -342,7 +342,8 @@ def launch_faults(launch: Launch) -> Iterator[str]:
             continue
         bits, signed = int(argument.type[1:]), argument.type.startswith("s")
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-        if argument.value != int(argument.value) or not low <= argument.value <= high:
+        whole = isinstance(argument.value, int) and not isinstance(argument.value, bool)
+        if not whole or not low <= argument.value <= high:
             yield f"the scalar {argument.value} is no {argument.type}."
 
 

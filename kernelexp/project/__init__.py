@@ -107,8 +107,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         return f"{variant.kernel}@{variant.arch}: {spell_point(departs)}"
 
 
-def load(start: Path) -> Project:
-    """The project at or above `start`; ConfigurationError with every fault of its files."""
+def load(start: Path, *, sources: bool = True) -> Project:
+    """The project at or above `start`; ConfigurationError with every fault of its files.
+
+    Without `sources` the kernels' own files may be missing, as for what only reads records.
+    """
     path = layout.find(start)
     main, files, faults = _read(path)
     kernels = _convert_kernels(main)
@@ -119,7 +122,7 @@ def load(start: Path) -> Project:
             id=source.id, section=source.section, document=document, path=(), experiment=experiment
         )
         entries.append(entry)
-    faults += islice(meaning.check(main, kernels, entries, path.parent), MAX_FAULTS)
+    faults += islice(meaning.check(main, kernels, entries, path.parent, sources), MAX_FAULTS)
     if faults:
         raise _configuration_error(faults)
     return Project(

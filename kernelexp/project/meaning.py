@@ -42,12 +42,21 @@ def section_of(document: Document, name: str) -> Mapping[str, object]:
 
 
 def check(
-    main: Document, kernels: dict[str, Kernel], entries: Iterable[Entry], root: Path
+    main: Document,
+    kernels: dict[str, Kernel],
+    entries: Iterable[Entry],
+    root: Path,
+    sources: bool = True,
 ) -> Iterator[Fault]:
-    """What is wrong between the parts of `main` and the files of one experiment each."""
+    """What is wrong between the parts of `main` and the files of one experiment each.
+
+    With `sources` the kernels' own files have to be there.
+    """
     for name, kernel in kernels.items():
         if is_name(name):
-            yield from _check_kernel(main, name, kernel, root)
+            yield from _check_kernel(main, name, kernel)
+            if sources:
+                yield from _check_files(main, name, kernel, root)
     defined: dict[str, str] = {}
     for entry in entries:
         if entry.id in defined:
@@ -66,22 +75,13 @@ def check(
                 yield entry.document.fault((*entry.path, target[0]), target[1])
 
 
-def _check_kernel(document: Document, name: str, kernel: Kernel, root: Path) -> Iterator[Fault]:
-    folder = root / "variants" / name
-    if not os.path.isfile(folder / "problem.py"):
-        yield document.fault(("kernels", name), f"there is no variants/{name}/problem.py.")
+def _check_kernel(document: Document, name: str, kernel: Kernel) -> Iterator[Fault]:
     if not kernel.targets:
         yield document.fault(("kernels", name, "targets"), "a kernel has at least one target.")
     for arch, target in kernel.targets.items():
         path = ("kernels", name, "targets", arch)
         if arch not in ARCHITECTURES:
             yield document.fault(path, f"unknown architecture{suggest(arch, ARCHITECTURES)}.")
-        for key, file in (("source", target.source), ("config", target.config)):
-            if file and not layout.inside(folder, file):
-                message = f"variants/{name}/{file} is a link to a file outside of its folder."
-                yield document.fault((*path, key), message)
-            elif file and not os.path.isfile(folder / file):
-                yield document.fault((*path, key), f"there is no variants/{name}/{file}.")
         for index, flag in enumerate(target.flags):
             for message in _check_flag(flag):
                 yield document.fault((*path, "flags", index), message)
@@ -89,6 +89,20 @@ def _check_kernel(document: Document, name: str, kernel: Kernel, root: Path) -> 
             axis_path = (*path, "axes", axis_name)
             for message in _check_axis(axis):
                 yield document.fault(axis_path, message)
+
+
+def _check_files(document: Document, name: str, kernel: Kernel, root: Path) -> Iterator[Fault]:
+    folder = root / "variants" / name
+    if not os.path.isfile(folder / "problem.py"):
+        yield document.fault(("kernels", name), f"there is no variants/{name}/problem.py.")
+    for arch, target in kernel.targets.items():
+        path = ("kernels", name, "targets", arch)
+        for key, file in (("source", target.source), ("config", target.config)):
+            if file and not layout.inside(folder, file):
+                message = f"variants/{name}/{file} is a link to a file outside of its folder."
+                yield document.fault((*path, key), message)
+            elif file and not os.path.isfile(folder / file):
+                yield document.fault((*path, key), f"there is no variants/{name}/{file}.")
 
 
 # Options of nvcc that choose another output, phase, program or file of options: the build's own.

@@ -59,7 +59,10 @@ def _section(entries: dict[str, Standings]) -> list[dict[str, Any]]:
 
 
 def to_csv(logs: Sequence[KernelLog]) -> str:
-    """A line for each arm of each step of the history and of each experiment."""
+    """A line for each arm of each step of the history and of each experiment.
+
+    Figures and verdicts of variants that have changed since are left out.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
@@ -80,12 +83,12 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
     for index, each in enumerate(entry.candidates):
         run = each.record.run if each.record else None
         if index == 0 or run != shown:
-            arm = each.record.baseline if each.record else None
+            arm = each.record.baseline if each.record and not each.changed else None
             variant = spell_point(entry.experiment.baseline)
             yield {**_row(name, title, "baseline", variant, each, arm), "verdict": ""}
         shown = run
         variant = spell_point(entry.experiment.candidates[index])
-        yield _row(name, title, "candidate", variant, each, each.arm)
+        yield _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
 
 
 def _row(
@@ -106,7 +109,7 @@ def _row(
         "run": record.run if record else "",
         "provenance": record.provenance if record else "",
         "device": record.device if record else "",
-        "verdict": each.verdict.status.value if each.verdict else "",
+        "verdict": each.verdict.status.value if each.verdict and not each.changed else "",
         "changed_since": list(each.changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),
         **figures,

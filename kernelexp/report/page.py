@@ -45,7 +45,7 @@ def render(
         yield from arms.all_figures(record.names, record.arms)
         yield from emulation.dearest(record.names, record.arms)
     yield from measurement.render(record, verbose)
-    yield from _earlier(earlier)
+    yield from _earlier(record, earlier)
     yield from _verdicts(record)
     if not verbose and (hidden := _hidden(record)):
         yield paragraph(hidden, style="dim")
@@ -180,7 +180,7 @@ def _hidden(record: Record) -> str:
     return "; ".join(filter(None, (compiler, same))) + "."
 
 
-def _earlier(earlier: Sequence[Record]) -> Iterator[Block]:
+def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
     """What was published about the experiment, and the last time that it was measured."""
     for record in earlier:
         if record.provenance == "published":
@@ -200,7 +200,9 @@ def _earlier(earlier: Sequence[Record]) -> Iterator[Block]:
             for candidate in last.candidates
             if candidate.arm.measured and candidate.arm.measured.effect
         ]
-        yield from _lines(f"Measured before ({last.device}, {last.created[:10]}):", words)
+        other = any(then.files != arm.files for then, arm in zip(last.arms, now.arms, strict=False))
+        when = "Measured before the sources changed" if other else "Measured before"
+        yield from _lines(f"{when} ({last.device}, {last.created[:10]}):", words)
 
 
 def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:

@@ -172,6 +172,35 @@ def test_a_record_whose_samples_are_of_other_builds_is_skipped(house: Path, kx: 
     assert [row[4] for row in rows(house, kx, "T3")] == ["not run", "not run"]
 
 
+def test_a_wrong_result_of_what_is_there_now_overrules_an_older_measurement(
+    house: Path, kx: Kx
+) -> None:
+    problem = house / "variants/transpose/problem.py"
+    right = "columns.T.double()"
+    assert right in problem.read_text()
+    problem.write_text(problem.read_text().replace(right, f"{right} + 1"))
+    assert kx("run", "T2", cwd=house).exit_code == 4
+    assert rows(house, kx, "T2")[0][4] in ("INCORRECT", "INVALID")
+
+
+def test_figures_of_what_has_changed_are_in_no_export(house: Path, kx: Kx) -> None:
+    path = house / "variants/transpose/transpose.cu"
+    path.write_text(path.read_text() + "// changed\n")
+    row = candidate(house, kx, "T3", "rows=4")
+    assert "time_ms" not in row
+    assert row["verdict"] == ""
+    assert row["changed_since"] == ["variants/transpose/transpose.cu"]
+    assert ",0.287712," not in kx("log", "--csv", cwd=house).stdout
+
+
+def test_records_are_read_though_a_kernel_s_source_is_gone(house: Path, kx: Kx) -> None:
+    (house / "variants/transpose/transpose.cu").unlink()
+    for words in (["log"], ["list"], ["show", "T1"], ["diff", "T1", "T1"], ["verdict", "T1"]):
+        result = kx(*words, cwd=house)
+        assert result.exit_code == 0, result.stderr
+    assert "variants/transpose/transpose.cu (is gone)" in kx("log", cwd=house).stdout
+
+
 def test_a_record_dated_in_the_future_hides_no_other(house: Path, kx: Kx) -> None:
     runs = sorted((house / "logs/runs/T1").glob("*.measured.json"))
     ahead = json.loads(runs[0].read_text())
