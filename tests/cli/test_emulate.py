@@ -80,7 +80,7 @@ def test_the_full_problem_is_counted_as_ncu_counted_it(kx: Kx, store: str, colum
 def test_a_right_variant_ends_well_and_says_so(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale:width=2", cwd=scale)
     assert result.exit_code == errors.OK
-    assert "right" in result.stdout
+    assert "y correct, all 4,096 elements" in result.stdout
 
 
 def test_a_wrong_variant_ends_with_4(scale: Path, kx: Kx) -> None:
