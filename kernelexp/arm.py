@@ -92,6 +92,63 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """Hash of the emulator: counters of two versions of it do not compare."""
 
 
+class ProfiledInstruction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One SASS instruction of a profile's source page."""
+
+    offset: int
+    """Bytes from the entry's first instruction."""
+    sass: str
+    file: str = ""
+    line: int = 0
+    """The source line that it was compiled from; 0 where the page does not say."""
+    figures: dict[str, float] = {}
+    """ncu's columns, those that are not 0: samples by stall, instructions, wavefronts, sectors."""
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one of ncu's own rules said of a launch."""
+
+    section: str
+    rule: str
+    kind: str
+    """ncu's word: OPT, WRN, INF."""
+    sentence: str
+    speedup_percent: float | None = None
+    """ncu's estimate; None where the rule makes none."""
+    scope: str = ""
+    """`global`: of the launch; `local`: of the part that the rule is about."""
+
+
+class ProfiledEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Hardware counters of one launch, as ncu reports them: kind `profiled`."""
+
+    entry: str
+    """The kernel's name as ncu prints it."""
+    figures: dict[str, float | str]
+    """By ncu's metric name, in base units: bytes, ns, Hz, percent."""
+    units: dict[str, str] = {}
+    """Of the figures that have one."""
+    size: str = ""
+    """The problem's named size; empty where an imported profile does not tell."""
+    device: str = ""
+    capability: str = ""
+    """Compute capability, such as 9.0."""
+    driver: str = ""
+    tool: str = ""
+    """ncu with its version."""
+    clock_control: str = ""
+    """ncu's --clock-control; empty where it is not known."""
+    cache_control: str = ""
+    replay: str = ""
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    missing: tuple[str, ...] = ()
+    """Metrics that were asked for and that this chip, driver or ncu does not have."""
+    advice: tuple[Advice, ...] = ()
+    instructions: tuple[ProfiledInstruction, ...] = ()
+    """In the order of their addresses; empty without a source page."""
+
+
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Figures that somebody published about a variant; what was not published is None."""
 
@@ -149,7 +206,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One variant with all that is known about it; what is not known is absent.
 
     It begins as a variant alone, and each step of a run gives back an arm with more evidence. A
-    record keeps it as it is at the end, but for `measured`, which is worked out when it is read.
+    record keeps it as it is at the end, but for `measured`, which is worked out when it is read, and
+    for `profiled`, which a profile keeps.
     """
 
     kernel: str = ""
@@ -171,6 +229,7 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The compiler's own words where it failed."""
     emulated: EmulatedEvidence | None = None
     measured: MeasuredEvidence | None = None
+    profiled: ProfiledEvidence | None = None
     published: PublishedResult | None = None
     refused: Verdict | None = None
     """Why there is nothing to time: a limit, the compiler, a wrong result."""

@@ -13,7 +13,7 @@ import msgspec
 
 from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, MeasuredEvidence, PublishedResult
 
-Kind: TypeAlias = Literal["built", "emulated", "measured", "published"]
+Kind: TypeAlias = Literal["built", "emulated", "measured", "profiled", "published"]
 Better: TypeAlias = Literal["less", "more", ""]
 Value: TypeAlias = int | float | str
 
@@ -139,6 +139,8 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     executed = _executed(arm)
     for counter, count in (executed.counters if executed else {}).items():
         yield _of_counter(counter), count
+    for name, value in (arm.profiled.figures if arm.profiled else {}).items():
+        yield _of_profile(name, arm.profiled.units.get(name, "") if arm.profiled else ""), value
 
 
 def _of_pipe(pipe: str) -> Metric:
@@ -161,6 +163,16 @@ def _of_counter(counter: str) -> Metric:
         unit=next((unit for unit in _UNITS if unit in counter), ""),
         better="less",
         read=lambda arm: found.counters.get(counter, 0) if (found := _executed(arm)) else None,
+    )
+
+
+def _of_profile(name: str, unit: str) -> Metric:
+    return Metric(
+        name=name,
+        label=name,
+        kind="profiled",
+        unit=unit,
+        read=lambda arm: arm.profiled.figures.get(name) if arm.profiled else None,
     )
 
 

@@ -104,6 +104,29 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return arm_names(len(self.candidates))
 
 
+class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One profile of one variant: written once, never edited, as `logs/profiles/RUN.json`.
+
+    It belongs to the variant, by kernel, architecture and axes, whatever experiments name it.
+    """
+
+    version: int
+    run: str
+    provenance: Literal["run", "imported", "published"]
+    created: str
+    """ISO 8601: when it was taken, or read from a file; only a date where that was published."""
+    arm: Arm
+    """The variant with its profiled evidence; an imported one may know no more than its axes."""
+    step: str = ""
+    """The experiment or the step of the history that a published profile is of."""
+    source: str = ""
+    """Where imported or published figures are from: file and its SHA-256, or a document."""
+    tool: str = ""
+    compiler: str = ""
+    git: Git | None = None
+    machine: Machine | None = None
+
+
 def complete(record: Record) -> Record:
     """The record with what its arms do not repeat: kernel, architecture, measured evidence."""
     return _with_arms(
