@@ -6,12 +6,15 @@ name of ncu's equals what ncu shows; every other one has a name of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, MeasuredEvidence, PublishedResult
+from kernelexp.errors import suggest
+from kernelexp.text import quote
 
 Kind: TypeAlias = Literal["built", "emulated", "measured", "profiled", "published"]
 Better: TypeAlias = Literal["less", "more", ""]
@@ -145,7 +148,7 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
 
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
-        name=f"sass_instructions_{pipe.lower()}",
+        name=f"{_STATIC}{pipe.lower()}",
         label=f"  {pipe}",
         kind="built",
         read=lambda arm: arm.build.pipes.get(pipe, 0) if arm.build else None,
@@ -174,6 +177,35 @@ def _of_profile(name: str, unit: str) -> Metric:
         unit=unit,
         read=lambda arm: arm.profiled.figures.get(name) if arm.profiled else None,
     )
+
+
+CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
+"""Figures of a candidate that compare it with its baseline already."""
+
+_STATIC = "sass_instructions_"
+# What ncu names has `__`, but for the counters of its source page.
+_NCU = re.compile(r".*__|memory_|inst_executed|thread_inst_executed|local_|group:")
+
+
+def kind_of(name: str) -> Kind | None:
+    """The kind of evidence that has a figure of this name; None where nothing could have it.
+
+    ncu's names have a suffix, such as .sum, where the emulator's counters have none.
+    """
+    if name in METRICS:
+        return METRICS[name].kind
+    if name.startswith(_STATIC):
+        return "built"
+    if not _NCU.match(name):
+        return None
+    return "profiled" if "." in name else "emulated"
+
+
+def unknown(name: str) -> str:
+    """A sentence where no figure has this name; else empty."""
+    if kind_of(name):
+        return ""
+    return f"no figure is called {quote(name)}{suggest(name, METRICS)}, and ncu's names."
 
 
 def read(name: str, arm: Arm) -> Value | None:

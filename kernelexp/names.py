@@ -17,6 +17,7 @@ TOKEN = (
     r"|-?[0-9][0-9A-Za-z_.]*([eEpP][+-][0-9]+)?)$(?!\n)"
 )
 FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
+METRIC = r"^[A-Za-z][A-Za-z0-9_.:]*$(?!\n)"
 SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
 
 SENTENCES = {
@@ -25,6 +26,7 @@ SENTENCES = {
     AXIS: "an axis is lower-case letters, digits and '_', since it becomes a macro",
     TOKEN: "an axis value is a number, true, false or a C++ identifier, which may have ::",
     FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
+    METRIC: "a figure is named as in `kernelexp show --json` or as ncu names it",
     SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
 }
 

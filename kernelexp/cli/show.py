@@ -32,7 +32,7 @@ def show(
 ) -> None:
     """Show an experiment and its records, or one run."""
     from kernelexp import records
-    from kernelexp.judge import standing
+    from kernelexp.judge import expectations, standing
     from kernelexp.report import listing, page
 
     loaded = common.load(project, sources=False)
@@ -49,6 +49,7 @@ def show(
         "id": name,
         "experiment": standings.experiment,
         "standing": listing.standing_values(standings),
+        "expectations": expectations.of_experiment(name, standings),
         "records": found,
     }
     output(values, listing.experiment(name, standings, found, every), json)

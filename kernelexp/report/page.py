@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
+from kernelexp.judge import expectations as judging
 from kernelexp.metrics import Difference
 from kernelexp.model import spell, spell_point
 from kernelexp.record import Candidate, Record, own_axes
-from kernelexp.report import arms, emulation, figures, measurement
+from kernelexp.report import arms, emulation, expectations, figures, measurement
 from kernelexp.report.document import (
     Block,
     Cell,
@@ -47,6 +48,7 @@ def render(
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
+    yield from expectations.render(judging.of_record(record))
     if not verbose and (hidden := _hidden(record)):
         yield paragraph(hidden, style="dim")
     if path:
