@@ -11,8 +11,8 @@ from kernelexp import metrics
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm
 from kernelexp.expectation import UNCHANGED, Expectation, parse
-from kernelexp.metrics import Kind, Value
 from kernelexp.judge.standing import Standings
+from kernelexp.metrics import Kind, Value
 from kernelexp.model import arm_names
 from kernelexp.record import Record
 
@@ -91,9 +91,7 @@ def written_later(standings: Standings) -> bool:
     )
 
 
-def _judge(
-    name: str, text: str, before: Arm, after: Arm, margin: float, experiment: str
-) -> Judged:
+def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experiment: str) -> Judged:
     expectation, kind = parse(text), metrics.kind_of(name)
     was, now = _read(name, before, after), _read(name, after, before)
     judged = Judged(
