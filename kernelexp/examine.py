@@ -14,7 +14,6 @@ from kernelexp.arm import Arm
 from kernelexp.evidence.measured import SIZE
 from kernelexp.judge import standing
 from kernelexp.judge.case import Case
-from kernelexp.judge.expectations import Judged
 from kernelexp.judge.standing import Standing
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
@@ -42,19 +41,6 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """What has changed since it was measured."""
     profile: str = ""
     """The run of the profile."""
-
-
-class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment's baseline and one of its candidates."""
-
-    experiment: str
-    title: str
-    name: str
-    """The candidate's, among several."""
-    standing: Standing
-    baseline: Examined
-    candidate: Examined
-    judged: tuple[Judged, ...]
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,6 +48,10 @@ MarginOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print markdown.")]
+EmulateOption = Annotated[
+    bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
+]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
 ]

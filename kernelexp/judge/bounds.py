@@ -101,7 +101,7 @@ def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
         resource=resource,
         percent=100 * floor.seconds / case.time_s,
         kind=floor.kind,
-        reckoned=f"{floor.reckoned}, of {1e3 * case.time_s:.4g} ms measured",
+        reckoned=f"{floor.reckoned} / {1e3 * case.time_s:.4g} ms",
         source=floor.source,
     )
 

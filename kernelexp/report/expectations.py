@@ -8,6 +8,7 @@ from kernelexp.judge.expectations import Judged
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Cell, Span, Style, paragraph, table
 
+_NAME_MAX = 30  # longer names are folded, so that a row fits 80 columns
 _STYLES: dict[str, Style] = {"met": "good", "missed": "bad", "not measured": "info"}
 
 
@@ -27,7 +28,10 @@ def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
         return
     header = (*(("",) if several else ()), "expected of", "", "kind", "came out", "")
     last = len(header) - 1
-    yield table(header, rows, unwrapped=(*((0,) if several else ()), last - 3, last - 2, last))
+    longest = max(len(each.metric) for own in judged.values() for each in own)
+    names = (last - 4,) if longest <= _NAME_MAX else ()
+    place = (0,) if several else ()
+    yield table(header, rows, unwrapped=(*place, *names, last - 3, last - 2, last))
     for note in notes:
         yield paragraph(note)
 

@@ -1,0 +1,72 @@
+"""What could be gained in a variant: a ranked table, then how each estimate was reckoned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp.judge.bounds import Use
+from kernelexp.judge.case import Case
+from kernelexp.judge.opportunity import Opportunity, Suppressed
+from kernelexp.report import bounds, figures
+from kernelexp.report.document import Block, Heading, Span, paragraph, table
+
+
+def render(
+    case: Case,
+    uses: Sequence[Use],
+    found: Sequence[Opportunity],
+    suppressed: Sequence[Suppressed],
+    changed: Sequence[str] = (),
+) -> Iterator[Block]:
+    """Largest estimate first."""
+    yield Heading(f"{case.label}: opportunities")
+    yield paragraph(_evidence(case))
+    if changed:
+        words = ", ".join(changed)
+        yield paragraph(f"Measured before these changed: {words}.", style="warn")
+    if found:
+        rows = [
+            (f"{number}.", _estimate(each), each.issue, each.kind)
+            for number, each in enumerate(found, 1)
+        ]
+        yield table(("", "at most", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
+    else:
+        yield paragraph("No rule found anything.")
+    for number, each in enumerate(found, 1):
+        yield from _details(number, each)
+    if suppressed:
+        yield paragraph(Span("Not repeated:", "strong"))
+    for warning in suppressed:
+        estimate = warning.speedup_percent
+        said = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
+        yield paragraph(f"{warning.rule}{said}: {warning.why}.", indent=2)
+    yield from bounds.render({"": uses})
+    yield paragraph(
+        "At most: the share of the time that would be saved if nothing took its place. The "
+        "estimates do not add up.",
+        style="dim",
+    )
+
+
+def _evidence(case: Case) -> str:
+    parts = ["built"] if case.arm.build else []
+    if case.counters:
+        parts.append(f"emulated, for the full problem {case.scaled}")
+    if case.arm.measured:
+        parts.append(f"measured, {figures.time_of(case.arm)} ms on {case.arm.measured.device}")
+    if case.arm.profiled:
+        parts.append(f"profiled on {case.arm.profiled.device or 'a device that is not named'}")
+    return f"Evidence: {'; '.join(parts) or 'none'}."
+
+
+def _estimate(each: Opportunity) -> str:
+    return "" if each.percent is None else f"{each.percent:.1f}%"
+
+
+def _details(number: int, each: Opportunity) -> Iterator[Block]:
+    parts = [each.reckoning] if each.reckoning else []
+    if each.line:
+        parts.append(f"most of it at {each.line}")
+    if each.hidden:
+        parts.append(f"may be hidden: {each.hidden}")
+    yield paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
