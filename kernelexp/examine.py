@@ -157,22 +157,28 @@ def _with_conditions(case: Case, record: Record) -> Case:
 
 
 def _recorded(project: Project, wanted: Variant) -> Recorded | None:
-    """The measurement of a variant in any experiment that names it, one that is current first."""
-    tree, best = standing.Tree(project.root), None
+    """What was measured, else published, of a variant in any experiment that names it."""
+    tree = standing.Tree(project.root)
+    found: list[Recorded] = []
     for name, each in project.experiments.items():
         if (each.kernel, each.arch) != (wanted.kernel, wanted.arch):
             continue
-        if wanted not in (own := project.variants(each))[1] and wanted != own[0]:
+        baseline, candidates = project.variants(each)
+        if wanted not in (baseline, *candidates):
             continue
         for spoken in standing.of_experiment(project, name, tree).candidates:
-            arms = spoken.record.arms if spoken.record else ()
-            timed = [arm for arm in arms if arm.measured and is_of(wanted.axes, arm)]
-            if timed and spoken.record:
-                found = Recorded(record=spoken.record, arm=timed[0], changed=spoken.changed)
-                if not found.changed:
-                    return found
-                best = best or found
-    return best
+            if record := spoken.record:
+                found += [
+                    Recorded(record=record, arm=arm, changed=spoken.changed)
+                    for arm in record.arms
+                    if (arm.measured or arm.published) and is_of(wanted.axes, arm)
+                ]
+    return max(found, key=_weight, default=None)
+
+
+def _weight(each: Recorded) -> tuple[bool, bool, str]:
+    """What is current and measured says most; of several the latest."""
+    return bool(each.arm.measured) and not each.changed, bool(each.arm.measured), each.record.run
 
 
 def _profile(root: Path, wanted: Variant) -> Profile | None:

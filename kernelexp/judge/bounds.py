@@ -1,7 +1,7 @@
 """How near a variant comes to each limit of its chip: from its profile, else reckoned.
 
 What is reckoned is the least time that a resource needs for a launch (its floor), as a share of
-the measured time. It is a lower bound of the use: whatever else the kernel moves comes on top.
+the time. It is a lower bound of the use: whatever else the kernel moves comes on top.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 
     resource: Resource
     seconds: float
-    kind: Kind
-    """Of what was counted: `emulated`, or `measured` where the problem's own work is."""
+    emulated: bool = False
+    """The work was counted by the emulator; else problem.py states it."""
     reckoned: str
     """Formula and inputs."""
     source: str
@@ -63,7 +63,12 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
 
     resource: Resource
     percent: float | None = None
+    floor_ms: float | None = None
+    """The least time that it needs; None where the limit or the work is not known."""
+    time_ms: float | None = None
+    """Of which it is the share; None where ncu reports the share itself."""
     kind: Kind | None = None
+    """`emulated` where the work was counted so, else that of the time."""
     reckoned: str = ""
     """ncu's metric, or the formula with its inputs; where there is no figure, why."""
     source: str = ""
@@ -82,6 +87,12 @@ def nearest(found: tuple[Use, ...]) -> Use | None:
     return max(known, key=lambda each: each.percent or 0.0, default=None)
 
 
+def longest(found: tuple[Use, ...]) -> Use | None:
+    """The use with the longest floor, for where no time is known; None where no floor is."""
+    known = [each for each in found if each.floor_ms is not None]
+    return max(known, key=lambda each: each.floor_ms or 0.0, default=None)
+
+
 def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
     for name in _PROFILED[resource]:
         value = case.figure(name)
@@ -95,13 +106,14 @@ def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
             )
     if floor is None:
         return Use(resource=resource, reckoned=_unknown(case, resource))
-    if not case.time_s:
-        return Use(resource=resource, reckoned="no measured time")
+    time, kind = case.time()
     return Use(
         resource=resource,
-        percent=100 * floor.seconds / case.time_s,
-        kind=floor.kind,
-        reckoned=f"{floor.reckoned} / {1e3 * case.time_s:.4g} ms",
+        percent=100 * floor.seconds / time if time else None,
+        floor_ms=1e3 * floor.seconds,
+        kind="emulated" if floor.emulated else kind if time else None,
+        time_ms=1e3 * time if time else None,
+        reckoned=floor.reckoned,
         source=floor.source,
     )
 
@@ -143,7 +155,6 @@ def _tensor(case: Case) -> Floor | None:
     return Floor(
         resource="tensor cores",
         seconds=case.flops / peak.value,
-        kind="measured",
         reckoned=f"{case.flops:.4g} FLOPs / {peak.value / 1e12:,.4g} TFLOPS ({kind}, dense)",
         source=peak.source,
     )
@@ -170,7 +181,7 @@ def _shared(case: Case) -> Floor | None:
     return Floor(
         resource="shared memory",
         seconds=shared_seconds(case, count),
-        kind="emulated",
+        emulated=True,
         reckoned=f"{count:,.0f} wavefronts / ({case.chip.sms.value:.0f} SMs x {case.clock()[1]})",
         source=f"a wavefront per clock and SM: {case.chip.smem.source}",
     )
@@ -190,7 +201,7 @@ def _l2(case: Case) -> Floor | None:
     return Floor(
         resource="L2",
         seconds=32 * sectors / (limit.value * clock),
-        kind="emulated",
+        emulated=True,
         reckoned=f"{sectors:,} sectors x 32 B / ({limit.value:,.0f} {limit.unit} x {spelled})",
         source=limit.source,
     )
@@ -203,7 +214,6 @@ def _memory(case: Case) -> Floor | None:
     return Floor(
         resource="device memory",
         seconds=case.bytes / limit.value,
-        kind="measured",
         reckoned=f"{case.bytes:.4g} B that must move / {limit.value / 1e12:.3g} TB/s",
         source=limit.source,
     )
@@ -218,7 +228,7 @@ def _issue(case: Case) -> Floor | None:
     return Floor(
         resource="issue slots",
         seconds=count / (_SCHEDULERS * sms * clock),
-        kind="emulated",
+        emulated=True,
         reckoned=f"{count:,} PTX instructions / ({_SCHEDULERS} x {sms:.0f} SMs x {spelled})",
         source="an instruction per clock and scheduler; ptxas makes other instructions of PTX",
     )

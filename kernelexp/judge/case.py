@@ -37,9 +37,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> float:
-        """Measured, of the full problem; 0 where it was not."""
-        found = self.arm.measured
-        return found.time_us / 1e6 if found and found.size == "full" else 0.0
+        """Of the full problem: measured, else published; 0 where it is neither."""
+        return self.time()[0]
+
+    def time(self) -> tuple[float, Kind]:
+        """The same with its kind."""
+        measured, published = self.arm.measured, self.arm.published
+        if measured and measured.size == "full":
+            return measured.time_us / 1e6, "measured"
+        if published and published.time_ms:
+            return published.time_ms / 1e3, "published"
+        return 0.0, "measured"
 
     def clock(self) -> tuple[float, str]:
         """The SM's clock in Hz with its source: as measured, else the chip's highest."""

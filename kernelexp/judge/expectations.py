@@ -177,9 +177,9 @@ def command(kind: Kind | None, arm: Arm, experiment: str) -> str:
     """What supplies evidence of a kind, as the end of a sentence."""
     card = ARCHITECTURES[arm.arch].card if arm.arch in ARCHITECTURES else arm.arch
     if kind == "measured":
-        return f"kernelexp run {experiment} on a machine with one {card} times it"
+        return f"kernelexp run {experiment}, on a machine with one {card}"
     if kind == "profiled":
-        return f"kernelexp profile {experiment} on a machine with one {card} counts it"
+        return f"kernelexp profile {experiment}, on a machine with one {card}"
     if kind == "published":
         return "nobody published it"
-    return f"kernelexp run {experiment} supplies it"
+    return f"kernelexp run {experiment}"

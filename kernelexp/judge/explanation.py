@@ -60,7 +60,7 @@ _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "sm__inst_issued, stalls not_selected and math_pipe_throttle",
     ),
 )
-_MINOR = ("ptx__thread_inst_executed", "change_", "time_ms", "tflops", "sass_bytes")
+_MINOR = ("ptx__thread_inst_executed", "change_", "time_ms", "published_t", "tflops", "sass_bytes")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +121,8 @@ def _kinds(before: Arm, after: Arm) -> Sequence[Kind]:
     kinds = list(metrics.comparable(before, after))
     if before.profiled and after.profiled and "profiled" not in kinds:
         kinds.append("profiled")
+    if before.published and after.published:
+        kinds.append("published")
     return kinds
 
 
@@ -181,14 +183,14 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
         ours = [each for each in told if each.metric.startswith(beginnings)]
         if ours and any(each.way != "against it" for each in ours):
             yield Question(
-                question=f"whether {subject} take time",
+                question=f"how much of the time goes to {subject}",
                 evidence=f"profiled {figures}",
                 command=command("profiled", after.arm, experiment),
             )
             told = tuple(each for each in told if each not in ours)
     if not after.arm.profiled:
         yield Question(
-            question="which limit of the chip either arm is nearest to, and where its warps wait",
+            question="which limit either arm is nearest to, and where its warps wait",
             evidence="profiled throughputs, stalls by source line",
             command=command("profiled", after.arm, experiment),
         )

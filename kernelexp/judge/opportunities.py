@@ -25,6 +25,8 @@ TAIL_FROM = 0.01
 LANES_FROM = 24.0
 """Active threads per warp below which divergence is listed: ncu's own threshold."""
 _WARP = 32
+_WHOLE = (1, 2, 4, 8, 16, 32)
+"""Sectors per request of a warp that stores 1 to 32 bytes per thread in a row."""
 _GEMM_FLOPS_PER_BYTE = 16.0
 """FLOPs per byte from which work without tensor instructions is listed."""
 
@@ -46,7 +48,7 @@ def relief(case: Case, resource: Resource, seconds: float) -> tuple[float | None
     saved = f"{1e3 * seconds:.4g} ms of {resource}"
     if case.time_s:
         share = max(min(seconds, case.time_s - after[longest]) / case.time_s, 0.0)
-        return 100 * share, f"{saved} in {1e3 * case.time_s:.4g} ms measured; then {rest}"
+        return 100 * share, f"{saved} in {1e3 * case.time_s:.4g} ms {case.time()[1]}; then {rest}"
     before = max(floors.values())
     share = 1 - after[longest] / before
     return 100 * share, (
@@ -127,6 +129,24 @@ def _loads(line: EmulatedLine | None) -> bool:
     return bool(line and line.counters.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld"))
 
 
+def mixed_stores(case: Case) -> Iterator[Found]:
+    """What looks uncoalesced by sectors per request, and is not: stores of several widths."""
+    sectors, _ = case.counter("l1tex__t_sectors_pipe_lsu_mem_global_op_st")
+    requests, _ = case.counter("l1tex__t_requests_pipe_lsu_mem_global_op_st")
+    lines = case.arm.emulated.lines if case.arm.emulated else ()
+    stores = [each for each in lines if each.counters.get("sass__inst_executed_global_stores")]
+    name = "memory_l2_theoretical_sectors_global"
+    excess = sum(
+        each.counters.get(name, 0) - each.counters.get(f"{name}_ideal", 0) for each in stores
+    )
+    if sectors and requests and stores and not excess and sectors / requests not in _WHOLE:
+        yield Suppressed(
+            rule="sectors per store",
+            why=f"{sectors / requests:.2f} sectors per request are an average over stores of "
+            "several widths; no store asks for a sector that it does not fill",
+        )
+
+
 def occupancy(case: Case) -> Iterator[Found]:
     """Fewer warps per SM than it holds, and what limits them."""
     build = case.arm.build
@@ -145,8 +165,8 @@ def occupancy(case: Case) -> Iterator[Found]:
     smem = used.static_smem_bytes + used.dynamic_smem_bytes
     yield Opportunity(
         rule="TheoreticalOccupancy",
-        issue=f"{held.warps_per_sm} of {held.warps_limit} warps per SM "
-        f"({held.ctas_per_sm} CTAs), limited by {' and '.join(held.limited_by)}: "
+        issue=f"{held.warps_per_sm} of {held.warps_limit} warps per SM, limited by "
+        f"{' and '.join(held.limited_by)}: "
         f"{used.registers} registers per thread, {smem:,} B of shared memory, "
         f"{used.threads} threads",
         percent=percent,
@@ -274,6 +294,7 @@ def spills(case: Case) -> Iterator[Found]:
 _ALSO_NCU: tuple[tuple[Rule, str], ...] = (
     (bank_conflicts, "SharedMemoryConflicts"),
     (uncoalesced, "UncoalescedGlobalAccess"),
+    (mixed_stores, "MemoryCacheAccessPattern"),
     (occupancy, "TheoreticalOccupancy"),
     (divergence, "ThreadDivergence"),
     (barriers, "LaunchConfiguration"),

@@ -18,16 +18,23 @@ def render(uses: Mapping[str, Sequence[Use]]) -> Iterator[Block]:
         kinds = dict.fromkeys(use.kind or "" for use in row)
         cells = [_cell(use, near[name]) for name, use in zip(uses, row, strict=True)]
         rows.append((row[0].resource, *cells, " / ".join(filter(None, kinds))))
-    names = [name or "used" for name in uses]
+    names = [_head(name, own) for name, own in uses.items()]
     yield table(("of the chip's limit", *names, "kind"), rows, numbers=range(1, len(names) + 1))
     for row in zip(*uses.values(), strict=True):
         if words := _from(dict(zip(uses, row, strict=True))):
             yield paragraph(f"{row[0].resource}: {words}.", indent=2, style="dim")
 
 
+def _head(name: str, uses: Sequence[Use]) -> str:
+    """The arm's name, and the time of which its uses are shares."""
+    time = next((each.time_ms for each in uses if each.time_ms is not None), None)
+    share = f"of {figures.time_ms(time)} ms" if time else ""
+    return ", ".join(filter(None, (name, share))) or "used"
+
+
 def _cell(use: Use, near: Use | None) -> Cell:
     if use.percent is None:
-        return figures.NONE
+        return figures.NONE if use.floor_ms is None else f">= {figures.time_ms(use.floor_ms)} ms"
     text = f"{use.percent:.1f}%"
     return Span(f"{text} *", "strong") if use is near else f"{text}  "
 

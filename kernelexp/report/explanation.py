@@ -98,7 +98,7 @@ def render(found: Explanation) -> Iterator[Block]:
     yield from _limits(found)
     if found.questions:
         yield paragraph(Span("What would decide:", "strong"))
-        yield Items(tuple(_question(each) for each in found.questions))
+        yield Items(tuple(_by_command(found.questions)))
 
 
 def _verdict(standing: Standing) -> Block:
@@ -170,5 +170,11 @@ def _stalls(found: Explanation) -> str:
     return f"Stalled warps per issue (profiled): {'; '.join(words)}." if words else ""
 
 
-def _question(each: Question) -> str:
-    return f"{each.evidence} would say {each.question}: {each.command}."
+def _by_command(questions: Sequence[Question]) -> Iterator[str]:
+    """A sentence for each command, with all that it would answer."""
+    commands: dict[str, list[Question]] = {}
+    for each in questions:
+        commands.setdefault(each.command, []).append(each)
+    for command, asked in commands.items():
+        answers = "; ".join(f"{each.question} ({each.evidence})" for each in asked)
+        yield f"{command}: {answers}."

@@ -54,6 +54,8 @@ def _evidence(case: Case) -> str:
         parts.append(f"emulated, for the full problem {case.scaled}")
     if case.arm.measured:
         parts.append(f"measured, {figures.time_of(case.arm)} ms on {case.arm.measured.device}")
+    elif case.arm.published:
+        parts.append(f"published, {figures.time_of(case.arm)} ms")
     if case.arm.profiled:
         parts.append(f"profiled on {case.arm.profiled.device or 'a device that is not named'}")
     return f"Evidence: {'; '.join(parts) or 'none'}."
