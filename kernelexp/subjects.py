@@ -116,8 +116,9 @@ def _of_file(path: Path, part: str) -> Subject:
         return _of_page(path, part)
     from kernelexp import profiles, records
 
-    if profiles.is_profile(path):
-        return _of_profile(profiles.read_file(path), part)
+    profile = profiles.read_file(path)
+    if isinstance(profile, Profile):
+        return _of_profile(profile, part)
     return _of_record(records.read_file(path), part, None)
 
 
@@ -192,9 +193,9 @@ def _choose(record: Record, part: str) -> int:
 
 def _of_page(path: Path, part: str) -> Subject:
     """A CSV page that ncu printed, or its report."""
-    from kernelexp.profile import imports
+    from kernelexp.profile import pages
 
-    launches = imports.read(path)
+    launches = pages.read(path.read_text("utf-8", "replace"), path.name)
     evidence = launches[_choose_launch(path, launches, part)]
     arm = Arm(profiled=evidence)
     about = [evidence.entry.partition("(")[0]] if evidence.entry else []
@@ -234,8 +235,9 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
     """The latest profile of exactly this build."""
     from kernelexp import profiles
 
-    found = profiles.latest(root, arm)
-    return found if found and found.arm.identity and found.arm.identity == arm.identity else None
+    of_variant = profiles.of_variant(root, arm.kernel, arm.arch, arm.axes)
+    same = (each for each in of_variant if each.arm.identity and each.arm.identity == arm.identity)
+    return next(same, None)
 
 
 # ---- variants ------------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
     if timed:
         arm = msgspec.structs.replace(arm, measured=timed[1].measured)
         about.append(f"measured in {timed[0].run}{_since(arm, timed[1])}")
-    profile = profiles.latest(project.root, variant)
+    profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
         about.append(f"profiled in {profile.run}{_since(arm, profile.arm)}")
