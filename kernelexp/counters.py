@@ -32,6 +32,8 @@ OTHER = "other"
 # What an audit states of every kernel, changed or not.
 _HEADLINES = frozenset(
     (
+        "time",
+        "published time",
         "duration under ncu",
         "registers per thread",
         "spill stores",
@@ -136,8 +138,8 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("memory_l1_wavefronts_shared", "", "shared memory wavefronts", "wavefronts", ""),
         ("memory_l1_wavefronts_shared_ideal", "",
          "shared memory wavefronts, ideal", "wavefronts", ""),
-        ("l1tex__data_bank_conflicts_pipe_lsu_mem_(?P<x>\\w+)", "sum",
-         "bank conflicts, {x}", "", "less"),
+        ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_(?P<x>\\w+)", "sum",
+         "bank conflicts, shared {x}", "", "less"),
         ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_(?P<x>\\w+)", "sum",
          "shared memory wavefronts, {x}", "wavefronts", ""),
         ("l1tex__average_t_sectors_per_request_pipe_lsu_mem_(?P<x>\\w+)", "",
@@ -160,6 +162,7 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("sass__inst_executed_(?P<x>global|shared|local)_stores", "",
          "{x} store instructions", "", ""),
         ("sm__inst_executed_pipe_tensor", "sum", "tensor instructions", "", ""),
+        ("sm__throughput", _OF_PEAK, "SM throughput", "", ""),
         ("sm__pipe_tc_cycles_active", r"avg\.pct\w+_elapsed", "tensor pipe (tc) active", "", ""),
         ("sm__pipe_(?P<x>tensor|alu|fma|fp64)_cycles_active", _OF_PEAK, "{x} pipe active", "", ""),
         ("sm__inst_executed_pipe_(?P<x>lsu|tma|tmem|uniform|xu|cbu|adu)", _OF_PEAK,
@@ -170,7 +173,8 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
     "cache": (
         ("l1tex__t_sector_hit_rate", "", "L1 hit rate", "", ""),
         ("lts__t_sector_hit_rate", "", "L2 hit rate", "", ""),
-        ("lts__t_sectors_srcunit_tex_lookup_miss", "sum", "L2 misses of L1's sectors", "sectors", ""),
+        ("lts__t_sectors_srcunit_tex_lookup_miss", "sum", "L2 misses of L1's sectors",
+         "sectors", ""),
         ("gcc__cache_requests_type_instruction", "sum", "instruction cache requests (L1.5)",
          "requests", ""),
         ("sm__icc_requests", "sum", "instruction cache requests (SM)", "requests", ""),
@@ -311,9 +315,12 @@ def derive(figures: Mapping[str, float | str]) -> Iterator[tuple[str, float]]:
     yield from _derive_stalls(numbers, busy)
 
 
-def _derive_stalls(
-    numbers: Mapping[str, float], busy: float | None
-) -> Iterator[tuple[str, float]]:
+def is_derived(name: str) -> bool:
+    """Whether a name can be one that derive() gives: ncu's own have two underscores."""
+    return "__" not in name
+
+
+def _derive_stalls(numbers: Mapping[str, float], busy: float | None) -> Iterator[tuple[str, float]]:
     """From counters where they were collected, else from the sampled share of the active warps."""
     slots = numbers.get("device__attribute_max_warps_per_scheduler")
     ratios = {m[1]: value for name, value in numbers.items() if (m := _RATIO.fullmatch(name))}

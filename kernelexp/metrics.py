@@ -141,7 +141,13 @@ def _group(name: str, kind: Kind) -> str:
 
 METRICS: dict[str, Metric] = {
     name: Metric(
-        name=name, label=label, unit=unit, better=better, kind=kind, read=read, group=_group(name, kind)
+        name=name,
+        label=label,
+        unit=unit,
+        better=better,
+        kind=kind,
+        read=read,
+        group=_group(name, kind),
     )
     for name, label, unit, better, (kind, read) in _TABLE
 }
@@ -157,7 +163,7 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
         yield _of_counter(counter), count
     if arm.profiled:
         for name, value in (*arm.profiled.figures.items(), *counters.derive(arm.profiled.figures)):
-            if isinstance(value, str) or math.isfinite(value):  # ncu writes nan for 0 of 0
+            if _is_figure(value):
                 yield _of_profile(name, arm.profiled.units.get(name, "")), value
 
 
@@ -186,6 +192,11 @@ def _of_counter(counter: str) -> Metric:
     )
 
 
+def _is_figure(value: Value | None) -> bool:
+    """ncu writes nan for 0 of 0."""
+    return isinstance(value, str) or (value is not None and math.isfinite(value))
+
+
 @functools.lru_cache(maxsize=8192)
 def _of_profile(name: str, unit: str) -> Metric:
     known = counters.describe(name)
@@ -193,8 +204,10 @@ def _of_profile(name: str, unit: str) -> Metric:
     def read(arm: Arm) -> Value | None:
         if arm.profiled is None:
             return None
-        found = arm.profiled.figures.get(name)
-        return dict(counters.derive(arm.profiled.figures)).get(name) if found is None else found
+        value = arm.profiled.figures.get(name)
+        if value is None and counters.is_derived(name):
+            value = dict(counters.derive(arm.profiled.figures)).get(name)
+        return value if _is_figure(value) else None
 
     return Metric(
         name=name,

@@ -35,6 +35,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """By the kind of evidence that the arm has."""
     about: tuple[str, ...] = ()
     """Where the evidence is from, and what is to be known of it, a few words each."""
+    warnings: tuple[str, ...] = ()
     run: str = ""
     """The run that its time is from; empty where it has none."""
 
@@ -77,8 +78,8 @@ def find(project: Project | None, text: str, making: Making | None = None) -> Su
     is_kernel = is_variant(project, text)
     if is_experiment and is_kernel:
         raise UsageError(
-            f"{quote(name)} is an experiment and a kernel: write {name}@ARCH for the kernel, or name "
-            "a run of the experiment."
+            f"{quote(name)} is an experiment and a kernel: write {name}@ARCH for the kernel, or "
+            "name a run of the experiment."
         )
     if is_kernel:
         from kernelexp.project import parse_variant
@@ -97,8 +98,8 @@ def pair(project: Project | None, text: str) -> tuple[str, str]:
     is_kernel = project is not None and is_variant(project, text)
     if part == "baseline" or is_kernel or (path and path.suffix != ".json"):
         raise UsageError(
-            f"{quote(text)} is one side of a comparison: name the other one too, or a record, whose "
-            "baseline is compared with its candidate."
+            f"{quote(text)} is one side of a comparison: name the other one too, or a record, "
+            "whose baseline is compared with its candidate."
         )
     return f"{name}:baseline", f"{name}:{part or 'candidate'}"
 
@@ -138,15 +139,18 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
     from kernelexp import profiles, records
 
     runs = records.matching(project.root, name) if name else []
-    taken = [each for each in profiles.read_all(project.root)[0] if name and each.run.startswith(name)]
+    taken = [
+        each for each in profiles.read_all(project.root)[0] if name and each.run.startswith(name)
+    ]
     found = sorted({*(path.name.split(".")[0] for path in runs), *(each.run for each in taken)})
     if len(found) > 1:
         shown = join(found[:3]) + (", ..." if len(found) > 3 else "")
         raise UsageError(
-            f"{quote(name)} is ambiguous: {len(found)} runs begin with it ({shown}); type more of it."
+            f"{quote(name)} is ambiguous: {len(found)} runs begin with it ({shown}); type more "
+            "of it."
         )
     if not found:
-        names = [*project.experiments, *project.kernels]
+        names = [*project.kernels, *project.experiments]
         raise UsageError(
             f"{quote(name)} is not a file, an experiment, a kernel, or the beginning of a run's "
             f"name{suggest(name, names)}."
@@ -163,7 +167,7 @@ def _of_record(record: Record, part: str, root: Path | None) -> Subject:
     profile = _profile_of_build(root, arm) if root else None
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
-        about.append(f"profile {profile.run}")
+        about.append(f"profiled in {profile.run}")
     return Subject(
         label=f"{record.experiment} {name}",
         arm=arm,
@@ -251,15 +255,20 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
 
     arm = _make(project, variant, making)
     about = [f"built with nvcc {making.tools.version}"]
+    warnings = []
+    if arm.emulated is None:
+        about.append("not emulated (--emulate does it)")
     timed = records.latest_measured(project.root, variant)
     record = timed[0] if timed else None
     if timed:
         arm = msgspec.structs.replace(arm, measured=timed[1].measured)
-        about.append(f"measured in {timed[0].run}{_since(arm, timed[1])}")
+        about.append(f"measured in {timed[0].run}")
+        warnings += _since(arm, timed[1], f"measured in {timed[0].run}")
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
-        about.append(f"profiled in {profile.run}{_since(arm, profile.arm)}")
+        about.append(f"profiled in {profile.run}")
+        warnings += _since(arm, profile.arm, f"profiled in {profile.run}")
     conditions = _conditions(arm, record, profile)
     conditions["built"] = {"compiler": making.tools.version}
     return Subject(
@@ -267,6 +276,7 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
         arm=arm,
         conditions=conditions,
         about=tuple(about),
+        warnings=tuple(warnings),
         run=record.run if record else "",
     )
 
@@ -292,9 +302,10 @@ def _make(project: Project, variant: Variant, making: Making) -> Arm:
     return msgspec.structs.replace(arm, emulated=kept)
 
 
-def _since(now: Arm, then: Arm) -> str:
+def _since(now: Arm, then: Arm, what: str) -> list[str]:
+    """A warning where the evidence is of another build of the variant."""
     same = not then.identity or not now.identity or then.identity == now.identity
-    return "" if same else ", of an earlier build"
+    return [] if same else [f"{what}, before sources, flags or compiler changed"]
 
 
 # ---- conditions ----------------------------------------------------------------------------------

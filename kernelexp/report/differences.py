@@ -63,7 +63,13 @@ def compare(before: Subject, after: Subject, options: Options) -> Comparison:
     """Ranks what changed; UsageError where the two have no evidence of the same kind."""
     kinds, warnings = _kinds(before, after)
     found = [each for kind in kinds for each in _differences(before.arm, after.arm, kind)]
-    found += _across(before.arm, after.arm)
+    across = _across(before.arm, after.arm)
+    if across:
+        warnings.append(
+            "built on one side and profiled on the other: only what the compiler and ncu both "
+            "name is compared."
+        )
+    found += across
     if not found:
         raise UsageError(_nothing(before, after, warnings))
     if options.metric is not None:
@@ -145,7 +151,8 @@ def _across(one: Arm, other: Arm) -> list[Difference]:
     return [
         Difference(metric=figure.metric, before=figure.value, after=second[name].value)
         for name, figure in first.items()
-        if name in second and {figure.metric.kind, second[name].metric.kind} == {"built", "profiled"}
+        if name in second
+        and {figure.metric.kind, second[name].metric.kind} == {"built", "profiled"}
     ]
 
 
@@ -176,6 +183,8 @@ def _pairs(before: Subject, after: Subject, kind: Kind) -> Iterator[tuple[str, s
 
 def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterator[str]:
     one, other = before.arm, after.arm
+    for subject in (before, after):
+        yield from (f"{subject.label}: {words}." for words in subject.warnings)
     if one.kernel and other.kernel and (one.kernel, one.arch) != (other.kernel, other.arch):
         yield f"different kernels: {one.kernel}@{one.arch} and {other.kernel}@{other.arch}."
     for kind in kinds:
@@ -184,12 +193,10 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
                 yield f"{kind} with different conditions: {name} {first} and {second}."
     if before.run and after.run and before.run != after.run:
         yield "measured in different runs: the times were not interleaved."
-    clocks = [each.profiled.figures.get(CLOCK) for each in (one, other) if each.profiled]
-    match clocks:
-        case [float() | int() as first, float() | int() as second] if (
-            abs(second - first) > _CLOCK_TOLERANCE * first
-        ):
-            a, b, unit = figures.pair(first, second, "hz")
+    was, now = metrics.read(CLOCK, one), metrics.read(CLOCK, other)
+    if isinstance(was, float) and isinstance(now, float):
+        if abs(now - was) > _CLOCK_TOLERANCE * was:
+            a, b, unit = figures.pair(was, now, "hz")
             yield f"profiled at different SM clocks: {a} and {b} {unit}; times do not compare."
 
 
@@ -207,8 +214,7 @@ def _axes(one: Arm, other: Arm) -> dict[str, tuple[AxisValue | None, AxisValue |
     return {
         axis: (one.axes.get(axis), other.axes.get(axis))
         for axis in {**one.axes, **other.axes}
-        if (one.axes and other.axes)
-        and _spell(one.axes.get(axis)) != _spell(other.axes.get(axis))
+        if (one.axes and other.axes) and _spell(one.axes.get(axis)) != _spell(other.axes.get(axis))
     }
 
 
@@ -260,7 +266,7 @@ def _group_values(group: Group) -> dict[str, Any]:
             "before": each.difference.before,
             "after": each.difference.after,
             "change": each.difference.change,
-            "verdict": _direction(each.difference),
+            "direction": _direction(each.difference),
             "others": each.others,
         }
         for each in group.findings
@@ -281,8 +287,8 @@ def render(found: Comparison, names: bool = False) -> Iterator[Block]:
     """For a terminal of 80 columns; with `names` in tables that also have ncu's names."""
     one, other = found.subjects
     yield Heading(f"{one.label} → {other.label}")
-    for subject in found.subjects:
-        yield paragraph(Span(f"{subject.label}: {'; '.join(_about(subject))}", "dim"))
+    for side, subject in zip(("before", "after"), found.subjects, strict=True):
+        yield paragraph(Span(f"{side}: {'; '.join(_about(subject))}", "dim"))
     for warning in found.warnings:
         yield paragraph(Span(f"warning: {warning}", "warn"))
     for whose, conditions in found.unknown.items():
@@ -297,9 +303,9 @@ def render(found: Comparison, names: bool = False) -> Iterator[Block]:
         if not names and (found.options.metric or group.name == counters.OTHER):
             yield from _lines(group)
         else:
-            yield paragraph(Span(f"{group.name[0].upper()}{group.name[1:]}, {group.kind}", "strong"))
             yield _table(group, names)
-    yield paragraph(_rest(found))
+    if rest := _rest(found):
+        yield paragraph(rest)
 
 
 def _about(subject: Subject) -> Sequence[str]:
@@ -307,12 +313,14 @@ def _about(subject: Subject) -> Sequence[str]:
 
 
 def _table(group: Group, names: bool) -> Block:
-    header = ("", "before", "after", "", "change", "")
+    header = (f"{group.name} ({group.kind})", "before", "after", "", "change", "")
     rows: list[tuple[Cell, ...]] = []
     for each in group.findings:
         cells = _cells(each.difference)
         rows.append((*cells, each.difference.metric.name) if names else cells)
-    return table((*header, "metric") if names else header, rows, numbers=(1, 2, 4), unwrapped=(3, 5))
+    return table(
+        (*header, "metric") if names else header, rows, numbers=(1, 2, 4), unwrapped=(3, 5)
+    )
 
 
 def _cells(each: Difference) -> tuple[Cell, ...]:
@@ -325,7 +333,7 @@ def _cells(each: Difference) -> tuple[Cell, ...]:
 
 def _lines(group: Group) -> Iterator[Block]:
     """Two lines for a finding: a counter's whole name, which no column holds, and its values."""
-    yield paragraph(Span(f"{group.name}, {group.kind}", "strong"))
+    yield paragraph(Span(f"{group.name} ({group.kind})", "strong"))
     for each in group.findings:
         metric = each.difference.metric
         _, before, after, unit, growth, direction = _cells(each.difference)
@@ -336,11 +344,12 @@ def _lines(group: Group) -> Iterator[Block]:
 
 
 def _rest(found: Comparison) -> str:
-    """What is not shown, and how to see it."""
-    parts = []
-    if found.small and not found.options.metric:
-        parts.append(f"{found.small:,} changed by less than {100 * found.options.floor:g}% (--floor)")
-    if found.others:
-        parts.append(f"{found.others:,} others changed (--all)")
-    parts.append(f"{found.same:,} are the same")
-    return f"Not shown: {', '.join(parts)}." if not found.options.metric else ""
+    """What is not shown, and how to see it; empty where nothing is left out."""
+    floor = f"{100 * found.options.floor:g}%"
+    parts = [
+        (found.small, f"changed by less than {floor} (--floor)"),
+        (found.others, "changed and belong to no group (--all)"),
+        (found.same, "did not change"),
+    ]
+    words = ", ".join(f"{count:,} that {what}" for count, what in parts if count)
+    return f"Figures not shown: {words}." if words and found.options.metric is None else ""

@@ -37,7 +37,10 @@ _SCALED: dict[str, tuple[tuple[float, str], ...]] = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us")),
     "Hz": ((1e9, "GHz"), (1e6, "MHz")),
 }
-_UNITS = {"byte": "B", "byte/block": "B", "byte/s": "B/s", "hz": "Hz", "%": "%", "cycles": "cycles"}
+_UNITS = {
+    **{each: each for each in (*_SCALED, "%", "ms", "cycles")},
+    **{"byte": "B", "byte/block": "B", "byte/s": "B/s", "hz": "Hz"},
+}
 
 
 def pair(before: metrics.Value, after: metrics.Value, unit: str) -> tuple[str, str, str]:
@@ -46,7 +49,7 @@ def pair(before: metrics.Value, after: metrics.Value, unit: str) -> tuple[str, s
     Counts are whole, with separators, and have no unit: their label names what is counted. Sizes
     and times are in the unit that suits the larger of both.
     """
-    unit = _UNITS.get(unit, unit if unit in _SCALED else "")
+    unit = _UNITS.get(unit, "")
     if isinstance(before, str) or isinstance(after, str):
         return value(before), value(after), unit
     largest = max(abs(before), abs(after))
