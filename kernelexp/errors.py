@@ -67,6 +67,12 @@ class ConfigurationError(KernelexpError):
         self.faults = faults
 
 
+class BuildError(KernelexpError):
+    """A variant that a command needs and that does not build."""
+
+    exit_code = BUILD
+
+
 class EnvironmentFault(KernelexpError):
     """A tool, driver or file that this machine lacks."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
-from kernelexp import chips, emulations, prepare
+from kernelexp import chips, emulations, prepare, profiles
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm
 from kernelexp.evidence.measured import SIZE
@@ -20,7 +19,7 @@ from kernelexp.model import Variant
 from kernelexp.problem import consult
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
-from kernelexp.record import Profile, Record, is_of
+from kernelexp.record import Record, is_of
 from kernelexp.toolchain import Toolchain
 
 
@@ -94,7 +93,7 @@ def _examine(
 def _one(
     project: Project, wanted: Variant, arm: Arm, found: Recorded | None, asked: Asked
 ) -> Examined:
-    profile = _profile(project.root, wanted)
+    profile = profiles.latest(project.root, wanted.kernel, wanted.arch, wanted.axes)
     arm = msgspec.structs.replace(
         arm,
         measured=found.arm.measured if found else None,
@@ -179,13 +178,3 @@ def _recorded(project: Project, wanted: Variant) -> Recorded | None:
 def _weight(each: Recorded) -> tuple[bool, bool, str]:
     """What is current and measured says most; of several the latest."""
     return bool(each.arm.measured) and not each.changed, bool(each.arm.measured), each.record.run
-
-
-def _profile(root: Path, wanted: Variant) -> Profile | None:
-    """The latest profile of a variant."""
-    for path in sorted((root / "logs/profiles").glob("*.json"), reverse=True):
-        profile = msgspec.json.decode(path.read_bytes(), type=Profile)
-        arm = profile.arm
-        if (arm.kernel, arm.arch) == (wanted.kernel, wanted.arch) and is_of(wanted.axes, arm):
-            return profile
-    return None
