@@ -17,6 +17,12 @@ _EXCESS_SHARED = "L1 Wavefronts Shared Excessive"
 _EXCESS_GLOBAL = "L2 Theoretical Sectors Global Excessive"
 # What the rules about waiting warps say of is every warp alike.
 _OF_ALL_WARPS = ("CPIStall", "IssueSlotUtilization")
+# What they say may be of warps that nothing waits for.
+_OF_SOME_WARPS = frozenset(
+    """TheoreticalOccupancy AchievedOccupancy FPInstructions ThreadDivergence LaunchConfiguration
+    SharedMemoryConflicts UncoalescedSharedAccess UncoalescedGlobalAccess
+    MemoryCacheAccessPattern""".split()
+)
 _GLOBAL = ("UncoalescedGlobalAccess", "MemoryCacheAccessPattern")
 _SHARED = ("SharedMemoryConflicts", "UncoalescedSharedAccess")
 
@@ -38,6 +44,11 @@ def _false(case: Case, advice: Advice) -> str:
         return (
             "shares of all warps alike say nothing of a kernel whose warps have roles: most of "
             "them wait by design (kernelexp lines shows stalls by source line)"
+        )
+    if advice.rule == "MemoryL2Compression" and "only 0.00%" in advice.sentence:
+        return (
+            "only memory that was allocated as compressible can be compressed, which that of a "
+            "measurement is not; it is no property of the kernel"
         )
     if advice.rule in _GLOBAL:
         return _false_global(case, advice)
@@ -83,13 +94,24 @@ def _opportunity(case: Case, advice: Advice) -> Opportunity:
         words += f": {estimate:.4g}% of the part that the rule is about" if local else ""
     return Opportunity(
         rule=advice.rule,
-        issue=shorten(" ".join(advice.sentence.split()), _SAID_MAX),
+        issue=_first_words(advice.sentence),
         percent=None if local else estimate,
         kind="profiled",
         reckoning=words,
         line=_line(case, advice.rule),
-        hidden=hidden(case),
+        hidden=hidden(case) if advice.rule in _OF_SOME_WARPS else "",
     )
+
+
+def _first_words(sentence: str) -> str:
+    """The first sentences of what a rule says, without addresses of pages."""
+    plain = re.sub(r"\s*\(https?://\S*\)", "", " ".join(sentence.split()))
+    words = ""
+    for each in re.split(r"(?<=[.!?])\s*(?=[A-Z])", plain):
+        if words and len(words) + len(each) >= _SAID_MAX:
+            break
+        words = f"{words} {each}".strip()
+    return shorten(words, 2 * _SAID_MAX)
 
 
 def _line(case: Case, rule: str) -> str:

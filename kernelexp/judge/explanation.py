@@ -11,12 +11,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import metrics
+from kernelexp import counters, metrics
 from kernelexp.arm import Arm
-from kernelexp.judge import bounds
+from kernelexp.judge import bounds, ranking
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
 from kernelexp.judge.expectations import command
+from kernelexp.judge.ranking import Finding
 from kernelexp.metrics import Difference, Kind
 
 Way: TypeAlias = Literal["with the time", "against it", ""]
@@ -69,8 +70,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     label: str
     kind: Kind
-    before: metrics.Value | None
-    after: metrics.Value | None
+    before: metrics.Value
+    after: metrics.Value
     change: float | None
     way: Way
 
@@ -87,16 +88,17 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 def differences(before: Arm, after: Arm) -> tuple[Told, ...]:
     """The largest relative change first, of all kinds that both arms have."""
     slower = slowdown(before, after)
-    found = [
+    differing = [
         each
         for each in metrics.differences(before, after, *_kinds(before, after))
         if not each.metric.name.startswith(_MINOR)
     ]
-    found.sort(key=lambda each: (-_size(each), each.metric.name))
+    kept = [each for each in ranking.collapse(differing) if _is_kept(each)]
+    found = sorted((each.difference for each in kept), key=lambda each: -each.factor)
     return tuple(
         Told(
             metric=each.metric.name,
-            label=each.metric.label.strip(),
+            label=_label(each),
             kind=each.metric.kind,
             before=each.before,
             after=each.after,
@@ -126,22 +128,27 @@ def _kinds(before: Arm, after: Arm) -> Sequence[Kind]:
     return kinds
 
 
-def _size(each: Difference) -> float:
-    """A doubling ranks with a halving; what appears or disappears comes first."""
-    if isinstance(each.before, str) or isinstance(each.after, str):
-        return 1.0
-    one, other = sorted((abs(each.before or 0.0), abs(each.after or 0.0)))
-    return other / one if one else float("inf")
+def _label(each: Difference) -> str:
+    """As the field reads a counter, whoever counted it."""
+    name, label = each.metric.name, each.metric.label.strip()
+    if name.startswith("sass_instructions_"):
+        return f"SASS, {label}"
+    return counters.describe(name).label if label == name else label
+
+
+def _is_kept(each: Finding) -> bool:
+    """Of a profile only what a page has room for: hundreds of its figures differ."""
+    if each.difference.metric.kind != "profiled":
+        return True
+    known = each.difference.metric.group != counters.OTHER
+    return known and ranking.is_large(each.difference, ranking.FLOOR)
 
 
 def _way(each: Difference, slower: float | None) -> Way:
     better, before, after = each.metric.better, each.before, each.after
-    numbers = isinstance(before, int | float) and isinstance(after, int | float)
-    if not better or not slower or not numbers:
+    if not better or not slower or isinstance(before, str) or isinstance(after, str):
         return ""
-    assert not isinstance(before, str)
-    assert not isinstance(after, str)
-    worse = ((after or 0.0) > (before or 0.0)) == (better == "less")
+    worse = (after > before) == (better == "less")
     return "with the time" if worse == (slower > 0) else "against it"
 
 

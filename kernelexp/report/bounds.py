@@ -20,7 +20,13 @@ def render(uses: Mapping[str, Sequence[Use]]) -> Iterator[Block]:
         rows.append((row[0].resource, *cells, " / ".join(filter(None, kinds))))
     names = [_head(name, own) for name, own in uses.items()]
     yield table(("of the chip's limit", *names, "kind"), rows, numbers=range(1, len(names) + 1))
+    profiled = [own[0] for own in zip(*uses.values(), strict=True) if own[0].kind == "profiled"]
+    if profiled:
+        words = ", ".join(f"{use.resource} {use.reckoned}" for use in profiled)
+        yield paragraph(f"Shares of ncu's peaks: {words}.", indent=2, style="dim")
     for row in zip(*uses.values(), strict=True):
+        if row[0].kind == "profiled":
+            continue
         if words := _from(dict(zip(uses, row, strict=True))):
             yield paragraph(f"{row[0].resource}: {words}.", indent=2, style="dim")
 

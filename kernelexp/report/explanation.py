@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from kernelexp import metrics
 from kernelexp.examine import Examined
 from kernelexp.judge.bounds import NEAR, Use, nearest, uses
 from kernelexp.judge.expectations import Judged, judge
@@ -120,8 +121,8 @@ def _differences(told: Sequence[Told]) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = [
         (
             each.label,
-            figures.value(each.before),
-            figures.value(each.after),
+            _value(each.before),
+            _value(each.after),
             "" if each.change is None else f"{100 * each.change:+.1f}%",
             each.kind,
             each.way,
@@ -132,6 +133,12 @@ def _differences(told: Sequence[Told]) -> Iterator[Block]:
     yield table(header, rows, numbers=(1, 2, 3), unwrapped=(4,))
     if len(told) > _SHOWN:
         yield paragraph(f"{len(told) - _SHOWN} more differ (--json has them).", style="dim")
+
+
+def _value(value: metrics.Value) -> str:
+    """ncu's counts are floats that are whole."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return figures.value(int(value) if whole else value)
 
 
 def _limits(found: Explanation) -> Iterator[Block]:

@@ -33,7 +33,8 @@ def render(
     else:
         yield paragraph("No rule found anything.")
     for number, each in enumerate(found, 1):
-        yield from _details(number, each)
+        yield _details(number, each)
+    yield from _hidden(found)
     if suppressed:
         yield paragraph(Span("Not repeated:", "strong"))
     for warning in suppressed:
@@ -65,10 +66,18 @@ def _estimate(each: Opportunity) -> str:
     return "" if each.percent is None else f"{each.percent:.1f}%"
 
 
-def _details(number: int, each: Opportunity) -> Iterator[Block]:
+def _details(number: int, each: Opportunity) -> Block:
     parts = [each.reckoning] if each.reckoning else []
     if each.line:
         parts.append(f"most of it at {each.line}")
-    if each.hidden:
-        parts.append(f"may be hidden: {each.hidden}")
-    yield paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
+    return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
+
+
+def _hidden(found: Sequence[Opportunity]) -> Iterator[Block]:
+    """Why costs may not show in the time, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for number, each in enumerate(found, 1):
+        if each.hidden:
+            reasons.setdefault(each.hidden, []).append(str(number))
+    for reason, numbers in reasons.items():
+        yield paragraph(f"May be hidden ({', '.join(numbers)}): {reason}.")
