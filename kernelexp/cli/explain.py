@@ -58,9 +58,9 @@ def explain(
     loaded = common.load(project)
     written = loaded.experiment(name)
     if candidate > len(written.candidates):
-        raise UsageError(
-            f"{name} has {len(written.candidates)} candidates: no --candidate {candidate}."
-        )
+        count = len(written.candidates)
+        several = f"{count} candidates" if count > 1 else "one candidate"
+        raise UsageError(f"{name} has {several}: there is no --candidate {candidate}.")
     tools = common.tools(loaded, nvcc)
     with progress_bars() as bars:
         asked = examine.Asked(

@@ -58,7 +58,9 @@ def opportunities(
     loaded = common.load(project)
     wanted = parse_variants(loaded, [variant], set_)
     if len(wanted) != 1:
-        raise UsageError(f"{variant} is an experiment: name one variant, or kernelexp explain it.")
+        raise UsageError(
+            f"{variant} is an experiment: name one variant, or see kernelexp explain {variant}."
+        )
     tools = common.tools(loaded, nvcc)
     with progress_bars() as bars:
         asked = examine.Asked(

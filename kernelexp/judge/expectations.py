@@ -33,6 +33,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of evidence that decides it."""
     before: Value | None = None
     after: Value | None = None
+    change: float | None = None
+    """Relative, 0.1 for 10% more; of a measured time that of the verdict, from its pairs."""
     sentence: str = ""
     """By how much it was missed, or what keeps it from being judged and which command supplies
     that."""
@@ -107,7 +109,9 @@ def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experim
         return _judge_words(judged)
     assert now is not None  # _missing() saw to it
     allowed = margin * abs(was or 0) if text.strip() == UNCHANGED and kind in _NOISY else 0.0
-    actual = _actual(expectation, was, now)
+    change = _change(name, was, now, after)
+    judged = msgspec.structs.replace(judged, change=change)
+    actual = _actual(expectation, was, now, change)
     if expectation.is_met(actual) or abs(actual) <= allowed:
         return msgspec.structs.replace(judged, result="met")
     return msgspec.structs.replace(
@@ -116,19 +120,23 @@ def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experim
 
 
 def _read(name: str, arm: Arm, other: Arm) -> Value | None:
-    """The figure; a counter of an emulation that neither arm has is 0 where it could be counted."""
+    """The figure; a counter of an emulation that was left out as 0 is 0."""
     value = metrics.read(name, arm)
-    if value is None and metrics.kind_of(name) == "emulated":
-        if metrics.read(name, other) is not None or _is_counted(name):
-            return 0 if arm.emulated and arm.emulated.arrays else None
-    return value
+    if value is not None or metrics.kind_of(name) != "emulated":
+        return value
+    counters = arm.emulated.counters if arm.emulated and arm.emulated.arrays else {}
+    counted = metrics.read(name, other) is not None or _is_counted(name, counters)
+    return 0 if counters and counted else None
 
 
-def _is_counted(name: str) -> bool:
-    """Whether the emulator has a counter of this name: it leaves those out that are 0."""
+def _is_counted(name: str, counters: Mapping[str, int]) -> bool:
+    """Whether the emulator that counted these has a counter of this name.
+
+    Records of early versions have other names; they lack that of all instructions.
+    """
     from kernelexp.emulator.machine.counters import named
 
-    return name in named([], "PTX")
+    return "ptx__inst_executed" in counters and name in named([], "PTX")
 
 
 def _missing(name: str, expectation: Expectation, was: Value | None, now: Value | None) -> str:
@@ -158,11 +166,18 @@ def _judge_words(judged: Judged) -> Judged:
     return msgspec.structs.replace(judged, result="met" if same else "missed", sentence=words)
 
 
-def _actual(expectation: Expectation, was: float | None, now: float) -> float:
+def _change(name: str, was: float | None, now: float, after: Arm) -> float | None:
+    if name == "time_ms" and after.measured and after.measured.effect:
+        return after.measured.effect.ratio - 1
+    return (now - was) / abs(was) if was else None
+
+
+def _actual(expectation: Expectation, was: float | None, now: float, change: float | None) -> float:
     if expectation.of == "value" or was is None:
         return now
-    difference = now - was
-    return difference / abs(was) if expectation.of == "change" else difference
+    if expectation.of == "change" and change is not None:
+        return change
+    return now - was
 
 
 def _by_how_much(name: str, expectation: Expectation, actual: float, allowed: float) -> str:

@@ -51,8 +51,6 @@ def _came_out(each: Judged) -> str:
     if each.after is None:
         return figures.NONE
     words = f"{figures.value(each.before)} → {figures.value(each.after)}"
-    numbers = isinstance(each.before, int | float) and isinstance(each.after, int | float)
-    if numbers and each.before and each.before != each.after:
-        share = (float(each.after) - float(each.before)) / abs(float(each.before))
-        words += f" ({100 * share:+.2f}%)"
+    if each.change and each.before != each.after:
+        words += f" ({100 * each.change:+.2f}%)"
     return words
