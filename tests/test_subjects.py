@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from support import ROOT
 
-from kernelexp import profiles, project, records, subjects
+from kernelexp import build, profiles, project, records, runner, subjects
 from kernelexp.arm import Arm, ProfiledEvidence
 from kernelexp.errors import UsageError
 from kernelexp.project import Project
