@@ -170,7 +170,7 @@ def _of_record(record: Record, part: str, root: Path | None) -> Subject:
     return Subject(
         label=f"{record.experiment} {name}",
         arm=arm,
-        conditions=_conditions(arm, record, profile),
+        conditions=conditions(arm, record, profile),
         about=tuple(about),
         run=record.run if arm.measured else "",
     )
@@ -202,12 +202,12 @@ def _of_page(path: Path, part: str) -> Subject:
     page = imports.read_file(path)
     evidence = page.launches[_choose_launch(path, len(page.launches), part)].evidence
     arm = Arm(profiled=evidence)
-    conditions = _conditions(arm)
-    about = (bare(evidence.entry), conditions["profiled"]["GPU"])
+    found = conditions(arm)
+    about = (bare(evidence.entry), found["profiled"]["GPU"])
     return Subject(
         label=f"{path.name}:{part}" if part else path.name,
         arm=arm,
-        conditions=conditions,
+        conditions=found,
         about=tuple(filter(None, about)),
         warnings=tuple(each.removesuffix(".") for each in page.lost),
     )
@@ -232,7 +232,7 @@ def _of_profile(profile: Profile, part: str) -> Subject:
     return Subject(
         label=f"profile {profile.run}",
         arm=profile.arm,
-        conditions=_conditions(profile.arm, None, profile),
+        conditions=conditions(profile.arm, None, profile),
         about=(f"{where[profile.provenance]} {profile.created}".strip(),),
     )
 
@@ -271,12 +271,12 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
         about.append(f"profiled in {profile.run}")
         warnings += _since(arm, profile.arm, f"profiled in {profile.run}")
-    conditions = _conditions(arm, record, profile)
-    conditions["built"] = {"compiler": making.tools.version}
+    found = conditions(arm, record, profile)
+    found["built"] = {"compiler": making.tools.version}
     return Subject(
         label=project.label(variant),
         arm=arm,
-        conditions=conditions,
+        conditions=found,
         about=tuple(about),
         warnings=tuple(warnings),
         run=record.run if record else "",
@@ -313,7 +313,7 @@ def _since(now: Arm, then: Arm, what: str) -> list[str]:
 # ---- conditions ----------------------------------------------------------------------------------
 
 
-def _conditions(
+def conditions(
     arm: Arm, record: Record | None = None, profile: Profile | None = None
 ) -> dict[Kind, Conditions]:
     """What the figures of each kind depend on."""
