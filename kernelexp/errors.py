@@ -73,6 +73,12 @@ class BuildError(KernelexpError):
     exit_code = BUILD
 
 
+class KernelFault(KernelexpError):
+    """A kernel that crashes, hangs or is wrong where a command needs it to be right."""
+
+    exit_code = WRONG_RESULT
+
+
 class EnvironmentFault(KernelexpError):
     """A tool, driver or file that this machine lacks."""
 
