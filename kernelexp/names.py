@@ -18,6 +18,8 @@ TOKEN = (
 )
 FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
 SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
+METRIC = r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*$(?!\n)"
+SYMBOL = r"^[a-z](_?[a-z0-9])*$(?!\n)"
 
 SENTENCES = {
     LINE: "this is a single line",
@@ -26,6 +28,8 @@ SENTENCES = {
     TOKEN: "an axis value is a number, true, false or a C++ identifier, which may have ::",
     FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
     SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
+    METRIC: "a metric is a name of ncu's with its suffix, such as sm__inst_executed.sum",
+    SYMBOL: "a name in formulas is lower-case letters and digits, with single '_' between them",
 }
 
 
