@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kernelexp.report.document import (
@@ -17,8 +18,10 @@ from kernelexp.report.document import (
 )
 from kernelexp.sections import units
 from kernelexp.sections.evaluate import Hot, Reading, Value
+from kernelexp.sections.given import GIVEN
 
 HEADER = ("metric", "value", "interpretation")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def document(reading: Reading, names: bool = False) -> Document:
@@ -40,7 +43,7 @@ def document(reading: Reading, names: bool = False) -> Document:
     yield from _formulas(rows)
     for caveat in reading.caveats:
         yield Labelled("note", caveat)
-    yield from _missing(shown, reading.missing)
+    yield from _missing(reading, shown)
     if names and any(each.metric for each in rows):
         yield paragraph("ncu's names of these figures:")
         yield Listing("\n".join(dict.fromkeys(each.metric for each in rows if each.metric)))
@@ -50,32 +53,49 @@ def _row(value: Value) -> tuple[str, str, str]:
     return value.label, units.spell(value.value, value.unit), value.text
 
 
-def _formulas(rows: Iterable[Value]) -> Iterator[Block]:
-    lines = [_formula(each) for each in rows if each.formula]
+def _formulas(rows: Sequence[Value]) -> Iterator[Block]:
+    """Each formula, then with its figures; of a group of rows the first. Then what was given."""
+    derived = [each for each in rows if each.formula]
+    firsts = {each.group: each for each in reversed(derived) if each.group}
+    lines = [
+        f"{each.label} = {each.formula}\n    = {_with_figures(each)}"
+        for each in derived
+        if not each.group or firsts[each.group] is each
+    ]
     if lines:
         yield Listing("\n".join(lines))
-
-
-def _formula(value: Value) -> str:
-    inputs = (
-        f"    {name} = {units.spell(each.value, each.unit)}"
-        + (f", {each.source}" if each.source else "")
+    given = {
+        f"{name}: {units.spell(each.value, each.unit)}, {each.source}"
+        for value in derived
         for name, each in value.inputs.items()
-    )
-    return "\n".join([f"{value.label} = {value.formula}", *inputs])
+        if name in GIVEN and each.source
+    }
+    if given:
+        yield Listing("\n".join(sorted(given)))
 
 
-def _missing(shown: Iterable[Value], sentences: Iterable[str]) -> Iterator[Block]:
-    reasons: dict[str, list[str]] = {}
+def _with_figures(value: Value) -> str:
+    def figure(match: re.Match[str]) -> str:
+        each = value.inputs.get(match[0])
+        return units.spell(each.value, each.unit) if each else match[0]
+
+    return _NAME.sub(figure, value.formula)
+
+
+def _missing(reading: Reading, shown: Sequence[Value]) -> Iterator[Block]:
+    """What has no value, by reason; not what lacks only what is listed here itself."""
+    listed = {each.name for each in shown}
+    reasons: dict[str, dict[str, None]] = {}
     for each in shown:
-        if each.value is None:
-            label = (
-                f"{each.label} ({each.group.split(',')[0].lower()})" if each.group else each.label
-            )
-            reasons.setdefault(each.missing, []).append(label)
+        if each.value is not None or (each.absent and listed.issuperset(each.absent)):
+            continue
+        whole = each.group and all(
+            other.missing == each.missing for other in shown if other.group == each.group
+        )
+        reasons.setdefault(each.missing, {})[each.group if whole else each.label] = None
     for reason, labels in reasons.items():
-        yield Labelled(reason, ", ".join(labels))
-    for sentence in sentences:
+        yield Labelled(reason, "; ".join(labels))
+    for sentence in reading.missing:
         yield paragraph(sentence)
 
 
@@ -97,8 +117,8 @@ def _instructions(reading: Reading) -> Iterator[Block]:
 
 
 def _instruction(hot: Hot) -> tuple[str, str, str, str, str]:
-    most = list(hot.reasons.items())[:2]
-    reasons = ", ".join(f"{name} {100 * count / hot.samples:.0f}%" for name, count in most)
+    most = [(name, count / hot.samples) for name, count in hot.reasons.items()][:2]
+    reasons = ", ".join(f"{name} {100 * share:.0f}%" for name, share in most if share >= 0.05)
     return (
         f"{hot.offset:#06x}",
         f"{hot.samples:,.0f}",

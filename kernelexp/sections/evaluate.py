@@ -34,6 +34,8 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The values that the formula uses, by name."""
     missing: str = ""
     """Why there is no value, as a clause."""
+    absent: tuple[str, ...] = ()
+    """The names that its formula lacks."""
     shown: bool = True
 
 
@@ -168,22 +170,29 @@ def _derive(name: str, wanted: Derived, known: Mapping[str, Input]) -> Value:
     formulas = [formula.parse(text) for text in texts]
     numbers = {each: value.value for each, value in known.items()}
     results = [(each, formula.evaluate(each, numbers)) for each in formulas]
-    chosen, result = next((pair for pair in results if pair[1] is not None), results[0])
-    absent = [each for each in chosen.names if each not in known]
-    missing = "" if result is not None else _why(absent)
+    chosen, result = next(
+        (pair for pair in results if pair[1] is not None),
+        min(results, key=lambda pair: len(_absent(pair[0], known))),
+    )
+    absent = _absent(chosen, known)
     return msgspec.structs.replace(
         _row(name, wanted),
         value=result,
         formula=chosen.text,
         inputs={each: known[each] for each in chosen.names if each in known},
-        missing=missing,
+        missing="" if result is not None else _why(absent),
+        absent=absent,
     )
 
 
-def _why(absent: list[str]) -> str:
+def _absent(wanted: formula.Formula, known: Mapping[str, Input]) -> tuple[str, ...]:
+    return tuple(name for name in wanted.names if name not in known)
+
+
+def _why(absent: tuple[str, ...]) -> str:
     if absent:
         return f"not known without {', '.join(absent)}"
-    return "not known: a division by zero, or beyond any number"
+    return "not known, since the formula divides by zero"
 
 
 def _as_input(value: Value) -> Input:
