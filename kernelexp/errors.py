@@ -73,6 +73,12 @@ class KernelFault(KernelexpError):
     exit_code = WRONG_RESULT
 
 
+class BuildError(KernelexpError):
+    """A variant that a command needs and that does not build."""
+
+    exit_code = BUILD
+
+
 class EnvironmentFault(KernelexpError):
     """A tool, driver or file that this machine lacks."""
 

@@ -12,9 +12,11 @@ from typing import TypeVar
 
 import msgspec
 
+from kernelexp.arm import Arm
 from kernelexp.errors import UsageError
+from kernelexp.model import Placed
 from kernelexp.names import is_name
-from kernelexp.record import Profile, Record, complete, contradiction, separate
+from kernelexp.record import Profile, Record, complete, contradiction, is_of, separate
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
@@ -137,19 +139,15 @@ def find(root: Path, text: str, *, measured: bool = False) -> Path:
     if "/" not in text and (runs := _list(root, text)):
         timed = [path for path in runs if path.endswith(".measured.json")]
         return Path((timed if measured and timed else runs)[-1])
-    matches = [
-        path
-        for path in _all(root)
-        if (name := os.path.basename(path)).startswith(text) and name != f"{PUBLISHED}.json"
-    ]
-    if len({os.path.basename(path) for path in matches}) == 1:
-        return Path(matches[0])
+    matches = matching(root, text)
+    if len({path.name for path in matches}) == 1:
+        return matches[0]
     if not matches:
         raise UsageError(
             f"there is no record {text!r}: name a run (kernelexp show EXPERIMENT lists them), "
             "an experiment with records, or a record's file."
         )
-    names = ", ".join(os.path.basename(path).split(".")[0] for path in matches[:3])
+    names = ", ".join(path.name.split(".")[0] for path in matches[:3])
     raise UsageError(
         f"{text!r} is ambiguous: {len(matches)} runs start with it ({names}, ...); type more of it."
     )
@@ -173,6 +171,30 @@ def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
     """
     paths = sorted(_list(root, experiment), key=_weigher(), reverse=True)
     return (_read(path, experiment) for path in paths)
+
+
+def latest_measured(root: Path, variant: Placed) -> tuple[Record, Arm] | None:
+    """The latest run that measured exactly this variant, of any experiment, and its arm there."""
+    paths = [path for path in _all(root) if path.endswith(".measured.json")]
+    for path in sorted(paths, key=os.path.basename, reverse=True):
+        record = _read(path)
+        if isinstance(record, Unreadable):
+            continue
+        if (record.kernel, record.arch) != (variant.kernel, variant.arch):
+            continue
+        for arm in record.arms:
+            if arm.measured and arm.axes.keys() == variant.axes.keys():
+                if is_of(dict(variant.axes), arm):
+                    return record, arm
+    return None
+
+
+def matching(root: Path, text: str) -> list[Path]:
+    """The files of the runs whose names begin with `text`."""
+    names = ((path, os.path.basename(path)) for path in _all(root))
+    return [
+        Path(path) for path, name in names if name.startswith(text) and name != f"{PUBLISHED}.json"
+    ]
 
 
 def latest_untimed(root: Path, experiment: str) -> Record | None:
