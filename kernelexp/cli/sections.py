@@ -74,7 +74,7 @@ def sections(
 
     For example: kernelexp sections published-9bf658a --dtype fp8 --peer cuBLAS --peer-ms 0.365
     """
-    import msgspec
+    from kernelexp.sections.given import Run
 
     found = _find(subject, project)
     evidence = found.arm.profiled
@@ -82,20 +82,26 @@ def sections(
         raise UsageError(
             f"{found.label} has no profile: kernelexp profile takes one, or imports one."
         )
-    known = _known(found.arm)
     given = {
-        "time_ms": time_ms,
-        "peer_ms": peer_ms,
-        "flops": flops,
-        "minimum_bytes": minimum_bytes,
+        "--time-ms": time_ms,
+        "--peer-ms": peer_ms,
+        "--flops": flops,
+        "--bytes": minimum_bytes,
     }
-    for name, value in given.items():
+    for option, value in given.items():
         if value is not None and not 0 < value < float("inf"):
-            raise UsageError(f"{name.replace('_', ' ')} is {value}; give a number above 0.")
-    changes = {name: value for name, value in given.items() if value is not None}
-    if time_ms is not None:
-        changes["time_source"] = "given"  # type: ignore[assignment]
-    run = msgspec.structs.replace(known, **changes, dtype=_dtype(dtype, evidence), peer=peer)
+            raise UsageError(f"{option} {value:g}: give a number above 0.")
+    known = _known(found.arm)
+    run = Run(
+        time_ms=time_ms or known.time_ms,
+        time_source="given" if time_ms else known.time_source,
+        peer=peer,
+        peer_ms=peer_ms,
+        flops=flops or known.flops,
+        flops_source="given" if flops else known.flops_source,
+        minimum_bytes=minimum_bytes,
+        dtype=_dtype(dtype, evidence),
+    )
     readings = _evaluate(which, evidence, run)
     if markdown and not json:
         from kernelexp.report import markdown as rendering
@@ -125,7 +131,12 @@ def _known(arm: Arm) -> Run:
     if result is None or result.time_ms is None:
         return Run()
     work = result.tflops and result.tflops * 1e12 * result.time_ms / 1000
-    return Run(time_ms=result.time_ms, time_source="published", flops=work)
+    return Run(
+        time_ms=result.time_ms,
+        time_source="published",
+        flops=work,
+        flops_source="published rate x time",
+    )
 
 
 def _dtype(text: str, evidence: ProfiledEvidence) -> str:
@@ -154,7 +165,7 @@ def _document(found: Subject, readings: list[Reading], names: bool) -> Iterator[
     from kernelexp.report import sections as report
     from kernelexp.report.document import Heading, paragraph
 
-    yield Heading(f"Profile of {found.label}")
+    yield Heading(f"Sections of {found.label}")
     if found.about:
         yield paragraph("; ".join(found.about))
     for reading in readings:

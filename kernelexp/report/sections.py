@@ -13,6 +13,7 @@ from kernelexp.report.document import (
     Labelled,
     Listing,
     Span,
+    Table,
     paragraph,
     table,
 )
@@ -37,7 +38,7 @@ def document(reading: Reading, names: bool = False) -> Document:
     for group, values in groupby(rows, key=lambda each: each.group):
         if group:
             yield paragraph(Span(group, "strong"))
-        yield table(HEADER, (_row(each) for each in values), numbers=(1,))
+        yield _table(list(values))
     if reading.samples:
         yield from _instructions(reading)
     yield from _formulas(rows)
@@ -49,13 +50,19 @@ def document(reading: Reading, names: bool = False) -> Document:
         yield Listing("\n".join(dict.fromkeys(each.metric for each in rows if each.metric)))
 
 
-def _row(value: Value) -> tuple[str, str, str]:
+def _table(values: Sequence[Value]) -> Table:
+    """The third column only where a value is interpreted."""
+    columns = 3 if any(each.text for each in values) else 2
+    return table(HEADER[:columns], (_row(each)[:columns] for each in values), numbers=(1,))
+
+
+def _row(value: Value) -> Sequence[str]:
     return value.label, units.spell(value.value, value.unit), value.text
 
 
 def _formulas(rows: Sequence[Value]) -> Iterator[Block]:
     """Each formula, then with its figures; of a group of rows the first. Then what was given."""
-    derived = [each for each in rows if each.formula]
+    derived = [each for each in rows if each.formula and each.formula not in each.inputs]
     firsts = {each.group: each for each in reversed(derived) if each.group}
     lines = [
         f"{each.label} = {each.formula}\n    = {_with_figures(each)}"

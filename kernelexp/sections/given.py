@@ -45,6 +45,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     peer_ms: float | None = None
     flops: float | None = None
     """Useful FLOPs of a launch."""
+    flops_source: str = ""
     minimum_bytes: float | None = None
     """Bytes that a launch must at least exchange with device memory."""
     dtype: str = ""
@@ -71,7 +72,7 @@ def inputs(evidence: ProfiledEvidence, run: Run = NOTHING) -> Mapping[str, Input
     known = {
         "time_ms": (run.time_ms, run.time_source),
         "peer_ms": (run.peer_ms, run.peer),
-        "flops": (run.flops, "of the problem"),
+        "flops": (run.flops, run.flops_source or "of the problem"),
         "minimum_bytes": (run.minimum_bytes, "of the problem"),
     }
     for name, (value, source) in known.items():

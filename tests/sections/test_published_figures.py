@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from sections.published import EVIDENCE, FIGURES
 
-from kernelexp import profiles, sections
+from kernelexp import sections
 from kernelexp.arm import ProfiledEvidence, ProfiledInstruction
 from kernelexp.sections.evaluate import Reading, evaluate
 from kernelexp.sections.gap import gap
 from kernelexp.sections.given import Run
 
-ROOT = Path(__file__).parents[2]
 RUN = Run(time_ms=0.579, flops=2 * 928_256 * 768 * 768, dtype="fp8", peer="cuBLAS", peer_ms=0.365)
 
 
@@ -183,12 +180,3 @@ def test_every_section_evaluates_the_published_profile(name: str) -> None:
 
     assert reading.family == "gb100"
     assert all(each.missing for each in reading.values if each.value is None)
-
-
-def test_the_published_profile_on_disk_has_these_figures() -> None:
-    profile = profiles.read_file(ROOT / "logs/profiles/published-9bf658a.json")
-
-    assert not isinstance(profile, profiles.Unreadable)
-    assert profile.provenance == "published"
-    assert profile.arm.profiled is not None
-    assert profile.arm.profiled.figures == FIGURES
