@@ -174,3 +174,9 @@ def _names(chip: Chip, words: str) -> bool:
 def family(capability: str) -> str:
     """The chip whose metrics ncu has for a compute capability such as 9.0; empty if unknown."""
     return FAMILIES.get(capability, "")
+
+
+def family_of_arch(arch: str) -> str:
+    """The same for an architecture that nvcc compiles for, such as sm_90a."""
+    digits = arch.removeprefix("sm_").rstrip("af")
+    return family(f"{digits[:-1]}.{digits[-1:]}")

@@ -152,7 +152,7 @@ class _Taking:
         self, sections: Sequence[str], metrics: Sequence[str], pages: Sequence[str]
     ) -> Launch:
         """One pass; the pages that are read of its report."""
-        folder = self._folder / "+".join(sections)[:40]
+        folder = self._folder / ("+".join(sections)[:40] or "metrics")
         folder.mkdir()
         self._write_job(folder)
         report = folder / "profile.ncu-rep"

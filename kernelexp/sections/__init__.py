@@ -85,6 +85,11 @@ def read(path: Path) -> Section:
         raise UsageError(f"{path} is not UTF-8 text; write section files in UTF-8.") from None
 
 
+def is_own(name: str) -> bool:
+    """Whether a name is that of a section of kernelexp's, or of a user's file."""
+    return name in (*NAMES, "gap") or name.endswith((".yaml", ".yml"))
+
+
 def find(which: Sequence[str] = ()) -> tuple[Section, ...]:
     """Sections by name or by file (what ends in .yaml or .yml); without any, all of kernelexp's."""
     return tuple(

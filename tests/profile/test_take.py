@@ -294,6 +294,36 @@ def test_a_variant_that_is_refused_keeps_no_other_from_its_profile(
     assert len(profiles.read_all(scale)[0]) == 1
 
 
+@pytest.mark.parametrize(
+    ("asked", "words", "passes"),
+    [
+        ((), "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", 2),
+        (
+            ("--sections", "conflicts"),
+            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+            2,
+        ),
+        (("--sections", "icache,Occupancy"), "--section Occupancy --metrics smsp__warps_issue", 1),
+    ],
+)
+def test_the_metrics_of_kernelexps_sections_are_asked_for(
+    scale: Path,
+    kx: Kx,
+    stand_in: Callable[[str], str],
+    tmp_path: Path,
+    asked: tuple[str, ...],
+    words: str,
+    passes: int,
+) -> None:
+    done = kx("profile", "scale", *asked, "--ncu", stand_in(answering(RIGHT)), cwd=scale)
+    assert done.exit_code == 0, done.output
+
+    calls = (tmp_path / "pages/calls").read_text().splitlines()
+    assert len(calls) == passes
+    assert words in calls[0]
+    assert "sm__pipe_tc_cycles_active" not in calls[0]  # which an H200 does not have
+
+
 def test_without_a_gpu_the_command_says_how_to_import(
     scale: Path, kx: Kx, stand_in: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
