@@ -131,6 +131,8 @@ def _figure(name: str, wanted: Metric, evidence: ProfiledEvidence, family: str) 
     if isinstance(figure, int | float) and math.isfinite(figure):
         unit = wanted.unit or units.base(evidence.units.get(metric, ""))
         return msgspec.structs.replace(value, value=float(figure), unit=unit)
+    if figure is not None:
+        return msgspec.structs.replace(value, missing="no number in this profile")
     refused = any(metric == each or metric.startswith(f"{each}.") for each in evidence.missing)
     why = "ncu could not collect it" if refused else "not in this profile"
     return msgspec.structs.replace(value, missing=why)

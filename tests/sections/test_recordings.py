@@ -149,3 +149,20 @@ def test_a_profile_of_an_unknown_device_evaluates(gemm: ProfiledEvidence) -> Non
 
     assert "tensor_active" in values
     assert "expected_flops" not in values
+
+
+def test_a_kernel_without_tensor_cores_is_not_told_to_use_them(transpose: ProfiledEvidence) -> None:
+    reading = evaluate(sections.builtin("tensor"), transpose)
+    (idle,) = (each for each in reading.values if each.name == "tensor_idle")
+
+    assert idle.text == "The tensor cores are not used."
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), "n/a"])
+def test_a_figure_that_is_no_number_is_missing(gemm: ProfiledEvidence, figure: float | str) -> None:
+    metric = "smsp__cycles_active.avg"
+    odd = msgspec.structs.replace(gemm, figures={**gemm.figures, metric: figure})
+    values = {each.name: each for each in evaluate(sections.builtin("tensor"), odd).values}
+
+    assert values["cycles_active"].missing == "no number in this profile"
+    assert values["sm_active"].missing == "not known without cycles_active"

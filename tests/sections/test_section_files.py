@@ -10,6 +10,7 @@ from kernelexp import sections
 from kernelexp.arm import ProfiledEvidence
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.sections.evaluate import evaluate
+from kernelexp.sections.given import GIVEN
 
 GOOD = """
 version: 1
@@ -115,3 +116,16 @@ def test_a_file_that_is_not_there_or_no_text_is_a_sentence(tmp_path: Path) -> No
 
 def test_the_sections_are_the_nine_of_a_report() -> None:
     assert [each.name for each in sections.find()] == list(sections.NAMES)
+
+
+def test_the_example_of_the_docs_is_a_section() -> None:
+    text = (Path(__file__).parents[2] / "docs/sections.md").read_text()
+    example = text.partition("```yaml\n")[2].partition("```")[0]
+
+    assert sections.parse(example, "docs/sections.md").name == "occupancy"
+
+
+def test_the_docs_name_every_section_and_every_given_value() -> None:
+    text = (Path(__file__).parents[2] / "docs/sections.md").read_text()
+
+    assert [name for name in (*sections.NAMES, *GIVEN) if f"`{name}`" not in text] == []
