@@ -27,10 +27,11 @@ FAMILIES: dict[str, str] = {
 _CUDA = "CUDA C++ Programming Guide 13.0, shared memory: 32 banks of 4 bytes per clock"
 _A100 = "NVIDIA A100 datasheet, 80 GB SXM; NVIDIA A100 architecture white paper"
 _ADA = "NVIDIA Ada GPU architecture white paper, appendix A, GeForce RTX 4090"
-_L4 = "NVIDIA L4 datasheet; half of the figures with sparsity"
-_H100 = "NVIDIA H100 datasheet, SXM; half of the figures with sparsity"
-_H200 = "NVIDIA H200 datasheet, SXM; half of the figures with sparsity"
-_B200 = "NVIDIA Blackwell datasheet, HGX B200, per GPU; half of the figures with sparsity"
+_L4 = "NVIDIA L4 datasheet"
+_H100 = "NVIDIA H100 datasheet, SXM"
+_H200 = "NVIDIA H200 datasheet, SXM"
+_B200 = "NVIDIA Blackwell datasheet, HGX B200, per GPU"
+_HALF = "; half of the figures with sparsity"
 _H200_ATTRIBUTES = "device attributes of an H200, as ncu 2025.3.1 reports them"
 _B200_ATTRIBUTES = "device attributes of a B200, as ncu reports them in siglip's data/after.csv"
 
@@ -113,7 +114,7 @@ CHIPS: dict[str, Chip] = {
             arch="sm_89",
             sms=_limit(58, "", "NVIDIA Ada GPU architecture white paper, L4: 7,424 FP32 cores"),
             clock=_limit(2.040e9, "Hz", "NVIDIA L4 product brief, boost clock"),
-            tensor=_tensor(_L4, fp8=242.5, bf16=121, fp16=121, tf32=60, int8=242.5),
+            tensor=_tensor(_L4 + _HALF, fp8=242.5, bf16=121, fp16=121, tf32=60, int8=242.5),
             dram=_limit(300e9, "B/s", _L4),
             l2_size=_limit(48 << 20, "B", "NVIDIA Ada GPU architecture white paper, L4"),
         ),
@@ -123,7 +124,7 @@ CHIPS: dict[str, Chip] = {
             arch="sm_90a",
             sms=_limit(132, "", "NVIDIA H100 architecture white paper, SXM5"),
             clock=_limit(1.980e9, "Hz", "highest SM clock that nvidia-smi reports for H100 SXM"),
-            tensor=_tensor(_H100, fp8=1979, bf16=989.5, fp16=989.5, tf32=494.5, int8=1979),
+            tensor=_tensor(_H100 + _HALF, fp8=1979, bf16=989.5, fp16=989.5, tf32=494.5, int8=1979),
             dram=_limit(3.35e12, "B/s", _H100),
             l2_size=_limit(50 << 20, "B", "NVIDIA H100 architecture white paper, SXM5"),
         ),
@@ -133,7 +134,7 @@ CHIPS: dict[str, Chip] = {
             arch="sm_90a",
             sms=_limit(132, "", _H200_ATTRIBUTES),
             clock=_limit(1.980e9, "Hz", _H200_ATTRIBUTES),
-            tensor=_tensor(_H200, fp8=1979, bf16=989.5, fp16=989.5, tf32=494.5, int8=1979),
+            tensor=_tensor(_H200 + _HALF, fp8=1979, bf16=989.5, fp16=989.5, tf32=494.5, int8=1979),
             dram=_limit(4.8e12, "B/s", _H200),
             l2_size=_limit(62_914_560, "B", _H200_ATTRIBUTES),
         ),
@@ -143,7 +144,7 @@ CHIPS: dict[str, Chip] = {
             arch="sm_100a",
             sms=_limit(148, "", _B200_ATTRIBUTES),
             clock=_limit(1.965e9, "Hz", _B200_ATTRIBUTES),
-            tensor=_tensor(_B200, fp8=4500, bf16=2250, fp16=2250, tf32=1100, int8=4500),
+            tensor=_tensor(_B200 + _HALF, fp8=4500, bf16=2250, fp16=2250, tf32=1100, int8=4500),
             dram=_limit(8.0e12, "B/s", _B200),
             l2_size=_limit(132_644_864, "B", _B200_ATTRIBUTES),
         ),
@@ -173,3 +174,9 @@ def _names(chip: Chip, words: str) -> bool:
 def family(capability: str) -> str:
     """The chip whose metrics ncu has for a compute capability such as 9.0; empty if unknown."""
     return FAMILIES.get(capability, "")
+
+
+def family_of_arch(arch: str) -> str:
+    """The same for an architecture that nvcc compiles for, such as sm_90a."""
+    digits = arch.removeprefix("sm_").rstrip("af")
+    return family(f"{digits[:-1]}.{digits[-1:]}")

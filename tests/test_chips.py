@@ -54,3 +54,8 @@ def test_a_capability_names_the_chip_of_ncus_metrics() -> None:
     assert chips.family("10.0") == "gb100"
     assert chips.family("9.0") == "gh100"
     assert chips.family("6.1") == ""
+
+
+def test_an_architecture_names_the_same_chip() -> None:
+    assert chips.family_of_arch("sm_100a") == "gb100"
+    assert chips.family_of_arch("sm_86") == "ga102"

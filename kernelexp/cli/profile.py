@@ -26,6 +26,7 @@ from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.model import Variant
+    from kernelexp.profile.ncu import Ncu
     from kernelexp.profiling import Profiling
     from kernelexp.project import Project
 
@@ -42,8 +43,8 @@ def profile(
         typer.Option(
             "--sections",
             metavar="NAMES|all",
-            help="ncu's sections with commas (ncu --list-sections lists them), instead of the "
-            "usual ones.",
+            help="With commas, instead of the usual ones: ncu's sections (ncu --list-sections "
+            "lists them), those of kernelexp sections, or section files: my.yaml.",
         ),
     ] = None,
     clock_control: Annotated[
@@ -135,9 +136,11 @@ def profile(
         )
     wanted = parse_variants(loaded, variants, set_)
     found = programs.find(ncu)
+    counters, metrics = _counters(found, sections, device)
     settings = Settings(
         size=size,
-        sections=programs.sections(found, sections),
+        sections=counters,
+        metrics=metrics,
         clock_control=clock_control,
         cache_control=cache_control,
         device=device,
@@ -150,6 +153,27 @@ def profile(
         typer.echo(f"error: {fault}", err=True)
     _print(done, json, markdown)
     raise typer.Exit(profiling.exit_code(done))
+
+
+def _counters(
+    ncu: Ncu, asked: str | None, device: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """ncu's sections, and the metrics of kernelexp's own sections that this GPU has."""
+    from kernelexp import chips
+    from kernelexp import sections as own
+    from kernelexp.profile import ncu as programs
+    from kernelexp.profile import take
+
+    usual = asked is None or asked == "all"
+    names = [] if usual else [name.strip() for name in (asked or "").split(",")]
+    chosen = [*own.NAMES, "gap"] if usual else [name for name in names if own.is_own(name)]
+    wanted = own.find(chosen) if chosen else ()
+    others = ",".join(name for name in names if not own.is_own(name))
+    counters = programs.sections(ncu, asked if usual else others) if usual or others else ()
+    if own.wants_source(wanted) and programs.SOURCE not in counters:
+        counters = (*counters, programs.SOURCE)
+    family = chips.family_of_arch(take.find_gpu(device).arch)
+    return counters, own.metrics_to_ask(wanted, family)
 
 
 def _placed(

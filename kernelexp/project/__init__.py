@@ -146,7 +146,7 @@ def _read(path: Path) -> tuple[Document, list[tuple[layout.Source, Document]], l
     main: Document | None = None
     values = 0
     for source in (None, *sources):
-        kind: shape.File = "experiment" if source else "project"
+        kind = shape.KINDS["experiment" if source else "project"]
         file = source.file if source else path.name
         text = layout.read(path.parent, file)
         if isinstance(text, Fault):
