@@ -19,7 +19,7 @@ from kernelexp.model import Variant
 from kernelexp.problem import consult
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
-from kernelexp.record import Record, is_of
+from kernelexp.record import Record
 from kernelexp.toolchain import Toolchain
 
 
@@ -166,12 +166,13 @@ def _recorded(project: Project, wanted: Variant) -> Recorded | None:
         if wanted not in (baseline, *candidates):
             continue
         for spoken in standing.of_experiment(project, name, tree).candidates:
-            if record := spoken.record:
-                found += [
-                    Recorded(record=record, arm=arm, changed=spoken.changed)
-                    for arm in record.arms
-                    if (arm.measured or arm.published) and is_of(wanted.axes, arm)
-                ]
+            # By its place: published arms name few axes, so that they are of many variants.
+            sides = {wanted == baseline: 0, wanted == spoken.variant: 1}
+            if True not in sides or spoken.record is None or spoken.arm is None:
+                continue
+            arm = (spoken.record.baseline, spoken.arm)[sides[True]]
+            if arm.measured or arm.published:
+                found.append(Recorded(record=spoken.record, arm=arm, changed=spoken.changed))
     return max(found, key=_weight, default=None)
 
 

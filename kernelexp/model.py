@@ -20,7 +20,7 @@ Name = Annotated[str, Meta(pattern=names.NAME, max_length=100)]
 AxisName = Annotated[str, Meta(pattern=names.AXIS, max_length=100)]
 Token = Annotated[str, Meta(pattern=names.TOKEN, max_length=100)]
 Flag = Annotated[str, Meta(pattern=names.FLAG, max_length=1000)]
-Metric = Annotated[str, Meta(pattern=names.METRIC, max_length=300)]
+FigureName = Annotated[str, Meta(pattern=names.FIGURE, max_length=300)]
 Source = Annotated[str, Meta(pattern=names.SOURCE, max_length=200)]
 
 
@@ -81,7 +81,7 @@ class Experiment(Written, frozen=True, kw_only=True):
     ]
     hypothesis: Annotated[str, Meta(description="What is expected and why, with a figure.")]
     expect: Annotated[
-        dict[Metric, str] | list[dict[Metric, str]],
+        dict[FigureName, str] | list[dict[FigureName, str]],
         Meta(
             description="What the hypothesis expects of figures: time_ms: '-30%' (change), '~-30%' "
             "(within a quarter of it), '>= +5%', '-3%..+1%', '+4' (difference), '< 4096' (value), "

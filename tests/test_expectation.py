@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,9 +60,8 @@ def test_what_meets_an_expectation_and_what_does_not(
     ],
 )
 def test_what_is_no_expectation_is_refused_in_a_sentence(text: str, why: str) -> None:
-    with pytest.raises(ValueError, match=".") as refused:
+    with pytest.raises(ValueError, match=re.escape(why)):
         parse(text)
-    assert why in str(refused.value)
 
 
 @given(st.floats(0.5, 1000), st.sampled_from("+-"))

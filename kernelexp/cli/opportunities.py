@@ -82,7 +82,7 @@ def opportunities(
             }
         )
         return
-    document = report.render(case, uses, found, suppressed, examined.changed)
+    document = report.render(examined, uses, found, suppressed)
     if markdown:
         print_text(marking.render(document))
     else:

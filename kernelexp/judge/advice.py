@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 from kernelexp.arm import Advice, ProfiledInstruction
 from kernelexp.judge.case import Case
-from kernelexp.judge.opportunity import Found, Opportunity, Suppressed, contention, hidden, place
+from kernelexp.judge.opportunity import (
+    Found,
+    Opportunity,
+    Suppressed,
+    contention,
+    excess_of_wavefronts,
+    hidden,
+    place,
+)
 from kernelexp.text import shorten
 
 _SAID_MAX = 220
@@ -53,10 +61,10 @@ def _false(case: Case, advice: Advice) -> str:
     if advice.rule in _GLOBAL:
         return _false_global(case, advice)
     if advice.rule in _SHARED:
-        excess = case.figure("derived__memory_l1_wavefronts_shared_excessive")
+        excess, kind = excess_of_wavefronts(case)
         words, op = ("stores", "st") if "store" in advice.sentence else ("loads", "ld")
         conflicts = case.figure(_CONFLICTS + op)
-        return contention(words, conflicts) if excess == 0 and conflicts else ""
+        return contention(words, conflicts, kind) if excess == 0 and conflicts else ""
     return ""
 
 

@@ -75,10 +75,24 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     """Of the limit."""
 
 
-def uses(case: Case) -> tuple[Use, ...]:
-    """One for each resource, in their order."""
+def uses(case: Case, profiled: bool = True) -> tuple[Use, ...]:
+    """One for each resource, in their order; without `profiled` all are reckoned."""
     found = {floor.resource: floor for floor in floors(case)}
-    return tuple(_use(case, resource, found.get(resource)) for resource in RESOURCES)
+    return tuple(
+        (_profiled(case, resource) if profiled else None)
+        or _use(case, resource, found.get(resource))
+        for resource in RESOURCES
+    )
+
+
+def uses_of_both(one: Case, other: Case) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
+    """Of two cases, of the same kind on both sides: profiled only where both have the share."""
+    pairs = zip(uses(one), uses(other), uses(one, False), uses(other, False), strict=True)
+    chosen = [
+        (first, second) if first.kind == second.kind else (plain, plain_too)
+        for first, second, plain, plain_too in pairs
+    ]
+    return tuple(pair[0] for pair in chosen), tuple(pair[1] for pair in chosen)
 
 
 def nearest(found: tuple[Use, ...]) -> Use | None:
@@ -93,7 +107,8 @@ def longest(found: tuple[Use, ...]) -> Use | None:
     return max(known, key=lambda each: each.floor_ms or 0.0, default=None)
 
 
-def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
+def _profiled(case: Case, resource: Resource) -> Use | None:
+    """The share as ncu reports it; None where it did not."""
     for name in _PROFILED[resource]:
         value = case.figure(name)
         if value is not None:
@@ -104,6 +119,10 @@ def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
                 reckoned=name,
                 source="ncu's peak of this chip",
             )
+    return None
+
+
+def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
     if floor is None:
         return Use(resource=resource, reckoned=_unknown(case, resource))
     time, kind = case.time()

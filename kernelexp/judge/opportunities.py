@@ -15,7 +15,14 @@ from kernelexp.arm import EmulatedLine
 from kernelexp.judge import advice, bounds
 from kernelexp.judge.bounds import Resource
 from kernelexp.judge.case import Case
-from kernelexp.judge.opportunity import Found, Opportunity, Suppressed, contention, hidden, place
+from kernelexp.judge.opportunity import (
+    Found,
+    Opportunity,
+    Suppressed,
+    contention,
+    hidden,
+    place,
+)
 from kernelexp.metrics import Kind
 
 CONFLICTS_FROM = 0.05

@@ -57,10 +57,24 @@ def hidden(case: Case) -> str:
     return _ROLES if case.is_specialised else ""
 
 
-def contention(words: str, conflicts: float) -> str:
-    """Why bank conflicts of shared `words` (loads, stores) are none of the layout's."""
+def excess_of_wavefronts(case: Case) -> tuple[float | None, Kind]:
+    """Wavefronts of shared memory beyond what the addresses need: profiled, else emulated."""
+    profiled = case.figure("derived__memory_l1_wavefronts_shared_excessive")
+    if profiled is not None:
+        return profiled, "profiled"
+    name = "memory_l1_wavefronts_shared"
+    if name not in case.counters:
+        return None, "emulated"
+    return float(case.counters[name] - case.counters.get(f"{name}_ideal", 0)), "emulated"
+
+
+def contention(words: str, conflicts: float, kind: Kind) -> str:
+    """Why bank conflicts of shared `words` (loads, stores) are none of the layout's.
+
+    `kind` is that of the wavefronts of which none is in excess.
+    """
     return (
         f"{conflicts:,.0f} bank conflicts of shared {words}, but no wavefront is beyond what the "
-        "addresses need (derived__memory_l1_wavefronts_shared_excessive is 0): the accesses met "
+        f"addresses need (memory_l1_wavefronts_shared equals its ideal, {kind}): the accesses met "
         "other traffic, and another layout would not change that"
     )

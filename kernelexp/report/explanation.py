@@ -8,7 +8,7 @@ import msgspec
 
 from kernelexp import metrics
 from kernelexp.examine import Examined
-from kernelexp.judge.bounds import NEAR, Use, nearest, uses
+from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, Told, differences, moved, questions
 from kernelexp.judge.standing import Standing
@@ -53,7 +53,7 @@ def assemble(
         candidate=other,
         judged=judge(written.expectations[number - 1], *arms, margin, name),
         differences=differences(*arms),
-        uses=(uses(one.case), uses(other.case)),
+        uses=uses_of_both(one.case, other.case),
         questions=tuple(questions(one.case, other.case, name)),
     )
 
@@ -118,6 +118,7 @@ def _differences(told: Sequence[Told]) -> Iterator[Block]:
     if not told:
         yield paragraph("No figure differs, of those that both arms have.")
         return
+    shown, rest = told[:_SHOWN], len(told) - _SHOWN
     rows: list[tuple[Cell, ...]] = [
         (
             each.label,
@@ -127,12 +128,17 @@ def _differences(told: Sequence[Told]) -> Iterator[Block]:
             each.kind,
             each.way,
         )
-        for each in told[:_SHOWN]
+        for each in shown
+        if not isinstance(each.before, str)
     ]
     header = ("differs most", "baseline", "candidate", "change", "kind", "goes")
-    yield table(header, rows, numbers=(1, 2, 3), unwrapped=(4,))
-    if len(told) > _SHOWN:
-        yield paragraph(f"{len(told) - _SHOWN} more differ (--json has them).", style="dim")
+    if rows:
+        yield table(header, rows, numbers=(1, 2, 3), unwrapped=(4,))
+    for each in shown:
+        if isinstance(each.before, str):
+            yield paragraph(f"{each.label} ({each.kind}): {each.before} → {each.after}")
+    if rest > 0:
+        yield paragraph(f"{rest} more differ (--json has them).", style="dim")
 
 
 def _value(value: metrics.Value) -> str:

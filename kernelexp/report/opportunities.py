@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp.examine import Examined
 from kernelexp.judge.bounds import Use
-from kernelexp.judge.case import Case
 from kernelexp.judge.opportunity import Opportunity, Suppressed
 from kernelexp.report import bounds, figures
 from kernelexp.report.document import Block, Heading, Span, paragraph, table
 
 
 def render(
-    case: Case,
+    examined: Examined,
     uses: Sequence[Use],
     found: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
-    changed: Sequence[str] = (),
 ) -> Iterator[Block]:
     """Largest estimate first."""
-    yield Heading(f"{case.label}: opportunities")
-    yield paragraph(_evidence(case))
-    if changed:
-        words = ", ".join(changed)
+    yield Heading(f"{examined.case.label}: opportunities")
+    yield paragraph(_evidence(examined))
+    if examined.changed:
+        words = ", ".join(examined.changed)
         yield paragraph(f"Measured before these changed: {words}.", style="warn")
     if found:
         rows = [
@@ -49,7 +48,8 @@ def render(
     )
 
 
-def _evidence(case: Case) -> str:
+def _evidence(examined: Examined) -> str:
+    case = examined.case
     parts = ["built"] if case.arm.build else []
     if case.counters:
         parts.append(f"emulated, for the full problem {case.scaled}")
@@ -58,7 +58,8 @@ def _evidence(case: Case) -> str:
     elif case.arm.published:
         parts.append(f"published, {figures.time_of(case.arm)} ms")
     if case.arm.profiled:
-        parts.append(f"profiled on {case.arm.profiled.device or 'a device that is not named'}")
+        device = case.arm.profiled.device or "a device that is not named"
+        parts.append(f"profiled on {device} ({examined.profile})")
     return f"Evidence: {'; '.join(parts) or 'none'}."
 
 

@@ -80,7 +80,7 @@ def test_explain_as_json_and_as_markdown(scale: Path, kx: Kx) -> None:
     values = json.loads(kx("explain", "S1", "--no-emulate", "--json", cwd=scale).stdout)
     assert values["candidate"]["width"] == 4
     assert {each["kind"] for each in values["differences"]} == {"built"}
-    assert [each["resource"] for each in values["uses"]["baseline"]][0] == "tensor cores"
+    assert values["uses"]["baseline"][0]["resource"] == "tensor cores"
     text = kx("explain", "S1", "--no-emulate", "--markdown", cwd=scale).stdout
     assert text.startswith("# S1 Four floats a thread: width=4")
     assert "| differs most" in text

@@ -105,3 +105,8 @@ def test_the_type_of_operands_is_read_from_the_instructions() -> None:
 def test_a_profile_has_the_names_that_are_looked_up() -> None:
     assert all(each.percent is not None for each in bounds.uses(profiled(transpose(), PLAIN)))
     assert profile(PLAIN).device == "NVIDIA H200"
+
+
+def test_two_arms_of_which_one_is_profiled_are_reckoned_alike() -> None:
+    one, other = bounds.uses_of_both(transpose(), profiled(transpose(1), PADDED))
+    assert {each.kind for each in (*one, *other)} == {None, "emulated", "measured"}
