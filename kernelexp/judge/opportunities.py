@@ -75,11 +75,10 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
         total = bounds.wavefronts(case) or case.figure("memory_l1_wavefronts_shared")
         if not conflicts or not requests or not total or conflicts < CONFLICTS_FROM * total:
             continue
-        if (
-            kind == "profiled"
-            and case.figure("derived__memory_l1_wavefronts_shared_excessive") == 0
-        ):
-            yield Suppressed(rule="SharedMemoryConflicts", why=contention(words, conflicts))
+        excess, source = excess_of_wavefronts(case)
+        if kind == "profiled" and excess == 0:
+            why = contention(words, conflicts, source)
+            yield Suppressed(rule="SharedMemoryConflicts", why=why)
             continue
         percent, reckoning = _conflict_cost(case, conflicts, kind)
         yield Opportunity(

@@ -241,3 +241,15 @@ def test_uncoalesced_stores_are_not_repeated_where_no_sector_is_in_excess(
     names = {each.rule for each in suppressed}
     assert ("UncoalescedGlobalAccess" in names) == is_false
     assert any(each.line == "a.cu:9" for each in found) != is_false
+
+
+def test_profiled_conflicts_are_not_the_layouts_where_the_emulator_counts_none() -> None:
+    case = profiled(transpose(1), PADDED, advice=())
+    name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
+    found = {f"{name}.sum": 5_370_403.0}
+    assert case.arm.profiled is not None
+    kept = {key: value for key, value in case.arm.profiled.figures.items() if key != EXCESS}
+    evidence = msgspec.structs.replace(case.arm.profiled, figures={**kept, **found})
+    (suppressed,) = rules.bank_conflicts(with_arm(case, profiled=evidence))
+    assert isinstance(suppressed, Suppressed)
+    assert "(memory_l1_wavefronts_shared equals its ideal, emulated)" in suppressed.why
