@@ -20,6 +20,7 @@ from kernelexp.judge.opportunity import (
     Opportunity,
     Suppressed,
     contention,
+    excess_of_wavefronts,
     hidden,
     place,
 )
