@@ -75,6 +75,6 @@ def contention(words: str, conflicts: float, kind: Kind) -> str:
     """
     return (
         f"{conflicts:,.0f} bank conflicts of shared {words}, but no wavefront is beyond what the "
-        f"addresses need (memory_l1_wavefronts_shared equals its ideal, {kind}): the accesses met "
-        "other traffic, and another layout would not change that"
+        f"addresses need (memory_l1_wavefronts_shared equals its ideal, {kind}), so that another "
+        "layout would save none"
     )

@@ -83,7 +83,7 @@ def test_conflicts_that_no_layout_makes_are_not_repeated() -> None:
     case = profiled(transpose(), PLAIN, advice=())
     (found,) = rules.bank_conflicts(with_figures(case, **{EXCESS: 0.0}))
     assert isinstance(found, Suppressed)
-    assert "another layout would not change that" in found.why
+    assert "another layout would save none" in found.why
 
 
 def test_sectors_beyond_what_the_bytes_need_are_found_with_their_line() -> None:
