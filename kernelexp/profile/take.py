@@ -38,6 +38,7 @@ REPLAY = "kernel"
 SEED = 1
 # ncu saves and restores memory around a launch, and ends the program that it started.
 ENDING_S = 30.0
+_MORE = "allow more with --limit profile=20m, or collect less with --sections"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sections: tuple[str, ...] = (*programs.SECTIONS, programs.SOURCE)
     metrics: tuple[str, ...] = ()
     """Besides those of the sections, under ncu's names."""
+    instances: bool = False
+    """With the instances of metrics that have some, such as instructions by opcode."""
     clock_control: Literal["none", "base"] = "none"
     cache_control: Literal["all", "none"] = "all"
     """all: ncu flushes the caches before each pass."""
@@ -85,10 +88,11 @@ def take(root: Path, arm: Arm, settings: Settings, limits: Limits, ncu: Ncu) -> 
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
         taking = _Taking(job, target, settings, limits.profile_s, ncu, Path(folder))
         if counters or settings.metrics:
-            found = taking.collect(counters, settings.metrics, ("raw", "details"))
+            raw = "instances" if settings.instances else "raw"
+            found = taking.collect(counters, settings.metrics, (raw, "details"))
         if programs.SOURCE in settings.sections:
             try:
-                source = taking.collect((programs.SOURCE,), (), tuple(programs.PAGES))
+                source = taking.collect((programs.SOURCE,), (), programs.REPORT)
                 found = join(found, source) if found else source
             except KernelexpError as error:
                 if found is None:
@@ -151,7 +155,7 @@ class _Taking:
         self, sections: Sequence[str], metrics: Sequence[str], pages: Sequence[str]
     ) -> Launch:
         """One pass; the pages that are read of its report."""
-        folder = self._folder / "+".join(sections)[:40]
+        folder = self._folder / ("source" if programs.SOURCE in sections else "counters")
         folder.mkdir()
         self._write_job(folder)
         report = folder / "profile.ncu-rep"
@@ -214,8 +218,7 @@ class _Taking:
     def _too_long(self) -> str:
         return (
             f"{self._entry} under {self._ncu.name} was not done after "
-            f"{spell_seconds(self._limit_s)}, and was ended; allow more with --limit profile=20m, "
-            "or collect less with --sections."
+            f"{spell_seconds(self._limit_s)}, and was ended; {_MORE}."
         )
 
     def _refuse(self, said: processes.Completed, folder: Path, report: Path) -> None:
@@ -228,11 +231,11 @@ class _Taking:
                 raise as_error(answer)
             if isinstance(answer, Failed):
                 failure = answer.failure
-                if failure.status == "TIMED_OUT":
-                    raise KernelFault(self._too_long())
+                advice = "kernelexp run or emulate says more of it"
                 raise KernelFault(
                     f"{self._entry} is {failure.status} at size {self._settings.size!r} under "
-                    f"{self._ncu.name}: {failure.words}; kernelexp run or emulate says more of it."
+                    f"{self._ncu.name}: {failure.words.rstrip('.')}; "
+                    f"{_MORE if failure.status == 'TIMED_OUT' else advice}."
                 )
         if not any(isinstance(answer, Launched) for answer in answers) or not report.is_file():
             raise EnvironmentFault(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from kernelexp.arm import ProfiledEvidence
+from kernelexp.judge.standing import StandingProfile
 from kernelexp.profiling import Profiling
 from kernelexp.record import Profile
 from kernelexp.report.document import Block, Cell, Span, paragraph, table
 
+# Of a file's SHA-256, as many digits as tell files apart; the profile has all.
+_DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
 _PEAK = "avg.pct_of_peak_sustained_elapsed"
 # Name, metric, what ncu's base unit is divided by, unit.
 _MAIN = (
@@ -79,19 +83,21 @@ def conditions(kept: Profile) -> str:
     size = f"size {evidence.size}" if evidence.size else ""
     clocks = f"clock control {evidence.clock_control}" if evidence.clock_control else ""
     caches = f"cache control {evidence.cache_control}" if evidence.cache_control else ""
-    origin = f"{kept.provenance} from {kept.source}" if kept.source else ""
+    source = _DIGEST.sub(r"\1...", kept.source)
+    origin = f"{kept.provenance} from {source}" if source else ""
     parts = (evidence.device, size, evidence.tool, clocks, caches, origin, kept.created)
     return ", ".join(filter(None, parts))
 
 
-def mentioned(found: Iterable[tuple[str, Profile, tuple[str, ...]]]) -> Iterator[Block]:
+def mentioned(found: Iterable[StandingProfile]) -> Iterator[Block]:
     """A line for each profile of an experiment's variants: of which, its time, what has changed."""
-    for name, kept, changed in found:
+    for each in found:
+        kept = each.profile
         time = _evidence(kept).figures.get("gpu__time_duration.sum")
         parts = [f"{time / 1e6:,.4f} ms under ncu"] if isinstance(time, float) else []
         parts.append(conditions(kept))
         yield paragraph(
-            Span(kept.run, "strong"), f"  profile of the {name}: {', '.join(parts)}", style="dim"
+            Span(kept.run, "strong"), f"  profile of {each.name}: {', '.join(parts)}", style="dim"
         )
-        if changed:
-            yield paragraph(f"taken before this changed: {', '.join(changed)}.", style="warn")
+        if each.changed:
+            yield paragraph(f"taken before this changed: {', '.join(each.changed)}.", style="warn")
