@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # two files compare without YAML, builds and workers
     from kernelexp.toolchain import Toolchain
 
 Conditions = dict[str, str]
-"""What figures depend on besides the variant, by name: GPU, driver, ncu; empty if not known."""
+"""What figures depend on besides the variant, by name: GPU, driver; empty where not known."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def find(project: Project | None, text: str, making: Making | None = None) -> Su
     """The subject that `text` names; UsageError in one sentence where that is none, or several.
 
     A record (a run's name or its beginning, a file, an experiment for its latest run, with
-    `:baseline` or `:2` for an arm), a profile's run or file, a page or report of ncu with `:ID` for
+    `:baseline` or `:2` for an arm), a profile's run or file, a page or report of ncu with `:2` for
     one of several launches, or a variant, of which everything that is known is taken together.
     Variants need `making`.
     """
@@ -106,10 +106,10 @@ def pair(project: Project | None, text: str) -> tuple[str, str]:
 
 def _file(text: str) -> tuple[Path | None, str]:
     """The file that `text` names, and which part of it."""
-    if Path(text).is_file():
+    if os.path.isfile(text):  # Path.is_file() raises where a name is too long
         return Path(text), ""
     name, _, part = text.rpartition(":")
-    return (Path(name), part) if name and Path(name).is_file() else (None, "")
+    return (Path(name), part) if os.path.isfile(name) else (None, "")
 
 
 def _of_file(path: Path, part: str) -> Subject:
@@ -167,11 +167,11 @@ def _of_record(record: Record, part: str, root: Path | None) -> Subject:
     profile = _profile_of_build(root, arm) if root else None
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
-        about.append(f"profiled in {profile.run}")
+        about.append(_spell(profile))
     return Subject(
         label=f"{record.experiment} {name}",
         arm=arm,
-        conditions=_conditions(arm, record, profile),
+        conditions=conditions(arm, record, profile),
         about=tuple(about),
         run=record.run if arm.measured else "",
     )
@@ -196,43 +196,52 @@ def _choose(record: Record, part: str) -> int:
 
 
 def _of_page(path: Path, part: str) -> Subject:
-    """A CSV page that ncu printed, or its report."""
-    from kernelexp.profile import pages
+    """One launch of a CSV page that ncu printed, or of its report."""
+    from kernelexp.profile import imports
+    from kernelexp.profile.merging import bare
 
-    launches = pages.read(path.read_text("utf-8", "replace"), path.name)
-    evidence = launches[_choose_launch(path, launches, part)]
+    page = imports.read_file(path)
+    evidence = page.launches[_choose_launch(path, len(page.launches), part)].evidence
     arm = Arm(profiled=evidence)
-    about = [evidence.entry.partition("(")[0]] if evidence.entry else []
+    found = conditions(arm)
+    about = (bare(evidence.entry), found["profiled"]["GPU"])
     return Subject(
-        label=path.name + (f":{part}" if part else ""),
+        label=f"{path.name}:{part}" if part else path.name,
         arm=arm,
-        conditions=_conditions(arm),
-        about=(*about, *([evidence.device] if evidence.device else [])),
+        conditions=found,
+        about=tuple(filter(None, about)),
+        warnings=tuple(each.removesuffix(".") for each in page.lost),
     )
 
 
-def _choose_launch(path: Path, launches: Sequence[ProfiledEvidence], part: str) -> int:
-    if not part and len(launches) == 1:
+def _choose_launch(path: Path, count: int, part: str) -> int:
+    """The place of the launch that is named; they are numbered from 1."""
+    if not part and count == 1:
         return 0
-    if part.isdecimal() and int(part) < len(launches):
-        return int(part)
-    last = len(launches) - 1
-    which = f"{path.name}:0 to {path.name}:{last}" if last else path.name
+    if part.isdecimal() and 1 <= int(part) <= count:
+        return int(part) - 1
+    which = f"{path.name}:1 to {path.name}:{count}" if count > 1 else path.name
     if part:
         raise UsageError(f"{path.name} has no launch {quote(part)}: it has {which}.")
-    raise UsageError(f"{path.name} has {len(launches)} launches: name one, {which}.")
+    raise UsageError(f"{path.name} has {count} launches: name one, {which}.")
 
 
 def _of_profile(profile: Profile, part: str) -> Subject:
     if part:
         raise UsageError(f"the profile {profile.run} has one arm: leave {quote(part)} out.")
-    where = {"run": "profiled", "imported": "imported", "published": "published"}
     return Subject(
         label=f"profile {profile.run}",
         arm=profile.arm,
-        conditions=_conditions(profile.arm, None, profile),
-        about=(f"{where[profile.provenance]} {profile.created}".strip(),),
+        conditions=conditions(profile.arm, None, profile),
+        about=(_spell(profile),),
     )
+
+
+def _spell(profile: Profile) -> str:
+    """By whom the counters were taken: here, elsewhere, or by who published them."""
+    taken = {"run": "profiled", "imported": "imported", "published": "published"}
+    source = f" from {profile.source}" if profile.source else ""
+    return f"{taken[profile.provenance]} in {profile.run}{source}"
 
 
 def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
@@ -267,14 +276,14 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
-        about.append(f"profiled in {profile.run}")
-        warnings += _since(arm, profile.arm, f"profiled in {profile.run}")
-    conditions = _conditions(arm, record, profile)
-    conditions["built"] = {"compiler": making.tools.version}
+        about.append(_spell(profile))
+        warnings += _since(arm, profile.arm, _spell(profile))
+    found = conditions(arm, record, profile)
+    found["built"] = {"compiler": making.tools.version}
     return Subject(
         label=project.label(variant),
         arm=arm,
-        conditions=conditions,
+        conditions=found,
         about=tuple(about),
         warnings=tuple(warnings),
         run=record.run if record else "",
@@ -311,7 +320,7 @@ def _since(now: Arm, then: Arm, what: str) -> list[str]:
 # ---- conditions ----------------------------------------------------------------------------------
 
 
-def _conditions(
+def conditions(
     arm: Arm, record: Record | None = None, profile: Profile | None = None
 ) -> dict[Kind, Conditions]:
     """What the figures of each kind depend on."""
@@ -337,14 +346,9 @@ def _of_launch(evidence: ProfiledEvidence) -> Conditions:
     return {
         "GPU": str(device),
         "driver": evidence.driver,
-        "ncu": evidence.tool,
+        "profiler": evidence.tool,
         "clock control": evidence.clock_control,
         "cache control": evidence.cache_control,
         "replay": evidence.replay,
         "problem size": evidence.size,
-        "grid": _dimensions(evidence.grid),
     }
-
-
-def _dimensions(grid: tuple[int, int, int] | None) -> str:
-    return " x ".join(map(str, grid)) if grid else ""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import ROOT
 
-from kernelexp import profiles, project, records, subjects
+from kernelexp import build, profiles, project, records, runner, subjects
 from kernelexp.arm import Arm, ProfiledEvidence
 from kernelexp.errors import UsageError
 from kernelexp.project import Project
@@ -115,14 +118,21 @@ def test_a_kernel_with_the_name_of_an_experiment_is_ambiguous(here: Project) -> 
     assert sentence(both, "T3").startswith("'T3' is an experiment and a kernel: write T3@ARCH")
 
 
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
+def test_any_text_is_a_subject_or_a_sentence(here: Project, text: str) -> None:
+    for loaded in (here, None):
+        with contextlib.suppress(UsageError):
+            subjects.find(loaded, text)
+
+
 # ---- files ---------------------------------------------------------------------------------------
 
 
 def test_a_file_needs_no_project() -> None:
-    found = subjects.find(None, f"{PAGE}:2")
+    found = subjects.find(None, f"{PAGE}:3")
     assert found.arm.profiled is not None
     assert found.arm.profiled.entry == "transpose"
-    assert (found.label, found.conditions["profiled"]["GPU"]) == ("raw.csv:2", "NVIDIA H200")
+    assert (found.label, found.conditions["profiled"]["GPU"]) == ("raw.csv:3", "NVIDIA H200")
 
 
 def test_without_a_project_all_else_is_a_sentence() -> None:
@@ -131,9 +141,10 @@ def test_without_a_project_all_else_is_a_sentence() -> None:
 
 
 def test_of_several_launches_one_must_be_named() -> None:
-    words = "raw.csv has 4 launches: name one, raw.csv:0 to raw.csv:3."
+    words = "raw.csv has 4 launches: name one, raw.csv:1 to raw.csv:4."
     assert sentence(None, str(PAGE)) == words
-    assert "raw.csv has no launch '4'" in sentence(None, f"{PAGE}:4")
+    assert "raw.csv has no launch '5'" in sentence(None, f"{PAGE}:5")
+    assert "raw.csv has no launch '0'" in sentence(None, f"{PAGE}:0")
 
 
 def test_a_file_that_is_no_page_of_ncu_is_a_sentence() -> None:

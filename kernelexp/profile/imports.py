@@ -64,6 +64,14 @@ def read(
     return Imported(evidence=chosen.evidence, source=", ".join(sources), lost=tuple(lost))
 
 
+def read_file(path: Path, ncu: str | None = None) -> pages.Page:
+    """All launches of one file of ncu; raises as read() does."""
+    _, head = _hash(path)
+    found = list(_pages(path, head, ncu))
+    launches = merge([page.launches for page in found])
+    return pages.Page(launches=launches, lost=tuple(each for page in found for each in page.lost))
+
+
 def _hash(path: Path) -> tuple[str, bytes]:
     """SHA-256 and the first bytes of a regular file."""
     name = printable(str(path))
