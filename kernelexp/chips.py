@@ -112,7 +112,7 @@ CHIPS: dict[str, Chip] = {
             name="L4",
             family="ad102",
             arch="sm_89",
-            sms=_limit(58, "", "NVIDIA Ada GPU architecture white paper, L4: 7,424 FP32 cores"),
+            sms=_limit(58, "", _L4 + ": 30.3 FP32 TFLOPS are those of 58 SMs at 2.04 GHz"),
             clock=_limit(2.040e9, "Hz", "NVIDIA L4 product brief, boost clock"),
             tensor=_tensor(_L4 + _HALF, fp8=242.5, bf16=121, fp16=121, tf32=60, int8=242.5),
             dram=_limit(300e9, "B/s", _L4),
@@ -145,7 +145,7 @@ CHIPS: dict[str, Chip] = {
             sms=_limit(148, "", _B200_ATTRIBUTES),
             clock=_limit(1.965e9, "Hz", _B200_ATTRIBUTES),
             tensor=_tensor(_B200 + _HALF, fp8=4500, bf16=2250, fp16=2250, tf32=1100, int8=4500),
-            dram=_limit(8.0e12, "B/s", _B200),
+            dram=_limit(7.7e12, "B/s", _B200),
             l2_size=_limit(132_644_864, "B", _B200_ATTRIBUTES),
         ),
     )

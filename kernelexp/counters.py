@@ -196,6 +196,8 @@ class _Row(msgspec.Struct, frozen=True):
 
     def match(self, counter: str) -> dict[str, str] | None:
         """The named groups of the pattern; None where the counter is another one."""
+        if not counter.startswith(self.counter.partition("(")[0]):
+            return None  # a tenth of what a regular expression costs
         found = re.fullmatch(self.counter, counter)
         return found.groupdict() if found else None
 
@@ -243,6 +245,7 @@ def describe(name: str) -> Counter:
 _LAST = 1000
 
 
+@functools.cache
 def _find(counter: str) -> list[tuple[_Row, dict[str, str]]]:
     """The rows of a counter; an exact name goes before patterns."""
     if counter in _EXACT:

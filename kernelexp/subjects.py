@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # two files compare without YAML, builds and workers
     from kernelexp.toolchain import Toolchain
 
 Conditions = dict[str, str]
-"""What figures depend on besides the variant, by name: GPU, driver, ncu; empty if not known."""
+"""What figures depend on besides the variant, by name: GPU, driver; empty where not known."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,10 +106,10 @@ def pair(project: Project | None, text: str) -> tuple[str, str]:
 
 def _file(text: str) -> tuple[Path | None, str]:
     """The file that `text` names, and which part of it."""
-    if Path(text).is_file():
+    if os.path.isfile(text):  # Path.is_file() raises where a name is too long
         return Path(text), ""
     name, _, part = text.rpartition(":")
-    return (Path(name), part) if name and Path(name).is_file() else (None, "")
+    return (Path(name), part) if os.path.isfile(name) else (None, "")
 
 
 def _of_file(path: Path, part: str) -> Subject:
@@ -166,7 +167,7 @@ def _of_record(record: Record, part: str, root: Path | None) -> Subject:
     profile = _profile_of_build(root, arm) if root else None
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
-        about.append(f"profiled in {profile.run}")
+        about.append(_spell(profile))
     return Subject(
         label=f"{record.experiment} {name}",
         arm=arm,
@@ -228,13 +229,19 @@ def _choose_launch(path: Path, count: int, part: str) -> int:
 def _of_profile(profile: Profile, part: str) -> Subject:
     if part:
         raise UsageError(f"the profile {profile.run} has one arm: leave {quote(part)} out.")
-    where = {"run": "profiled", "imported": "imported", "published": "published"}
     return Subject(
         label=f"profile {profile.run}",
         arm=profile.arm,
         conditions=conditions(profile.arm, None, profile),
-        about=(f"{where[profile.provenance]} {profile.created}".strip(),),
+        about=(_spell(profile),),
     )
+
+
+def _spell(profile: Profile) -> str:
+    """By whom the counters were taken: here, elsewhere, or by who published them."""
+    taken = {"run": "profiled", "imported": "imported", "published": "published"}
+    source = f" from {profile.source}" if profile.source else ""
+    return f"{taken[profile.provenance]} in {profile.run}{source}"
 
 
 def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
@@ -269,8 +276,8 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
-        about.append(f"profiled in {profile.run}")
-        warnings += _since(arm, profile.arm, f"profiled in {profile.run}")
+        about.append(_spell(profile))
+        warnings += _since(arm, profile.arm, _spell(profile))
     found = conditions(arm, record, profile)
     found["built"] = {"compiler": making.tools.version}
     return Subject(
@@ -339,14 +346,9 @@ def _of_launch(evidence: ProfiledEvidence) -> Conditions:
     return {
         "GPU": str(device),
         "driver": evidence.driver,
-        "ncu": evidence.tool,
+        "profiler": evidence.tool,
         "clock control": evidence.clock_control,
         "cache control": evidence.cache_control,
         "replay": evidence.replay,
         "problem size": evidence.size,
-        "grid": _dimensions(evidence.grid),
     }
-
-
-def _dimensions(grid: tuple[int, int, int] | None) -> str:
-    return " x ".join(map(str, grid)) if grid else ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import ROOT
 
 from kernelexp import build, profiles, project, records, runner, subjects
@@ -113,6 +116,13 @@ def test_a_kernel_with_the_name_of_an_experiment_is_ambiguous(here: Project) -> 
     kernel = here.kernels["transpose"]
     both = msgspec.structs.replace(here, kernels={**here.kernels, "T3": kernel})
     assert sentence(both, "T3").startswith("'T3' is an experiment and a kernel: write T3@ARCH")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
+def test_any_text_is_a_subject_or_a_sentence(here: Project, text: str) -> None:
+    for loaded in (here, None):
+        with contextlib.suppress(UsageError):
+            subjects.find(loaded, text)
 
 
 # ---- files ---------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def _pages(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page]:
                 "the PATH: print its pages where ncu is (ncu --import REPORT.ncu-rep --csv --page "
                 "raw --print-units base > raw.csv; also details and source), and import these."
             ) from None
-        yield from programs.read_report(ncu, path, tuple(programs.PAGES), path.name)
+        yield from programs.read_report(ncu, path, programs.REPORT, path.name)
         return
     encoding = next((_MARKS[mark] for mark in _MARKS if head.startswith(mark)), "utf-8")
     with path.open(encoding=encoding, errors="replace", newline=None) as lines:

@@ -28,8 +28,14 @@ SECTIONS = (
 # An import of a report of 400 MB took a minute.
 PRINT_LIMIT_S = 600.0
 # The options of each page of a report.
+REPORT = ("raw", "details", "sass", "cuda,sass")
+"""The pages that have all of a report but the instances of metrics, which can be many."""
 PAGES: dict[str, tuple[str, ...]] = {
     "raw": ("--page", "raw", "--print-units", "base"),
+    "instances": (
+        *("--page", "raw", "--print-units", "base"),
+        *("--print-metric-instances", "details"),
+    ),
     "details": ("--page", "details", "--print-units", "base"),
     "sass": ("--page", "source", "--print-source", "sass"),
     "cuda,sass": ("--page", "source", "--print-source", "cuda,sass"),
@@ -92,7 +98,7 @@ def _known_sections(ncu: Ncu) -> list[str]:
 
 
 def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -> list[Page]:
-    """Pages of a report; those of PAGES that it does not have are left out.
+    """Pages of a report, by their names in PAGES; those after the first may be absent.
 
     EnvironmentFault where ncu can't read the file, UsageError where it holds no launch.
     """
@@ -108,7 +114,7 @@ def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -
             lines = io.StringIO(said.stdout, newline=None)
             found.append(pages.parse(lines, f"{name or report.name} ({page} page)"))
         except UsageError:
-            if page == "raw":
+            if page == wanted[0]:
                 raise
     return found
 

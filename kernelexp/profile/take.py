@@ -48,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sections: tuple[str, ...] = (*programs.SECTIONS, programs.SOURCE)
     metrics: tuple[str, ...] = ()
     """Besides those of the sections, under ncu's names."""
+    instances: bool = False
+    """With the instances of metrics that have some, such as instructions by opcode."""
     clock_control: Literal["none", "base"] = "none"
     cache_control: Literal["all", "none"] = "all"
     """all: ncu flushes the caches before each pass."""
@@ -86,10 +88,11 @@ def take(root: Path, arm: Arm, settings: Settings, limits: Limits, ncu: Ncu) -> 
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
         taking = _Taking(job, target, settings, limits.profile_s, ncu, Path(folder))
         if counters or settings.metrics:
-            found = taking.collect(counters, settings.metrics, ("raw", "details"))
+            raw = "instances" if settings.instances else "raw"
+            found = taking.collect(counters, settings.metrics, (raw, "details"))
         if programs.SOURCE in settings.sections:
             try:
-                source = taking.collect((programs.SOURCE,), (), tuple(programs.PAGES))
+                source = taking.collect((programs.SOURCE,), (), programs.REPORT)
                 found = join(found, source) if found else source
             except KernelexpError as error:
                 if found is None:
@@ -152,7 +155,7 @@ class _Taking:
         self, sections: Sequence[str], metrics: Sequence[str], pages: Sequence[str]
     ) -> Launch:
         """One pass; the pages that are read of its report."""
-        folder = self._folder / ("+".join(sections)[:40] or "metrics")
+        folder = self._folder / ("source" if programs.SOURCE in sections else "counters")
         folder.mkdir()
         self._write_job(folder)
         report = folder / "profile.ncu-rep"

@@ -193,11 +193,22 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
                 yield f"{kind} with different conditions: {name} {first} and {second}."
     if before.run and after.run and before.run != after.run:
         yield "measured in different runs: the times were not interleaved."
+    yield from _grids(one, other)
     was, now = metrics.read(CLOCK, one), metrics.read(CLOCK, other)
     if isinstance(was, float) and isinstance(now, float):
         if abs(now - was) > _CLOCK_TOLERANCE * was:
             a, b, unit = figures.pair(was, now, "hz")
             yield f"profiled at different SM clocks: {a} and {b} {unit}; times do not compare."
+
+
+def _grids(one: Arm, other: Arm) -> Iterator[str]:
+    """Where a size is not recorded, the grids say whether it may be another one."""
+    first, second = one.profiled, other.profiled
+    if not first or not second or (first.size and second.size):
+        return
+    if first.grid and second.grid and first.grid != second.grid:
+        a, b = (" x ".join(map(str, grid)) for grid in (first.grid, second.grid))
+        yield f"profiled with grids of {a} and {b} CTAs: the problem may be of another size."
 
 
 def _unknown(before: Subject, after: Subject, kinds: Sequence[Kind]) -> dict[str, tuple[str, ...]]:

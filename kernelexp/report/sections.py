@@ -96,9 +96,9 @@ def _missing(reading: Reading, shown: Sequence[Value]) -> Iterator[Block]:
     for each in shown:
         if each.value is not None or (each.absent and listed.issuperset(each.absent)):
             continue
-        whole = each.group and all(
-            other.missing == each.missing for other in shown if other.group == each.group
-        )
+        # What the chip lacks is listed by itself: the rest of a group may be missing as a whole.
+        others = [one for one in shown if one.group == each.group and (one.metric or one.formula)]
+        whole = each.group and each in others and all(one.missing == each.missing for one in others)
         reasons.setdefault(each.missing, {})[each.group if whole else each.label] = None
     for reason, labels in reasons.items():
         yield Labelled(reason, "; ".join(labels))

@@ -22,7 +22,7 @@ metrics:
 
 
 def test_a_page_of_ncu_is_shown_as_tables_of_80_columns(kx: Kx, tmp_path: Path) -> None:
-    result = kx("sections", f"{RAW}:0", cwd=tmp_path)
+    result = kx("sections", f"{RAW}:1", cwd=tmp_path)
 
     assert result.exit_code == 0
     assert "Shared memory bank conflicts" in result.stdout
@@ -68,7 +68,7 @@ def test_markdown_can_be_pasted(kx: Kx, tmp_path: Path) -> None:
 
 def test_a_users_file_is_shown_beside_kernelexps(kx: Kx, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(MINE)
-    result = kx("sections", f"{RAW}:0", "--sections", "mine.yaml, icache", cwd=tmp_path)
+    result = kx("sections", f"{RAW}:1", "--sections", "mine.yaml, icache", cwd=tmp_path)
 
     assert result.exit_code == 0
     assert "My own table" in result.stdout
@@ -96,7 +96,7 @@ def test_a_mistake_ends_in_a_sentence_and_2(
 
 def test_a_file_with_mistakes_lists_them_with_their_places(kx: Kx, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(MINE.replace("label", "lable"))
-    result = kx("sections", f"{RAW}:0", "--sections", "mine.yaml", cwd=tmp_path)
+    result = kx("sections", f"{RAW}:1", "--sections", "mine.yaml", cwd=tmp_path)
 
     assert result.exit_code == 2
     assert "mine.yaml:6:" in result.stderr

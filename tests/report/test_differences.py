@@ -101,10 +101,9 @@ def test_a_metric_that_neither_has_is_a_sentence() -> None:
     [
         ("device", ("NVIDIA H200", "NVIDIA B200"), "GPU NVIDIA H200 and NVIDIA B200"),
         ("driver", ("580.1", "570.2"), "driver 580.1 and 570.2"),
-        ("tool", ("ncu 2025.3", "ncu 2025.1"), "ncu ncu 2025.3 and ncu 2025.1"),
+        ("tool", ("ncu 2025.3", "ncu 2025.1"), "profiler ncu 2025.3 and ncu 2025.1"),
         ("clock_control", ("base", "none"), "clock control base and none"),
         ("cache_control", ("all", "none"), "cache control all and none"),
-        ("grid", ((1, 2, 3), (2, 2, 3)), "grid 1 x 2 x 3 and 2 x 2 x 3"),
     ],
 )
 def test_conditions_that_differ_are_a_warning(field: str, values: Any, words: str) -> None:
@@ -128,6 +127,13 @@ def test_clocks_that_differ_are_a_warning() -> None:
     words = "profiled at different SM clocks: 1.5 and 1.8 GHz; times do not compare."
     assert found.warnings == (words,)
     assert compare({CLOCK: 1.5e9}, {CLOCK: 1.51e9}).warnings == ()
+
+
+def test_another_grid_is_a_warning_where_the_size_is_not_recorded() -> None:
+    grids: Any = ((1, 2, 3), (2, 2, 3))
+    (warning,) = compare({HIT: 1.0}, {HIT: 2.0}, grid=grids).warnings
+    assert warning.startswith("profiled with grids of 1 x 2 x 3 and 2 x 2 x 3 CTAs")
+    assert compare({HIT: 1.0}, {HIT: 2.0}, grid=grids, size=("full", "full")).warnings == ()
 
 
 def test_profiles_of_two_problem_sizes_do_not_compare() -> None:

@@ -7,6 +7,8 @@ from sections.published import EVIDENCE, FIGURES
 
 from kernelexp import sections
 from kernelexp.arm import ProfiledEvidence, ProfiledInstruction
+from kernelexp.report.document import Labelled
+from kernelexp.report.sections import document
 from kernelexp.sections.evaluate import Reading, evaluate
 from kernelexp.sections.gap import gap
 from kernelexp.sections.given import Run
@@ -180,3 +182,13 @@ def test_every_section_evaluates_the_published_profile(name: str) -> None:
 
     assert reading.family == "gb100"
     assert all(each.missing for each in reading.values if each.value is None)
+
+
+def test_a_group_without_any_value_is_missing_by_its_title() -> None:
+    figures = {name: each for name, each in FIGURES.items() if "latency" not in name}
+    alone = ProfiledEvidence(entry="k", figures=figures, device="B200", capability="10.0")
+    blocks = list(document(evaluate(sections.builtin("stalls"), alone)))
+    missing = {each.label: each.text for each in blocks if isinstance(each, Labelled)}
+
+    assert missing["not in this profile"] == "LG throttle; Weighted by cycles, per warp"
+    assert missing["gb100 has no such counter"] == "GMMA"
