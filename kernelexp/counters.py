@@ -72,10 +72,10 @@ _OF_PEAK = r"avg\.pct_of_peak_sustained_(?:elapsed|active)"
 _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
     "time": (
         ("gpu__time_duration", "", "duration under ncu", "", "less"),
-        ("smsp__cycles_elapsed|sm__cycles_elapsed", r"avg\.per_second", "SM clock", "", ""),
         ("gpc__cycles_elapsed", "max|avg|", "elapsed cycles", "", "less"),
         ("smsp__cycles_elapsed|sm__cycles_elapsed", "avg|max|", "elapsed cycles", "", "less"),
         ("smsp__cycles_active|sm__cycles_active", "avg|max|", "active cycles", "", "less"),
+        ("smsp__cycles_elapsed|sm__cycles_elapsed", r"avg\.per_second", "SM clock", "", ""),
     ),
     "build": (
         ("launch__registers_per_thread", "", "registers per thread", "", "less"),
@@ -148,11 +148,11 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("smsp__thread_inst_executed_per_inst_executed", "", "active threads per warp", "", "more"),
     ),
     "instructions": (
-        ("sm__inst_executed", r"sum\.per_cycle_active",
-         "instructions per active cycle, all SMs", "", "more"),
-        ("sm__inst_executed", r"avg\.per_cycle_active", "instructions per active cycle, all SMs",
+        ("sm__inst_executed", r"sum\.per_cycle_active", "instructions per active cycle",
          "", "more"),
-        ("smsp__inst_executed", "sum", "instructions executed", "", ""),
+        ("sm__inst_executed", r"avg\.per_cycle_active", "instructions per active cycle",
+         "", "more"),
+        ("smsp__inst_executed|sm__inst_executed", "sum", "instructions executed", "", ""),
         ("smsp__sass_inst_executed_op_(?P<x>global|shared|local)_ld", "sum",
          "{x} load instructions", "", ""),
         ("smsp__sass_inst_executed_op_(?P<x>global|shared|local)_st", "sum",
@@ -217,6 +217,11 @@ for _row in _rows():
             _EXACT.setdefault(_name, []).append(_row)
     else:
         _PATTERNS.append(_row)
+
+
+def is_named(name: str) -> bool:
+    """Whether the table names this view of its counter, so that its label and unit are right."""
+    return describe(name).rank <= _LAST
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -323,23 +328,27 @@ def is_derived(name: str) -> bool:
     return "__" not in name
 
 
+def _singular(reason: str) -> str:
+    """ncu samples `no_instructions` and counts `no_instruction`."""
+    return reason.removesuffix("s") if reason.endswith("instructions") else reason
+
+
 def _derive_stalls(numbers: Mapping[str, float], busy: float | None) -> Iterator[tuple[str, float]]:
     """From counters where they were collected, else from the sampled share of the active warps."""
-    slots = numbers.get("device__attribute_max_warps_per_scheduler")
-    ratios = {m[1]: value for name, value in numbers.items() if (m := _RATIO.fullmatch(name))}
-    if ratios and busy is not None and slots:
-        shares = {reason: 100 * value * busy / slots for reason, value in ratios.items()}
-    else:
-        samples = {
-            name.removeprefix(_SAMPLES): value
-            for name, value in numbers.items()
-            if name.startswith(_SAMPLES) and not name.endswith("_not_issued")
-        }
-        total = sum(samples.values())
-        occupancy = numbers.get("sm__warps_active.avg.pct_of_peak_sustained_active")
-        if not total or occupancy is None:
-            return
+    shares: dict[str, float] = {}
+    samples = {
+        _singular(name.removeprefix(_SAMPLES)): value
+        for name, value in numbers.items()
+        if name.startswith(_SAMPLES) and not name.endswith("_not_issued")
+    }
+    total = sum(samples.values())
+    occupancy = numbers.get("sm__warps_active.avg.pct_of_peak_sustained_active")
+    if total and occupancy is not None:
         shares = {reason: occupancy * count / total for reason, count in samples.items()}
+    slots = numbers.get("device__attribute_max_warps_per_scheduler")
+    if busy is not None and slots:
+        matches = ((_RATIO.fullmatch(name), value) for name, value in numbers.items())
+        shares |= {_singular(m[1]): 100 * value * busy / slots for m, value in matches if m}
     for reason, value in shares.items():
         if reason != "selected":
             yield f"stall_{reason}_percent", value

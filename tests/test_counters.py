@@ -135,6 +135,21 @@ def test_counted_stalls_go_before_samples() -> None:
     assert found == {"issue_slots_busy_percent": 50.0, "stall_wait_percent": 12.5}
 
 
+def test_a_reason_that_was_only_sampled_is_derived_next_to_those_that_were_counted() -> None:
+    figures: dict[str, float | str] = {
+        f"{SAMPLES}warpgroup_arrive": 10.0,
+        f"{SAMPLES}no_instructions": 90.0,
+        "sm__warps_active.avg.pct_of_peak_sustained_active": 50.0,
+        "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio": 4.0,
+        "sm__inst_issued.avg.per_cycle_active": 2.0,
+        "device__attribute_num_schedulers_per_multiprocessor": 4.0,
+        "device__attribute_max_warps_per_scheduler": 16.0,
+    }
+    found = dict(counters.derive(figures))
+    assert found["stall_warpgroup_arrive_percent"] == 5.0
+    assert found["stall_no_instruction_percent"] == 12.5
+
+
 @given(
     st.dictionaries(
         st.sampled_from(["barrier", "wait", "sleeping", "selected"]),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import re
     from pathlib import Path
 
-    from kernelexp.report.differences import Comparison, Options
+    from kernelexp.comparisons import Comparison, Options
 
 _SUBJECT = (
     "An experiment's id (its latest run), a run's name, a record's file, a variant "
@@ -65,9 +65,10 @@ def compare(
 
     For example: kernelexp compare F3, or kernelexp compare baseline.csv after.csv
     """
+    from kernelexp import comparisons
     from kernelexp.report import differences
 
-    options = differences.Options(floor=floor / 100, every=every, metric=_pattern(metric))
+    options = comparisons.Options(floor=floor / 100, every=every, metric=_pattern(metric))
     found = _compare(before, after, options, emulate, nvcc, project)
     if markdown and not json:
         from kernelexp.report import markdown as rendering
@@ -80,8 +81,7 @@ def compare(
 def _compare(
     before: str, after: str | None, options: Options, emulate: bool, nvcc: str | None, start: Path
 ) -> Comparison:
-    from kernelexp import subjects
-    from kernelexp.report import differences
+    from kernelexp import comparisons, subjects
 
     texts = (before,) if after is None else (before, after)
     project = None if all(map(subjects.is_file, texts)) else common.load(start, sources=False)
@@ -95,7 +95,7 @@ def _compare(
             found = [subjects.find(project, text, making) for text in (one, other)]
     else:
         found = [subjects.find(project, text) for text in (one, other)]
-    return differences.compare(found[0], found[1], options)
+    return comparisons.compare(found[0], found[1], options)
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -43,9 +43,12 @@ def collapse(differences: Iterable[Difference]) -> list[Finding]:
 
 
 def _read(views: Sequence[Difference]) -> Finding:
-    if len(views) == 1:
-        return Finding(difference=views[0])
     first, *rest = sorted(views, key=lambda each: counters.preference(each.metric.name))
+    metric = first.metric
+    if metric.kind == "profiled" and not counters.is_named(metric.name):
+        # The label is that of a view which these profiles lack.
+        metric = msgspec.structs.replace(metric, label=metric.name)
+        first = msgspec.structs.replace(first, metric=metric)
     return Finding(difference=first, others=tuple(each.metric.name for each in rest))
 
 

@@ -116,6 +116,12 @@ def test_a_count_that_is_the_same_has_not_changed_because_its_rate_has() -> None
     assert not ranking.is_large(found.difference, 0.05)
 
 
+def test_a_view_without_the_one_that_its_label_is_of_goes_by_its_own_name() -> None:
+    name = "sm__warps_active.max.per_cycle_active"
+    (found,) = ranking.collapse(differences({name: 1.0}, {name: 2.0}))
+    assert found.difference.metric.label == name
+
+
 @given(st.dictionaries(st.sampled_from([f"u__{c}.sum" for c in "abcdefgh"]), NUMBERS, min_size=1))
 def test_no_metric_is_lost_or_doubled(before: dict[str, float]) -> None:
     views: Figures = {**before, **{f"{name}.per_second": 1.0 for name in before}}

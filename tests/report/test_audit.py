@@ -11,9 +11,9 @@ import re
 import pytest
 from support import ROOT
 
-from kernelexp import subjects
+from kernelexp import comparisons, subjects
 from kernelexp.metrics import Difference
-from kernelexp.report import differences, figures
+from kernelexp.report import figures
 
 DATA = ROOT.parent / "shared/data"
 BEFORE, AFTER = DATA / "ncu-b200-baseline.csv", DATA / "ncu-b200-after.csv"
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(not BEFORE.is_file(), reason="the audit's profil
 @pytest.fixture(scope="module")
 def shown() -> dict[tuple[str, str], Difference]:
     """What `kernelexp compare` prints without any option, by group and label."""
-    found = differences.compare(
-        subjects.find(None, str(BEFORE)), subjects.find(None, str(AFTER)), differences.Options()
+    found = comparisons.compare(
+        subjects.find(None, str(BEFORE)), subjects.find(None, str(AFTER)), comparisons.Options()
     )
     return {
         (group.name, each.difference.metric.label): each.difference
@@ -50,7 +50,7 @@ AUDIT = [
     ("access efficiency", "excessive L2 sectors, of all", "50", "33", ""),
     ("access efficiency", "shared memory wavefronts", "1554", "22279698", ""),
     ("instructions", "global store instructions", "1392384", "3480960", "+150%"),
-    ("instructions", "instructions per active cycle, all SMs", "82.9", "112.2", "+35%"),
+    ("instructions", "instructions per active cycle", "82.9", "112.2", "+35%"),
     ("instructions", "shared load instructions", "666", "3481626", ""),
     ("instructions", "shared store instructions", "148", "2784916", ""),
     ("instructions", "tensor pipe (tc) active", "36.3", "41.7", ""),
@@ -102,8 +102,8 @@ def test_stalls_from_samples_are_close_to_those_that_the_audit_counted(
 def test_a_stall_that_hardly_changed_is_shown_where_it_is_asked_for(
     reason: str, percent: float
 ) -> None:
-    options = differences.Options(metric=re.compile(f"^{reason}$"))
-    found = differences.compare(
+    options = comparisons.Options(metric=re.compile(f"^{reason}$"))
+    found = comparisons.compare(
         subjects.find(None, str(BEFORE)), subjects.find(None, str(AFTER)), options
     )
     ((finding,),) = (group.findings for group in found.groups)
