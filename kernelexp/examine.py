@@ -10,6 +10,7 @@ import msgspec
 from kernelexp import chips, emulations, prepare, profiles
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm
+from kernelexp.errors import BuildError, KernelFault
 from kernelexp.evidence.measured import SIZE
 from kernelexp.judge import standing
 from kernelexp.judge.case import Case
@@ -52,9 +53,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
-    """One variant by itself, with the measurement that speaks for it in any experiment."""
+    """One variant by itself, with the measurement that speaks for it in any experiment.
+
+    BuildError where it is impossible or does not build, KernelFault where it is wrong.
+    """
     found = _recorded(project, wanted)
     (examined,) = _examine(project, [wanted], {0: found} if found else {}, asked)
+    if refused := examined.case.arm.refused:
+        kind = KernelFault if refused.status in standing.WRONG else BuildError
+        raise kind(f"{examined.case.label} is {refused.status}: {refused.sentence}")
     return examined
 
 

@@ -169,15 +169,17 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
 
 
 def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
-    """What remains open; nothing where both arms are measured and profiled."""
+    """What remains open; nothing where both arms are measured and profiled, or one can't run."""
     arms = (before.arm, after.arm)
+    if any(arm.refused for arm in arms):
+        return
     if not all(arm.measured for arm in arms):
         yield Question(
             question="how much time the candidate takes against the baseline",
             evidence="interleaved timing",
             command=command("measured", after.arm, experiment),
         )
-    if not all(arm.emulated and arm.emulated.arrays for arm in arms):
+    if not all(arm.emulated for arm in arms):
         yield Question(
             question="whether both arms are right, and what they execute",
             evidence="emulated counters",

@@ -95,11 +95,24 @@ def render(found: Explanation) -> Iterator[Block]:
         words = ", ".join(found.standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
     yield from expectations.render({"candidate": found.judged})
+    refused = list(_refused(found))
+    yield from refused
+    if refused:
+        return
     yield from _differences(found.differences)
     yield from _limits(found)
     if found.questions:
         yield paragraph(Span("What would decide:", "strong"))
         yield Items(tuple(_by_command(found.questions)))
+
+
+def _refused(found: Explanation) -> Iterator[Block]:
+    """Why there is nothing to compare; nothing where both arms can run."""
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        if refused := side.case.arm.refused:
+            yield paragraph(
+                f"The {name} has no figures: ", status(refused.status), f". {refused.sentence}"
+            )
 
 
 def _verdict(standing: Standing) -> Block:
@@ -161,6 +174,10 @@ def _limits(found: Explanation) -> Iterator[Block]:
         yield paragraph(words)
     if found.candidate.case.power:
         yield paragraph(f"Power, of all arms together: {found.candidate.case.power}.")
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        emulated = side.case.arm.emulated
+        if emulated and emulated.unsupported:
+            yield paragraph(f"{name}: not emulated. {emulated.unsupported}", style="warn")
     if scaled := found.candidate.case.scaled:
         yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from judge_cases import PADDED, PLAIN, profile
 from support import ROOT, Kx, edit
 
 from kernelexp import arm, project, records
-from kernelexp.errors import UsageError
+from kernelexp.errors import BuildError, UsageError
 from kernelexp.record import Profile, Record
 
 NO_CHANGES = "    changes: [one 16-byte access instead of four]"
@@ -60,6 +61,7 @@ def test_an_expectation_that_was_written_after_the_record_is_said_to_be(
     expecting(scale)
     words = "What was expected was written after that record."
     assert words in kx("show", "S1", cwd=scale).stdout
+    shutil.rmtree(scale / "logs")  # two runs of the same second have no order
     kx("run", "S1", "--no-emulate", cwd=scale)
     assert words not in kx("show", "S1", cwd=scale).stdout
 
@@ -130,8 +132,6 @@ def test_opportunities_as_json(kx: Kx) -> None:
 @pytest.fixture
 def with_profiles(tmp_path: Path) -> Path:
     """This repository's transpose, with the profiles that were taken of it on an H200."""
-    import shutil
-
     for name in ("experiments.yaml", "variants", "logs", ".kernelexp"):
         source = ROOT / name
         if source.is_dir():
@@ -164,3 +164,17 @@ def test_explain_with_profiles_says_that_the_nearest_limit_moved(
     )
     assert "baseline mio_throttle 48.64" in page
     assert "kernelexp profile" not in page
+
+
+def test_an_impossible_candidate_has_its_reason_and_no_limits(scale: Path, kx: Kx) -> None:
+    edit(scale, "candidate: {width: 4}", "candidate: {width: 4, order: backward}")
+    page = " ".join(kx("explain", "S1", "--no-emulate", cwd=scale).stdout.split())
+    assert "The candidate has no figures: IMPOSSIBLE. order backward exists for" in page
+    assert "limit" not in page
+    assert "What would decide" not in page
+
+
+def test_opportunities_of_an_impossible_variant_are_a_sentence(scale: Path, kx: Kx) -> None:
+    result = kx("opportunities", "scale:width=4,order=backward", cwd=scale)
+    assert result.exit_code == BuildError.exit_code
+    assert "IMPOSSIBLE: order backward exists for widths 1 and 2 only." in result.stderr
