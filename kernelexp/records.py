@@ -8,13 +8,13 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from kernelexp.errors import UsageError
 from kernelexp.names import is_name
-from kernelexp.record import Profile, Record, complete, contradiction, separate
+from kernelexp.record import Record, complete, contradiction, separate
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
@@ -22,7 +22,13 @@ VERSION = 1
 # The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
 BYTES_MAX = 256 << 20
 
-Document = TypeVar("Document", Record, Profile)
+
+class _Versioned(Protocol):
+    @property
+    def version(self) -> int: ...
+
+
+Document = TypeVar("Document", bound=_Versioned)
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)
