@@ -49,7 +49,7 @@ def decimal_mark(texts: Iterable[str]) -> Mark:
 def number(text: str, mark: Mark = ".") -> float | None:
     """A number, by the file's decimal mark where both would do; None where it is no number."""
     text = text.strip()
-    if text.isdecimal() and text.isascii():
+    if text.isdecimal() and text.isascii() and len(text) < 16:
         return float(text)
     marks: tuple[Mark, Mark] = (".", ",") if mark == "." else (",", ".")
     for each in marks:

@@ -116,7 +116,7 @@ def _launch(reading: Reading, mark: figures.Mark) -> Launch:
 
 
 def _triple(text: str) -> tuple[int, int, int] | None:
-    parts = re.findall(r"\d+", text)
+    parts = re.findall(r"\b\d{1,12}\b", text)
     return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 else None
 
 

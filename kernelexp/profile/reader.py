@@ -54,6 +54,8 @@ class Reader:
         self._known: dict[tuple[str, str, str, str], Reading] = {}
         self._kind: Kind | None = None
         self._units: list[str] = []
+        self._at: dict[str, int] = {}
+        """The columns of a source page by name; of two that are Source, the one of SASS."""
         self._current: Reading | None = None
         self._path, self._line = "", 0
         self._paths: set[str] = set()
@@ -62,8 +64,10 @@ class Reader:
         self._cut = False
 
     def take(self, row: Row) -> None:
-        cells = row.cells
-        first = cells[0] if cells else ""
+        cells, self._cut = row.cells, row.cut
+        if not cells:
+            return
+        first = cells[0]
         if first == "ID" and "Kernel Name" in cells:
             self.header, self._units = cells, []
             self._kind = "details" if "Metric Name" in cells else "raw"
@@ -78,6 +82,7 @@ class Reader:
             self._begin_function(cells[1] if len(cells) > 1 else "")
         elif "Source" in cells and first in ("Address", "Line No", "#"):
             self.header, self._kind = cells, "source" if "Address" in cells else None
+            self._at = {column: index for index, column in enumerate(cells)}
             self.is_cuda_only = self.is_cuda_only or self._kind is None
             if self._kind and self._current is None:
                 self._turn("sass")
@@ -107,7 +112,6 @@ class Reader:
     # ---- raw and details ----
 
     def _take_values(self, row: Row) -> None:
-        self._cut = self._cut or row.cut
         if self._kind == "source":
             self._take_instruction(row)
         elif row.cells[0] == "" and self._kind == "raw":
@@ -190,20 +194,22 @@ class Reader:
         cells = _whole_source(row.cells, self.header)
         if len(cells) < len(self.header):
             self._lose(row.line, f"{len(self.header) - len(cells):,} of its columns are missing")
-        named = dict(zip(self.header, cells, strict=False))
-        if named.get("Line No", "").isdecimal():
-            self._line = int(named["Line No"])
-        address = _address(named.get("Address", ""))
+            cells = [*cells, *[""] * (len(self.header) - len(cells))]
+        if "Line No" in self._at:
+            number = cells[self._at["Line No"]]
+            if number.isdecimal() and len(number) < 10:
+                self._line = int(number)
+        address = _address(cells[self._at["Address"]])
         if address is None or self._current is None:
             return  # a line of source, or what stands for a gap
-        if "Line No" in self.header:
+        if "Line No" in self._at:
             self._current.lines.setdefault((self._path, self._line), []).append(address)
-        texts = {
-            column: text
-            for column, text in named.items()
-            if text not in _ZEROS and column not in _NAMELESS
-        }
-        self._current.instructions.setdefault(address, (named.get("Source", "").strip(), texts))
+        pairs = zip(self.header, cells, strict=False)
+        texts = {column: text for column, text in pairs if text not in _ZEROS}
+        for column in _NAMELESS:
+            texts.pop(column, None)
+        sass = cells[self._at["Source"]].strip()
+        self._current.instructions.setdefault(address, (sass, texts))
 
 
 def _whole_description(cells: list[str], header: Sequence[str]) -> list[str]:

@@ -96,7 +96,7 @@ def _split(text: str, line: int, delimiter: str) -> Row:
         cells[-1] = last[:-1]
     else:
         cells[-1:] = [last[:-2], ""]
-    if any('"' in cell for cell in cells):
+    if text.count('"') > 2 * len(cells) + cut:
         try:
             (strict,) = csv.reader([text], delimiter=delimiter, strict=True)
             return Row(strict, line)

@@ -328,10 +328,30 @@ def test_a_file_that_ends_within_a_row_keeps_what_is_whole_and_says_so(name: str
     assert all(set(launch.evidence.figures) <= everything for launch in page.launches)
 
 
+def test_a_number_that_no_float_holds_is_no_number() -> None:
+    many = "9" * 5000
+    printed = text("raw.csv").replace("(132, 1, 1)", f"({many}, 1, 1)") + text(
+        "source-cuda-sass.csv"
+    )
+    assert figure(many) == many
+    assert read(printed.replace('"12"', f'"{many}"'))[0].grid is None
+
+
 def test_a_cell_that_was_cut_off_is_no_figure() -> None:
     printed = raw(("a__b", "", "12"), ("c__d", "", "3456"))
     (evidence,) = read(printed[: printed.index("3456") + 2])
     assert evidence.figures == {"a__b": 12}
+
+
+def test_only_a_file_that_ends_within_a_row_is_said_to(tmp_path: Path) -> None:
+    printed = raw(("a__b", "", "1")) + '"a program began to quote\n' + raw(("a__b", "", "1"))
+    page = pages.parse(printed.splitlines(keepends=True), "page.csv")
+    assert not any("ends in the middle" in sentence for sentence in page.lost)
+
+
+@pytest.mark.parametrize("last", ['"', '""', '"0', '"0"', '"0",', '"",'])
+def test_a_row_of_one_cell_or_none_is_no_launch(last: str) -> None:
+    assert read(text("raw.csv") + last) == read(text("raw.csv"))
 
 
 def test_columns_that_a_row_lacks_are_said_with_their_line() -> None:
