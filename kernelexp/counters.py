@@ -187,6 +187,8 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
 
 class _Row(msgspec.Struct, frozen=True):
     rank: int
+    start: str
+    """What every counter of the row begins with: that costs a tenth of a regular expression."""
     counter: str
     view: str
     label: str
@@ -196,23 +198,22 @@ class _Row(msgspec.Struct, frozen=True):
 
     def match(self, counter: str) -> dict[str, str] | None:
         """The named groups of the pattern; None where the counter is another one."""
-        if not counter.startswith(self.counter.partition("(")[0]):
-            return None  # a tenth of what a regular expression costs
-        found = re.fullmatch(self.counter, counter)
+        found = counter.startswith(self.start) and re.fullmatch(self.counter, counter)
         return found.groupdict() if found else None
 
 
 def _rows() -> Iterator[_Row]:
     rows = ((group, row) for group, rows in _TABLE.items() for row in rows)
     for rank, (group, (counter, view, label, unit, better)) in enumerate(rows):
-        yield _Row(rank, counter, view, label, group, unit, better)
+        start = counter.partition("(")[0]
+        yield _Row(rank, start, counter, view, label, group, unit, better)
 
 
 _PATTERNS: list[_Row] = []
 _EXACT: dict[str, list[_Row]] = {}
 """Rows without a pattern are looked up: compiling one of each would take as long as all else."""
 for _row in _rows():
-    if re.fullmatch(r"\w+(\|\w+)*", _row.counter):
+    if _row.counter.replace("|", "").isidentifier():
         for _name in _row.counter.split("|"):
             _EXACT.setdefault(_name, []).append(_row)
     else:

@@ -13,7 +13,6 @@ import msgspec
 
 from kernelexp.arm import ProfiledEvidence
 from kernelexp.errors import EnvironmentFault, UsageError
-from kernelexp.profile import ncu as programs
 from kernelexp.profile import pages
 from kernelexp.profile import session as recorded
 from kernelexp.profile.merging import Launch, bare, merge
@@ -116,6 +115,8 @@ def _hash(path: Path) -> tuple[str, bytes]:
 def _contents(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page | Session]:
     """The pages of a file, and how it was recorded if it says that."""
     if head.startswith(_REPORT) or path.suffix == ".ncu-rep":
+        from kernelexp.profile import ncu as programs  # starts processes; pages need none
+
         try:
             ncu = programs.find(named)
         except EnvironmentFault:
