@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import counters
+from kernelexp import counters, derived
 from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, MeasuredEvidence, PublishedResult
 from kernelexp.counters import Better
 from kernelexp.errors import suggest
@@ -165,7 +165,7 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     for counter, count in (executed.counters if executed else {}).items():
         yield _of_counter(counter), count
     if arm.profiled:
-        for name, value in (*arm.profiled.figures.items(), *counters.derive(arm.profiled.figures)):
+        for name, value in (*arm.profiled.figures.items(), *derived.derive(arm.profiled.figures)):
             if _is_figure(value):
                 yield _of_profile(name, arm.profiled.units.get(name, "")), value
 
@@ -208,8 +208,8 @@ def _of_profile(name: str, unit: str) -> Metric:
         if arm.profiled is None:
             return None
         value = arm.profiled.figures.get(name)
-        if value is None and counters.is_derived(name):
-            value = dict(counters.derive(arm.profiled.figures)).get(name)
+        if value is None and derived.is_derived(name):
+            value = dict(derived.derive(arm.profiled.figures)).get(name)
         return value if _is_figure(value) else None
 
     return Metric(

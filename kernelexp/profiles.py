@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import records
+from kernelexp.arm import Arm
 from kernelexp.model import AxisValue
 from kernelexp.names import is_name
 from kernelexp.record import Profile, is_of
@@ -18,6 +19,22 @@ VERSION = 1
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Profile)
+
+
+class _Variant(msgspec.Struct):
+    kernel: str = ""
+    arch: str = ""
+    axes: dict[str, AxisValue] = {}
+
+
+class _Head(msgspec.Struct):
+    """What says which variant a profile is of, without its thousands of figures."""
+
+    version: int
+    arm: _Variant
+
+
+_head_decoder = msgspec.json.Decoder(_Head)
 
 
 def write(root: Path, profile: Profile) -> Path:
@@ -42,14 +59,11 @@ def read_file(path: Path) -> Profile | Unreadable:
 
 def read_all(root: Path) -> tuple[list[Profile], list[Unreadable]]:
     """Every profile of the project, oldest first, and the files that are none."""
-    found: list[Profile] = []
-    unreadable: list[Unreadable] = []
-    for profile in _read(root):
-        if isinstance(profile, Unreadable):
-            unreadable.append(profile)
-        else:
-            found.append(profile)
-    return found[::-1], unreadable[::-1]
+    read = [read_file(path) for path in reversed(_list(root))]
+    return (
+        [each for each in read if isinstance(each, Profile)],
+        [each for each in read if isinstance(each, Unreadable)],
+    )
 
 
 def latest(root: Path, kernel: str, arch: str, axes: Mapping[str, AxisValue]) -> Profile | None:
@@ -61,19 +75,28 @@ def of_variant(
     root: Path, kernel: str, arch: str, axes: Mapping[str, AxisValue]
 ) -> Iterator[Profile]:
     """The profiles of a variant, the latest first; a file is opened when it is asked for."""
-    for profile in _read(root):
-        if isinstance(profile, Profile) and is_profile_of(profile, kernel, arch, axes):
-            yield profile
+    for path in _list(root):
+        head = _read_head(path)
+        if isinstance(head, Unreadable):
+            continue
+        arm = Arm(kernel=head.arm.kernel, arch=head.arm.arch, axes=head.arm.axes)
+        if (arm.kernel, arm.arch) == (kernel, arch) and is_of(dict(axes), arm):
+            profile = read_file(path)
+            if isinstance(profile, Profile):
+                yield profile
 
 
-def is_profile_of(profile: Profile, kernel: str, arch: str, axes: Mapping[str, AxisValue]) -> bool:
-    """Whether a profile is of the variant at `axes`, for all the axes that it names."""
-    arm = profile.arm
-    return (arm.kernel, arm.arch) == (kernel, arch) and is_of(dict(axes), arm)
+def unreadable(root: Path) -> list[Unreadable]:
+    """The files among the profiles that are none, without reading the others wholly."""
+    heads = map(_read_head, _list(root))
+    return [head for head in heads if isinstance(head, Unreadable)]
 
 
-def _read(root: Path) -> Iterator[Profile | Unreadable]:
-    """The latest first; those of the history that names no day come last."""
+def _read_head(path: Path) -> _Head | Unreadable:
+    return records.decode(str(path), _head_decoder, VERSION, "profile")
+
+
+def _list(root: Path) -> list[Path]:
+    """The latest first; those that are not named after a moment come last."""
     paths = (root / FOLDER).glob("*.json")
-    for path in sorted(paths, key=lambda path: (path.name[:1].isdigit(), path.name), reverse=True):
-        yield read_file(path)
+    return sorted(paths, key=lambda path: (path.name[:1].isdigit(), path.name), reverse=True)

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from kernelexp.arm import Arm
 from kernelexp.errors import UsageError
 from kernelexp.model import Placed
 from kernelexp.names import is_name
-from kernelexp.record import Profile, Record, complete, contradiction, is_of, separate
+from kernelexp.record import Record, complete, contradiction, is_of, separate
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
@@ -24,7 +24,13 @@ VERSION = 1
 # The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
 BYTES_MAX = 256 << 20
 
-Document = TypeVar("Document", Record, Profile)
+
+class _Versioned(Protocol):
+    @property
+    def version(self) -> int: ...
+
+
+Document = TypeVar("Document", bound=_Versioned)
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)

@@ -151,6 +151,12 @@ def test_a_file_that_is_no_page_of_ncu_is_a_sentence() -> None:
     assert "README.md is no CSV page of ncu" in sentence(None, str(ROOT / "README.md"))
 
 
+def test_a_session_page_alone_has_no_launch_to_compare(tmp_path: Path) -> None:
+    path = tmp_path / "session.csv"
+    shutil.copy(ROOT / "tests/data/ncu/session.csv", path)
+    assert "session.csv is a session page, and has no launch" in sentence(None, str(path))
+
+
 def test_a_json_file_that_is_no_record_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")

@@ -31,9 +31,10 @@ def show(
     project: ProjectOption = HERE,
 ) -> None:
     """Show an experiment and its records, or one run."""
-    from kernelexp import records
+    from kernelexp import profiles, records
     from kernelexp.judge import expectations, standing
-    from kernelexp.report import listing, page, profiles
+    from kernelexp.report import listing, page
+    from kernelexp.report import profiles as profiled_report
 
     loaded = common.load(project, sources=False)
     if name not in loaded.experiments and _names_a_run(name):
@@ -46,7 +47,7 @@ def show(
     standings = standing.of_experiment(loaded, name, tree)
     profiled = standing.of_profiles(loaded, name, tree)
     found, unreadable = records.read(loaded.root, name)
-    common.warn(loaded.root, unreadable)
+    common.warn(loaded.root, (*unreadable, *profiles.unreadable(loaded.root)))
     values = {
         "id": name,
         "experiment": standings.experiment,
@@ -58,7 +59,10 @@ def show(
             for each in profiled
         ],
     }
-    shown = (*listing.experiment(name, standings, found, every), *profiles.mentioned(profiled))
+    shown = (
+        *listing.experiment(name, standings, found, every),
+        *profiled_report.mentioned(profiled),
+    )
     output(values, shown, json)
 
 

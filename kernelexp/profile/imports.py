@@ -13,12 +13,15 @@ import msgspec
 
 from kernelexp.arm import ProfiledEvidence
 from kernelexp.errors import EnvironmentFault, UsageError
-from kernelexp.profile import ncu as programs
 from kernelexp.profile import pages
+from kernelexp.profile import session as recorded
 from kernelexp.profile.merging import Launch, bare, merge
+from kernelexp.profile.session import Session
 from kernelexp.text import printable
 
 BYTES_MAX = 4 << 30
+_HEAD = 4096
+_SESSION_MAX = 1 << 20
 _TIME = "gpu__time_duration.sum"
 # A report of ncu begins so.
 _REPORT = b"NVR\0"
@@ -27,6 +30,9 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+
+
+_NO_LAUNCH = f"is a session page, and has no launch: {pages.PRINT}."
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,27 +55,46 @@ def read(
     EnvironmentFault where a report needs an ncu that is not there.
     """
     found: list[Sequence[Launch]] = []
+    sessions: list[Session] = []
     lost: list[str] = []
     sources = []
     for path in files:
         digest, head = _hash(path)
-        for page in _pages(path, head, ncu):
-            found.append(page.launches)
-            lost += page.lost
+        for each in _contents(path, head, ncu):
+            if isinstance(each, Session):
+                sessions.append(each)
+            else:
+                found.append(each.launches)
+                lost += each.lost
         sources.append(f"{printable(path.name)} (SHA-256 {digest})")
+    if not found:
+        raise UsageError(f"{sources[0]} {_NO_LAUNCH}")
     launches = merge(found)
     chosen = _choose(launches, kernel, launch)
     if len(launches) > 1:
         sources.append(f"launch {launches.index(chosen) + 1} of {len(launches)}")
-    return Imported(evidence=chosen.evidence, source=", ".join(sources), lost=tuple(lost))
+    evidence = _complete(chosen, sessions).evidence
+    return Imported(evidence=evidence, source=", ".join(sources), lost=tuple(lost))
 
 
 def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     """All launches of one file of ncu; raises as read() does."""
     _, head = _hash(path)
-    found = list(_pages(path, head, ncu))
-    launches = merge([page.launches for page in found])
-    return pages.Page(launches=launches, lost=tuple(each for page in found for each in page.lost))
+    contents = list(_contents(path, head, ncu))
+    found = [each for each in contents if not isinstance(each, Session)]
+    if not found:
+        raise UsageError(f"{printable(path.name)} {_NO_LAUNCH}")
+    sessions = [each for each in contents if isinstance(each, Session)]
+    launches = [_complete(launch, sessions) for launch in merge([each.launches for each in found])]
+    lost = (words for each in found for words in each.lost)
+    return pages.Page(launches=tuple(launches), lost=tuple(lost))
+
+
+def _complete(launch: Launch, sessions: Sequence[Session]) -> Launch:
+    evidence = launch.evidence
+    for session in sessions:
+        evidence = recorded.complete(evidence, session)
+    return msgspec.structs.replace(launch, evidence=evidence)
 
 
 def _hash(path: Path) -> tuple[str, bytes]:
@@ -80,15 +105,18 @@ def _hash(path: Path) -> tuple[str, bytes]:
         if not stat.S_ISREG(status.st_mode) or status.st_size > BYTES_MAX:
             raise UsageError(f"{name} is no file of at most {BYTES_MAX >> 30} GiB: {pages.PRINT}.")
         with path.open("rb") as file:
-            head = file.read(4)
+            head = file.read(_HEAD)
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest(), head
     except OSError as error:
         raise UsageError(f"{name} can't be read: {error.strerror}.") from None
 
 
-def _pages(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page]:
-    if head == _REPORT or path.suffix == ".ncu-rep":
+def _contents(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page | Session]:
+    """The pages of a file, and how it was recorded if it says that."""
+    if head.startswith(_REPORT) or path.suffix == ".ncu-rep":
+        from kernelexp.profile import ncu as programs  # starts processes; pages need none
+
         try:
             ncu = programs.find(named)
         except EnvironmentFault:
@@ -97,10 +125,14 @@ def _pages(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page]:
                 "the PATH: print its pages where ncu is (ncu --import REPORT.ncu-rep --csv --page "
                 "raw --print-units base > raw.csv; also details and source), and import these."
             ) from None
-        yield from programs.read_report(ncu, path, programs.REPORT, path.name)
+        yield from programs.read_report(ncu, path.absolute(), programs.REPORT, path.name)
+        yield programs.read_session(ncu, path.absolute())
         return
     encoding = next((_MARKS[mark] for mark in _MARKS if head.startswith(mark)), "utf-8")
     with path.open(encoding=encoding, errors="replace", newline=None) as lines:
+        if recorded.is_page(head.decode(encoding, "ignore").replace("\r", "")):
+            yield recorded.read(lines.read(_SESSION_MAX))
+            return
         yield pages.parse(lines, path.name)
 
 

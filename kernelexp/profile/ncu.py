@@ -12,8 +12,9 @@ import msgspec
 
 from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError, suggest
-from kernelexp.profile import pages
+from kernelexp.profile import pages, session
 from kernelexp.profile.pages import Page
+from kernelexp.profile.session import Session
 from kernelexp.text import printable, shorten
 
 IMPORT = "profile on another machine and import it: kernelexp profile --import FILE --variant NAME"
@@ -117,6 +118,12 @@ def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -
             if page == wanted[0]:
                 raise
     return found
+
+
+def read_session(ncu: Ncu, report: Path) -> Session:
+    """How a report was recorded, as far as its session page tells."""
+    argv = [ncu.program, "--import", str(report), "--csv", "--page", "session"]
+    return session.read(processes.run(argv, timeout_s=PRINT_LIMIT_S).stdout)
 
 
 # ---- messages ------------------------------------------------------------------------------------

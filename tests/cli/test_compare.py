@@ -82,6 +82,17 @@ def test_the_floor_is_in_percent(kx: Kx) -> None:
     assert shown("1000") < shown("5") <= shown("0")
 
 
+def test_a_report_without_ncu_says_how_to_print_its_pages(
+    kx: Kx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = tmp_path / "report.ncu-rep"
+    report.write_bytes(b"NVR\0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = kx("compare", str(report), PADDED)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert result.stderr.startswith("error: report.ncu-rep is a report, which only ncu can read")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -38,6 +38,18 @@ def test_a_launch_is_chosen_among_those_of_the_kernel() -> None:
     assert imports.read([RAW], kernel="^trans", launch=2).source.endswith("launch 4 of 4")
 
 
+def test_a_session_page_tells_how_the_report_was_recorded() -> None:
+    evidence = imports.read([DATA / "session.csv", RAW], launch=1).evidence
+    assert evidence.tool == "ncu 2025.3.1.0"
+    assert (evidence.clock_control, evidence.cache_control) == ("none", "all")
+    assert evidence.replay == "kernel"
+
+
+def test_a_session_page_alone_is_no_profile() -> None:
+    with pytest.raises(UsageError, match="is a session page, and has no launch"):
+        imports.read([DATA / "session.csv"])
+
+
 def test_several_launches_are_listed_with_how_to_choose() -> None:
     with pytest.raises(UsageError, match="there are 4 launches: choose one with --launch") as error:
         imports.read([RAW])
@@ -118,6 +130,13 @@ def _words(kx: Kx, scale: Path) -> str:
     return " ".join(kx("show", "S1", cwd=scale).output.split())
 
 
+def test_show_warns_of_a_file_that_is_no_profile(scale: Path, kx: Kx) -> None:
+    (scale / profiles.FOLDER).mkdir(parents=True)
+    (scale / profiles.FOLDER / "20260101T000000Z-0.json").write_text("{")
+    words = " ".join(kx("show", "S1", cwd=scale).output.split())
+    assert "skipped logs/profiles/20260101T000000Z-0.json: it is not whole JSON" in words
+
+
 def test_files_may_follow_the_first_one(scale: Path, kx: Kx) -> None:
     files = (str(RAW), str(DETAILS), str(SASS))
     done = kx(
@@ -161,3 +180,33 @@ def test_without_ncu_the_command_says_how_to_import(
     done = kx("profile", "S1", cwd=scale)
     assert done.exit_code == errors.ENVIRONMENT
     assert "kernelexp profile --import FILE --variant NAME" in done.output
+
+
+def test_a_report_is_read_through_ncu(tmp_path: Path) -> None:
+    """The pages of a recorded report, printed by a script that stands in for ncu."""
+    ncu = tmp_path / "ncu"
+    names = {"raw": "raw", "details": "details", "session": "session"}
+    pages = "".join(f"*'--page {page}'*) cat {DATA}/{name}.csv;; " for page, name in names.items())
+    ncu.write_text(
+        f'#!/bin/sh\ncase "$*" in --version) echo Version 2025.3.1.0;; {pages}'
+        f"*'--print-source cuda,sass'*) cat {CUDA};; *) cat {SASS};; esac\n"
+    )
+    ncu.chmod(0o755)
+    report = tmp_path / "full.ncu-rep"
+    report.write_bytes(b"NVR\0")
+    found = imports.read([report], launch=1, ncu=str(ncu))
+    pages_of_it = imports.read([RAW, DETAILS, SASS, CUDA, DATA / "session.csv"], launch=1)
+    assert found.evidence == pages_of_it.evidence
+
+
+def test_a_report_that_ncu_cannot_read_is_said_to(tmp_path: Path) -> None:
+    ncu = tmp_path / "ncu"
+    ncu.write_text(
+        "#!/bin/sh\ncase $1 in --version) echo Version 2025.3.1.0;; "
+        '*) echo "==ERROR== Failed to open file"; exit 1;; esac\n'
+    )
+    ncu.chmod(0o755)
+    report = tmp_path / "full.ncu-rep"
+    report.write_bytes(b"NVR\0")
+    with pytest.raises(EnvironmentFault, match=r"can't read full\.ncu-rep: Failed to open file\."):
+        imports.read([report], ncu=str(ncu))
