@@ -56,8 +56,8 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="WHAT=TIME",
-        help="Longest time for one build, emulation or function of problem.py, such as "
-        "build=20m, emulation=1h or problem=2m. Repeatable.",
+        help="Longest time for one build, emulation, pass of ncu or function of problem.py: "
+        "build=20m, emulation=1h, profile=20m or problem=2m. Repeatable.",
     ),
 ]
 HERE = Path()
