@@ -105,12 +105,12 @@ def test_evidence_is_kept_beside_the_build(
     assert emulated.take(scale, [arm], "emulated", Limits()) == first
 
 
-def test_kept_evidence_that_was_altered_is_not_believed(scale: Path, tools: Toolchain) -> None:
-    arm = built(scale, tools)
-    first = emulated.take(scale, [arm], "emulated", Limits())
-    (kept,) = scale.glob(".kernelexp/build/*/emulated-*.json")
+def test_kept_evidence_that_was_altered_is_not_believed(cold: Path, tools: Toolchain) -> None:
+    arm = built(cold, tools)
+    first = emulated.take(cold, [arm], "emulated", Limits())
+    (kept,) = cold.glob(".kernelexp/build/*/emulated-*.json")
     kept.write_text('{"size":"emulated"}')
-    (again,) = emulated.take(scale, [arm], "emulated", Limits())
+    (again,) = emulated.take(cold, [arm], "emulated", Limits())
     assert isinstance(again, EmulatedEvidence)
     assert isinstance(first[0], EmulatedEvidence)
     assert again.counters == first[0].counters
@@ -225,13 +225,13 @@ def test_a_crash_in_the_reference_ends_a_run_with_2(scale: Path, kx: Kx) -> None
     assert "variants/scale/problem.py:23: reference() crashed with SIGSEGV" in result.stderr
 
 
-def test_a_reference_and_an_emulation_have_limits_of_their_own(scale: Path, home: Home) -> None:
-    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
-    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(emulation_s=0.001))
+def test_a_reference_and_an_emulation_have_limits_of_their_own(cold: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", cold / ".kernelexp", dirs_exist_ok=True)
+    (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(emulation_s=0.001))
     assert isinstance(fault, EnvironmentFault)
     assert re.search("the emulation had not ended .* emulation=", str(fault))
-    change(scale, ROWS, f"import time; time.sleep(99); {ROWS}")
-    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
+    change(cold, ROWS, f"import time; time.sleep(99); {ROWS}")
+    (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(problem_s=5.0))
     assert isinstance(fault, ConfigurationError)
     assert ":23: reference() had not returned after 5s" in str(fault)
 

@@ -291,11 +291,11 @@ def test_memory_that_runs_out_is_the_machines_fault(scale: Path) -> None:
         ask(scale)
 
 
-def test_an_unknown_size_is_refused_without_a_gpu(scale: Path, kx: Kx) -> None:
-    result = kx("run", "S1", "--size", "nosuch", "--no-record", cwd=scale)
+def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
+    result = kx("run", "S1", "--size", "nosuch", "--no-record", cwd=cold)
     assert result.exit_code == errors.USAGE
     assert f"{NAME} has no size 'nosuch'; known: full, emulated." in result.stderr
-    assert not (scale / ".kernelexp/build").exists()
+    assert not (cold / ".kernelexp/build").exists()
 
 
 def test_asking_loads_no_torch(scale: Path) -> None:
