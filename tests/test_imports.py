@@ -7,7 +7,17 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "numpy", "scipy", "matplotlib", "rich.table", "jsonschema", "elftools", "yaml")
+HEAVY = (
+    "torch",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "rich.table",
+    "jsonschema",
+    "elftools",
+    "yaml",
+    "msgspec",
+)
 
 
 def loaded_after(code: str) -> set[str]:
