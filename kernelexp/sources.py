@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -38,15 +39,14 @@ def of_record(record: Record) -> dict[str, str]:
 
 
 def keep(home: Path, root: Path, files: Mapping[str, str]) -> bool:
-    """Stores each file of `root` in `home` that is not stored yet, unless it has changed since;
-    whether all are stored."""
+    """Stores each file of `root` in `home` that is not stored yet, or damaged there, unless it has
+    changed since; whether all are stored."""
     for name, digest in files.items():
-        path = _place(home, digest)
-        if path.is_file():
+        if _stored(home, digest) is not None:
             continue
         content = (root / name).read_bytes()
         if sha256(content) == digest:
-            records.write_bytes(path, gzip.compress(content, mtime=0))
+            records.write_bytes(_place(home, digest), gzip.compress(content, mtime=0))
     return all(_place(home, digest).is_file() for digest in files.values())
 
 
@@ -59,25 +59,33 @@ def content(root: Path, record: Record, name: str) -> bytes:
     for text in _candidates(root, record, name, digest):
         if sha256(text) == digest:
             return text
+    stored = _place(root, digest)
+    kept = f"{stored.relative_to(root)} is damaged" if stored.exists() else f"it is not in {FOLDER}"
     raise UsageError(
-        f"{name} as it was in run {record.run} can't be recovered: it is neither in {FOLDER} nor "
-        "in the run's commit, and the file has changed since."
+        f"{name} as it was in run {record.run} can't be recovered: {kept}, it is not in the run's "
+        "commit, and the file has changed since."
     )
 
 
 def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[bytes]:
-    stored = _place(root, digest)
-    if stored.is_file():
-        try:
-            yield gzip.decompress(stored.read_bytes())
-        except (OSError, EOFError, ValueError):
-            pass  # damaged: another source may have it
+    stored = _stored(root, digest)
+    if stored is not None:
+        yield stored
     if (root / name).is_file():
         yield (root / name).read_bytes()
     if record.git:
         text = surroundings.read_committed(root, record.git.commit, name)
         if text is not None:
             yield text
+
+
+def _stored(root: Path, digest: str) -> bytes | None:
+    """A stored file; None where it is not there, or not with this content."""
+    try:
+        content = gzip.decompress(_place(root, digest).read_bytes())
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+    return content if sha256(content) == digest else None
 
 
 def _place(root: Path, digest: str) -> Path:

@@ -40,7 +40,7 @@ def take(
 
     def one(arm: Arm) -> EmulatedEvidence | KernelexpError:
         try:
-            return _take(root, arm, size, limits)
+            return _take(root, arm, size, limits, label(arm))
         except KernelexpError as error:
             return error
 
@@ -52,13 +52,13 @@ def take(
     return processes.parallel(one, arms, on_change=changed)
 
 
-def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
+def _take(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> EmulatedEvidence:
     name = f"emulated-{size}-{_digest(root, arm.kernel)}.json"
     folder = build.artefacts(root, arm.identity).ptx.parent
     kept = build.kept(folder, name)
     if kept is not None:
         return msgspec.json.decode(kept, type=EmulatedEvidence)
-    whole = Limit(name="emulation", seconds=limits.emulation_s)
+    whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"

@@ -80,7 +80,19 @@ def test_a_damaged_source_is_not_believed(scale: Path, kx: Kx) -> None:
     for path in (scale / "logs/sources").rglob("*.gz"):
         path.write_bytes(path.read_bytes()[:-20])
     (scale / "variants/scale/scale.cu").write_text("broken\n")
-    assert kx("run", "--record", name, cwd=scale).exit_code == errors.USAGE
+    result = kx("run", "--record", name, cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert ".gz is damaged, it is not in the run's commit" in result.stderr
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + bytes(40)])
+def test_a_damaged_source_is_stored_again(scale: Path, kx: Kx, damage: bytes) -> None:
+    run(scale, kx, "S1")
+    stored = {path: path.read_bytes() for path in (scale / "logs/sources").rglob("*.gz")}
+    for path in stored:
+        path.write_bytes(damage)
+    run(scale, kx, "S1")
+    assert {path: path.read_bytes() for path in stored} == stored
 
 
 def test_a_clean_commit_needs_no_copies(scale: Path, kx: Kx) -> None:

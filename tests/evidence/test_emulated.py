@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -229,7 +228,8 @@ def test_a_reference_and_an_emulation_have_limits_of_their_own(scale: Path, home
     shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
     (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(emulation_s=0.001))
     assert isinstance(fault, EnvironmentFault)
-    assert re.search("the emulation had not ended .* emulation=", str(fault))
+    assert str(fault).startswith("width=1, order=forward: the emulation had not ended after 0.001s")
+    assert "--limit emulation=0.002s" in str(fault)
     change(scale, ROWS, f"import time; time.sleep(99); {ROWS}")
     (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
     assert isinstance(fault, ConfigurationError)
@@ -252,3 +252,12 @@ def test_another_module_next_to_problem_py_makes_evidence_anew(scale: Path) -> N
     before = emulated._digest(scale, "scale")
     (scale / "variants/scale/factors.py").write_text("FACTOR = 3.0\n")
     assert emulated._digest(scale, "scale") != before
+
+
+def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
+    endless = ROWS.replace("* FACTOR", "[:0]")
+    change(scale, ROWS, f"while True: {endless}")
+    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
+    assert isinstance(fault, ConfigurationError)
+    assert "with --limit problem=10s" in str(fault)
