@@ -14,15 +14,18 @@ from pathlib import Path
 
 from kernelexp import records, surroundings
 from kernelexp.errors import UsageError
+from kernelexp.problem import files
 from kernelexp.record import Record
 
 FOLDER = "logs/sources"
 RESTORED = ".kernelexp/restored"
+STORED_MAX = 16 << 20
+"""Bytes of the largest file that is stored: data of a problem.py may be of any size."""
 
 
 def host_files(root: Path, kernel: str) -> dict[str, str]:
-    """SHA-256 of the Python files in a kernel's folder and below, by path from the root."""
-    found = sorted((root / "variants" / kernel).rglob("*.py"))
+    """SHA-256 of what a kernel's problem.py may read, itself included, by path from the root."""
+    found = files.find(root, kernel)
     return {path.relative_to(root).as_posix(): sha256(path.read_bytes()) for path in found}
 
 
@@ -32,22 +35,22 @@ def sha256(content: bytes) -> str:
 
 def of_record(record: Record) -> dict[str, str]:
     """SHA-256 of every file that a run was made from, by path from the root."""
-    built = (arm.files for arm in record.arms)
+    built = [arm.files for arm in record.arms]
     return dict(
-        sorted({k: v for files in (record.host_files, *built) for k, v in files.items()}.items())
+        sorted({k: v for each in (record.host_files, *built) for k, v in each.items()}.items())
     )
 
 
-def keep(home: Path, root: Path, files: Mapping[str, str]) -> bool:
-    """Stores each file of `root` in `home` that is not stored yet, or damaged there, unless it has
-    changed since; whether all are stored."""
-    for name, digest in files.items():
-        if _stored(home, digest) is not None:
+def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:
+    """Stores each file of `root` in `home` that is not stored yet, or damaged there, unless it is
+    too large or has changed since; whether all are stored."""
+    for name, digest in digests.items():
+        if _stored(home, digest) is not None or (root / name).stat().st_size > STORED_MAX:
             continue
         content = (root / name).read_bytes()
         if sha256(content) == digest:
             records.write_bytes(_place(home, digest), gzip.compress(content, mtime=0))
-    return all(_place(home, digest).is_file() for digest in files.values())
+    return all(_place(home, digest).is_file() for digest in digests.values())
 
 
 def content(root: Path, record: Record, name: str) -> bytes:

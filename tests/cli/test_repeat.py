@@ -95,6 +95,21 @@ def test_a_damaged_source_is_stored_again(scale: Path, kx: Kx, damage: bytes) ->
     assert {path: path.read_bytes() for path in stored} == stored
 
 
+def test_data_that_problem_py_reads_is_part_of_a_run(scale: Path, kx: Kx) -> None:
+    problem, data = (scale / "variants/scale" / name for name in ("problem.py", "factor.txt"))
+    read = (
+        "FACTOR = float((__import__('pathlib').Path(__file__).parent / 'factor.txt').read_text())"
+    )
+    problem.write_text(problem.read_text().replace("FACTOR = 3.0", read))
+    data.write_text("3.0")
+    name = run(scale, kx, "S1")["record"]["run"]
+    data.write_text("4.0")
+    assert "variants/scale/factor.txt" in kx("show", "S1", cwd=scale).stdout
+    data.unlink()
+    again = run(scale, kx, "--record", name)["record"]
+    assert "variants/scale/factor.txt" in again["host_files"]
+
+
 def test_a_clean_commit_needs_no_copies(scale: Path, kx: Kx) -> None:
     git(scale, "init", "-q")
     git(scale, "add", ".", ":!.kernelexp")

@@ -248,9 +248,11 @@ def test_an_instruction_that_only_running_finds_is_evidence_too(
     assert "with a mask" in emulate_with(scale, home).unsupported
 
 
-def test_another_module_next_to_problem_py_makes_evidence_anew(scale: Path) -> None:
+@pytest.mark.parametrize("name", ["factors.py", "data/factors.txt"])
+def test_another_file_next_to_problem_py_makes_evidence_anew(scale: Path, name: str) -> None:
     before = emulated._digest(scale, "scale")
-    (scale / "variants/scale/factors.py").write_text("FACTOR = 3.0\n")
+    (scale / "variants/scale/data").mkdir()
+    (scale / "variants/scale" / name).write_text("FACTOR = 3.0\n")
     assert emulated._digest(scale, "scale") != before
 
 
