@@ -65,6 +65,16 @@ def test_its_variants_are_built_again_without_a_record(ran: tuple[Path, str], kx
     assert len(list((root / "logs/runs/S1").iterdir())) == 1
 
 
+def test_a_run_that_kept_no_problem_py_is_a_sentence(scale: Path, kx: Kx) -> None:
+    run(scale, kx, "S1")
+    (path,) = (scale / "logs/runs/S1").iterdir()
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "host_files": {}}))
+    result = kx("run", "--record", "S1", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "does not say which problem.py it was made with" in result.stderr
+
+
 def test_files_that_are_nowhere_any_more_are_a_sentence(ran: tuple[Path, str], kx: Kx) -> None:
     root, name = ran
     shutil.rmtree(root / "logs/sources", ignore_errors=True)
