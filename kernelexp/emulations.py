@@ -52,7 +52,7 @@ def emulate(
         right = arm.emulated if arm.emulated and not arm.refused else None
         scaled = _scale(project, arm, right, size, limits) if full and right else ()
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
-    return emulations, list(dict.fromkeys(prepared.faults.values()))
+    return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 
 
 def _scale(

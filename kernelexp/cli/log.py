@@ -12,6 +12,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json, print_text
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.errors import UsageError
 
 
 @app.command()
@@ -37,6 +38,8 @@ def log(
     from kernelexp.report import export, logbook, logfile, markdown
     from kernelexp.report import log as service
 
+    if sum((write, check, json, csv)) > 1:
+        raise UsageError("--write, --check, --json and --csv exclude each other: choose one.")
     loaded = common.load(project, sources=False)
     if write:
         path = common.write_log(loaded, force)

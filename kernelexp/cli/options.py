@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kernelexp.cli.completion import assignments, complete, variant_names
+from kernelexp.errors import UsageError
 
 ProjectOption = Annotated[
     Path,
@@ -41,10 +43,34 @@ VariantsArgument = Annotated[
 DeviceOption = Annotated[
     str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU.")
 ]
+
+
+def _require_number(percent: float | None) -> float | None:
+    if percent is not None and math.isnan(percent):  # which no bound refuses
+        raise UsageError("--margin should be a number from 0.01 to 100.")
+    return percent
+
+
 MarginOption = Annotated[
     float,
     typer.Option(
-        "--margin", min=0.01, max=100.0, metavar="PERCENT", help="Smallest change that counts."
+        "--margin",
+        min=0.01,
+        max=100.0,
+        metavar="PERCENT",
+        callback=_require_number,
+        help="Smallest change that counts.",
+    ),
+]
+OtherMarginOption = Annotated[
+    float | None,
+    typer.Option(
+        "--margin",
+        min=0.01,
+        max=100.0,
+        metavar="PERCENT",
+        callback=_require_number,
+        help="Another margin.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

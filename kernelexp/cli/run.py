@@ -23,7 +23,7 @@ from kernelexp.cli.options import (
     SetOption,
     VerboseOption,
 )
-from kernelexp.errors import KernelexpError, UsageError
+from kernelexp.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -159,6 +159,8 @@ def _write_log(project: Project) -> None:
         common.write_log(project)
     except KernelexpError as error:
         typer.echo(f"warning: {error}", err=True)
+    except OSError as error:
+        typer.echo(f"warning: {explain(error)}.", err=True)
 
 
 def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:

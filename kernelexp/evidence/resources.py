@@ -48,6 +48,9 @@ def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dic
                 f"the source exports no {name}: add KX_EXPORT({name}, ...) "
                 "(variants/include/export.cuh)."
             )
+    for name in ("threads", "cluster"):
+        if exports.get(name) == 0:
+            raise ConfigurationError(f"the source exports 0 as {name}: it is at least 1.")
     stores, loads = _numbers(_SPILLS, ptxas_report)
     registers, stack = _numbers(_USAGE.format(re.escape(entry)), dump)
     resources = Resources(

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support import Kx, edit
+from support import ROOT, Kx, edit
 
 from kernelexp import errors
 
@@ -93,6 +93,18 @@ def test_without_a_baseline_the_sentence_says_how_to_write_one(scale: Path, kx: 
     result = kx("check", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert "write it with `kernelexp check --update` and commit it." in result.stderr
+    assert not (scale / ".kernelexp/build").exists()
+
+
+@pytest.mark.parametrize("name", [".", "nowhere/report.xml"])
+def test_a_report_that_can_not_be_written_is_refused_before_the_build(
+    scale: Path, kx: Kx, name: str
+) -> None:
+    (scale / "build-baseline.json").write_bytes((ROOT / "build-baseline.json").read_bytes())
+    result = kx("check", "--junit", name, cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert f"{name} can't be written: " in result.stderr
+    assert not (scale / ".kernelexp/build").exists()
 
 
 def test_junit_has_a_case_for_each_variant(gated: Path, kx: Kx) -> None:

@@ -93,6 +93,25 @@ def test_a_wrong_variant_ends_with_4(scale: Path, kx: Kx) -> None:
     assert "INCORRECT" in result.stdout
 
 
+def test_an_emulation_past_its_limit_is_one_sentence_for_each_variant(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale@sm_90a", "--limit", "emulation=0.001s", cwd=scale)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert result.stderr == (
+        "error: scale@sm_90a: defaults: the emulation had not ended after 0.001s; allow more with "
+        "--limit emulation=0.002s.\n"
+    )
+
+
+def test_a_fault_of_several_variants_is_said_once(scale: Path, kx: Kx) -> None:
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(
+        problem.read_text().replace('Array(shape=(size["count"],)', "Array(shape=()")
+    )
+    result = kx("emulate", "scale@sm_90a", "scale@sm_90a:width=2", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert result.stderr.count("error: ") == 1
+
+
 def test_an_unknown_size_is_a_sentence(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale", "--size", "huge", cwd=scale)
     assert result.exit_code == errors.USAGE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -229,7 +228,8 @@ def test_a_reference_and_an_emulation_have_limits_of_their_own(cold: Path, home:
     shutil.copytree(home.root / ".kernelexp", cold / ".kernelexp", dirs_exist_ok=True)
     (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(emulation_s=0.001))
     assert isinstance(fault, EnvironmentFault)
-    assert re.search("the emulation had not ended .* emulation=", str(fault))
+    assert str(fault).startswith("width=1, order=forward: the emulation had not ended after 0.001s")
+    assert "--limit emulation=0.002s" in str(fault)
     change(cold, ROWS, f"import time; time.sleep(99); {ROWS}")
     (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(problem_s=5.0))
     assert isinstance(fault, ConfigurationError)
@@ -248,7 +248,18 @@ def test_an_instruction_that_only_running_finds_is_evidence_too(
     assert "with a mask" in emulate_with(scale, home).unsupported
 
 
-def test_another_module_next_to_problem_py_makes_evidence_anew(scale: Path) -> None:
+@pytest.mark.parametrize("name", ["factors.py", "data/factors.txt"])
+def test_another_file_next_to_problem_py_makes_evidence_anew(scale: Path, name: str) -> None:
     before = emulated._digest(scale, "scale")
-    (scale / "variants/scale/factors.py").write_text("FACTOR = 3.0\n")
+    (scale / "variants/scale/data").mkdir()
+    (scale / "variants/scale" / name).write_text("FACTOR = 3.0\n")
     assert emulated._digest(scale, "scale") != before
+
+
+def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
+    endless = ROWS.replace("* FACTOR", "[:0]")
+    change(scale, ROWS, f"while True: {endless}")
+    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
+    assert isinstance(fault, ConfigurationError)
+    assert "with --limit problem=10s" in str(fault)
