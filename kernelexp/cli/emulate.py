@@ -18,6 +18,7 @@ from kernelexp.cli.options import (
     ProjectOption,
     SetOption,
     VariantsArgument,
+    VerboseOption,
 )
 from kernelexp.errors import UsageError
 
@@ -33,6 +34,7 @@ def emulate(
         bool,
         typer.Option("--full", help="Count a launch of the full problem too, from two sizes."),
     ] = False,
+    verbose: VerboseOption = False,
     json: JsonOption = False,
     limit: LimitOption = None,
     nvcc: NvccOption = None,
@@ -56,5 +58,5 @@ def emulate(
         )
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)
-    output(found, report.render(found), json)
+    output(found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code(found, faults))

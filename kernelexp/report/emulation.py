@@ -20,8 +20,11 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """Whether the arms are right: one line for those that are, a line or more for each other."""
     right = {name: arm for name, arm in zip(names, arms, strict=True) if is_right(arm)}
     if right:
+        emulated = sum(arm.emulated is not None for arm in arms)
         every = "both arms" if len(arms) == 2 else "all arms"
-        whose = every if len(right) == len(arms) > 1 else ", ".join(right)
+        if emulated < len(arms):
+            every = f"all {emulated} arms that were built"
+        whose = every if len(right) == emulated > 1 else ", ".join(right)
         yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
     for name, arm in zip(names, arms, strict=True):
         if name not in right and arm.emulated:

@@ -184,7 +184,9 @@ def test_an_axis_that_is_given_twice_is_a_mistake(scale: Path, kx: Kx) -> None:
 
 def test_build_shows_the_table_in_80_columns(scale: Path, kx: Kx) -> None:
     result = kx("build", "S1", cwd=scale)
-    assert "scale@sm_90a: width=4" in result.stdout
+    first, *rest = result.stdout.splitlines()
+    assert first == "scale@sm_90a"
+    assert any(line.split()[:1] == ["width=4"] for line in rest)
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
