@@ -108,6 +108,27 @@ def test_a_budget_that_the_source_contradicts_refuses_that_variant_alone(
     assert "scale.cu exports 256" in wrong["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("written", "instead", "sentence"),
+    [
+        ('exports["threads"], 1, 1', "128, 1, 1", "asks for 128 threads at size 'full'"),
+        ("block=", "dynamic_smem_bytes=512, block=", "asks for 512 dynamic_smem_bytes at size"),
+        ("block=", "cluster=(2, 1, 1), block=", "asks for 2 CTAs per cluster at size"),
+    ],
+)
+def test_a_launch_that_is_not_of_its_build_refuses_the_variant(
+    scale: Path, kx: Kx, written: str, instead: str, sentence: str
+) -> None:
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(problem.read_text().replace(written, instead))
+    result = kx("build", "scale:width=2", "--json", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    (arm,) = json.loads(result.stdout).values()
+    assert arm["refused"]["reason"] == "contradiction"
+    assert f"variants/scale/problem.py: launch() {sentence}" in arm["refused"]["sentence"]
+    assert "scale.cu exports" in arm["refused"]["sentence"]
+
+
 def test_a_problem_that_raises_is_a_sentence_with_its_line(scale: Path, kx: Kx) -> None:
     problem = scale / "variants/scale/problem.py"
     problem.write_text(problem.read_text().replace('axes["order"]', 'axes["odrer"]'))
