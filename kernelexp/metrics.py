@@ -137,7 +137,7 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     for pipe, count in (arm.build.pipes if arm.build else {}).items():
         yield _of_pipe(pipe), count
     executed = _executed(arm)
-    for counter, count in (executed.counters if executed else {}).items():
+    for counter, count in (executed.counters if executed and executed.finished else {}).items():
         yield _of_counter(counter), count
 
 
@@ -154,13 +154,17 @@ _UNITS = ("sectors", "wavefronts")
 
 
 def _of_counter(counter: str) -> Metric:
+    def read(arm: Arm) -> Value | None:
+        executed = _executed(arm)
+        return executed.counters.get(counter, 0) if executed and executed.finished else None
+
     return Metric(
         name=counter,
         label=counter,
         kind="emulated",
         unit=next((unit for unit in _UNITS if unit in counter), ""),
         better="less",
-        read=lambda arm: found.counters.get(counter, 0) if (found := _executed(arm)) else None,
+        read=read,
     )
 
 

@@ -107,7 +107,9 @@ def _commit(record: Record) -> str:
 def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
     first, second = sources.of_record(one), sources.of_record(other)
     for name in sorted({*first, *second}):
-        if first.get(name) != second.get(name):
+        if lacking := [each.run for each in (one, other) if _is_unrecorded(each, name)]:
+            yield name, f"run {lacking[0]} did not record this file."
+        elif first.get(name) != second.get(name):
             try:
                 before = _lines(root, one, name, first)
                 after = _lines(root, other, name, second)
@@ -116,6 +118,11 @@ def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
                 continue
             labels = (f"{one.run}/{name}", f"{other.run}/{name}")
             yield name, "\n".join(difflib.unified_diff(before, after, *labels, lineterm=""))
+
+
+def _is_unrecorded(record: Record, name: str) -> bool:
+    """Whether the record is from before runs recorded their Python files."""
+    return name.endswith(".py") and not record.host_files
 
 
 def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ from kernelexp.judge.standing import Standings
 from kernelexp.model import Axis, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.record import Record, own_axes
-from kernelexp.report import figures, logbook
+from kernelexp.report import figures, logbook, page
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.report.emulation import is_right
 
@@ -72,6 +72,8 @@ def render(project: Project, standings: dict[str, Standings]) -> Iterator[Block]
 def _verdict(each: Standings) -> Cell:
     """One word for an experiment; several candidates may have several."""
     words = list(dict.fromkeys(map(logbook.verdict, each.candidates)))
+    if words == [logbook.NOT_RUN] and each.former:
+        return Span(logbook.CHANGED, "warn")
     if len(words) == 1:
         return words[0]
     return "\n".join(word.text if isinstance(word, Span) else word for word in words)
@@ -88,9 +90,10 @@ def _values(axis: Axis) -> str:
 
 
 def experiment(
-    name: str, standings: Standings, records: Sequence[Record], every: bool
+    name: str, standings: Standings, records: Sequence[Record], every: bool, verbose: bool = False
 ) -> Iterator[Block]:
-    """What is written about an experiment, where it stands, and its records, latest last."""
+    """What is written about an experiment, where it stands, and its records, latest last: a summary
+    of each, or its page if `verbose`."""
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
     changes = "\n".join(f"- {change}" for change in written.changes)
@@ -118,7 +121,7 @@ def experiment(
         hidden = len(records) - len(shown)
         yield paragraph(f"{hidden:,} earlier records are not shown (--all).", style="dim")
     for record in shown:
-        yield from _record(record)
+        yield from page.render(record, verbose=True) if verbose else _record(record)
 
 
 def _standing(standings: Standings) -> Block:

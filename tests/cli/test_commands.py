@@ -211,6 +211,12 @@ def test_build_shows_the_table_in_80_columns(scale: Path, kx: Kx) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+def test_build_of_an_impossible_variant_ends_with_3(scale: Path, kx: Kx) -> None:
+    result = kx("build", "scale:width=4,order=backward", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    assert "IMPOSSIBLE" in result.stdout
+
+
 def test_run_of_nothing_says_what_to_name(scale: Path, kx: Kx) -> None:
     result = kx("run", cwd=scale)
     assert result.exit_code == errors.USAGE
@@ -222,6 +228,12 @@ def test_show_tells_all_and_every_record(scale: Path, kx: Kx) -> None:
     result = kx("show", "S1", cwd=scale)
     assert "Wider accesses need fewer instructions." in result.stdout
     assert "14 registers" in result.stdout
+
+
+def test_show_verbose_has_the_page_of_each_record(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    assert "spill stores" not in kx("show", "S1", cwd=scale).stdout
+    assert "spill stores" in kx("show", "S1", "--verbose", cwd=scale).stdout
 
 
 def test_list_marks_the_default_of_each_axis(scale: Path, kx: Kx) -> None:
@@ -239,6 +251,22 @@ def test_log_as_csv_has_a_line_for_each_arm(scale: Path, kx: Kx) -> None:
         ("S2", "candidate", "width=2"),
         ("S2", "candidate", "width=4"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--check", "--write"), "--write and --check do not go together: choose one."),
+        (("--csv", "--json"), "--json and --csv do not go together: choose one."),
+        (("--force",), "--force goes with --write."),
+    ],
+)
+def test_options_of_log_that_exclude_each_other_are_a_mistake(
+    scale: Path, kx: Kx, options: tuple[str, ...], sentence: str
+) -> None:
+    result = kx("log", *options, cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert result.stderr == f"error: {sentence}\n"
 
 
 def test_another_compiler_that_is_none_is_a_sentence(scale: Path, kx: Kx) -> None:

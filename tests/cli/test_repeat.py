@@ -112,6 +112,19 @@ def test_diff_shows_axes_sources_and_figures(scale: Path, kx: Kx) -> None:
     assert list(values["files"]) == ["variants/scale/scale.cu"]
 
 
+def test_diff_does_not_take_a_file_that_was_not_recorded_for_a_deleted_one(
+    scale: Path, kx: Kx
+) -> None:
+    early, late = (run(scale, kx, "S1")["record"]["run"] for _ in range(2))
+    (path,) = (scale / "logs/runs/S1").glob(f"{early}*")
+    record = json.loads(path.read_text())
+    del record["host_files"]
+    path.write_text(json.dumps(record))
+    result = kx("diff", early, late, cwd=scale)
+    assert f"run {early} did not record this file." in " ".join(result.stdout.split())
+    assert "@@" not in result.stdout
+
+
 def test_diff_of_a_run_with_itself_says_so(scale: Path, kx: Kx) -> None:
     run(scale, kx, "S1")
     assert "The same variants from the same files" in kx("diff", "S1", "S1", cwd=scale).stdout

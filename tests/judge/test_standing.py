@@ -60,6 +60,14 @@ def test_a_candidate_that_was_never_measured_has_no_figure(house: Path, kx: Kx) 
     assert row[2:] == ["—", "—", "not run"]
 
 
+def test_an_experiment_whose_runs_are_all_of_other_variants_is_listed_as_changed(
+    house: Path, kx: Kx
+) -> None:
+    edit(house, "    candidate: {layout: padded}\n", "    candidate: {layout: swizzled}\n")
+    (line,) = (x for x in kx("list", cwd=house).stdout.splitlines() if x.startswith(" T1 "))
+    assert line.endswith("changed since")
+
+
 def test_an_added_candidate_leaves_the_others_as_they_are(house: Path, kx: Kx) -> None:
     edit(house, "      - {rows: 16}\n", "      - {rows: 16}\n      - {layout: swizzled}\n")
     found = rows(house, kx, "T3")
