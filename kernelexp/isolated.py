@@ -122,7 +122,7 @@ def call(
         done = processes.run(argv, stdin=stdin, timeout_s=longest)
     except TimeoutError:
         raise ConfigurationError(
-            f"{name}: nothing was heard of it for {longest:g} s; {limits[0].advice()}."
+            f"{name}: no answer after {longest:g} s; {limits[0].advice()}."
         ) from None
     for line in done.stderr.splitlines():
         print(f"{name}: {line}", file=sys.stderr)
@@ -131,7 +131,9 @@ def call(
     except msgspec.DecodeError:
         raise ended(done.returncode, done.stdout, name, limits) from None
     if said.bug:
-        raise EnvironmentFault(f"{module} failed on {name}, through no fault of it:\n{said.bug}")
+        raise EnvironmentFault(
+            f"kernelexp failed on {name} (a bug in {module}, not in that file):\n{said.bug}"
+        )
     if said.fault:
         error = ConfigurationError if said.fault.exit_code == USAGE else EnvironmentFault
         raise error(said.fault.sentence)

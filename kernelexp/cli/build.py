@@ -30,7 +30,9 @@ def build(
     repeat: Annotated[
         str | None,
         typer.Option(
-            "--record", metavar="RUN", help="Build the variants of a record, as they were."
+            "--record",
+            metavar="RUN",
+            help="Build the variants of a run from its own sources.",
         ),
     ] = None,
     set_: SetOption = None,

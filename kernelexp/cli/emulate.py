@@ -28,11 +28,12 @@ def emulate(
     variants: VariantsArgument = None,
     set_: SetOption = None,
     size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to execute.")
+        str,
+        typer.Option("--size", metavar="NAME", help="Which size of problem.py to execute."),
     ] = "emulated",
     full: Annotated[
         bool,
-        typer.Option("--full", help="Count a launch of the full problem too, from two sizes."),
+        typer.Option("--full", help="Extrapolate counters to the full problem from two sizes."),
     ] = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,

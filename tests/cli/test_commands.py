@@ -40,7 +40,7 @@ def test_run_leaves_a_record_and_renders_the_log(scale: Path, kx: Kx) -> None:
         "variants/include/vector.cuh",
         "variants/scale/scale.cu",
     }
-    assert "#### S1: Four floats a thread" in (scale / "logs/EXPERIMENTS.md").read_text()
+    assert "#### S1: Four floats per thread" in (scale / "logs/EXPERIMENTS.md").read_text()
 
 
 def test_run_without_a_record_writes_nothing(scale: Path, kx: Kx) -> None:
@@ -151,7 +151,10 @@ def test_an_unreadable_record_is_a_warning_and_nothing_else_is_lost(scale: Path,
     path.write_text(path.read_text()[:100])
     result = kx("log", cwd=scale)
     assert result.exit_code == 0
-    assert f"warning: skipped logs/runs/S1/{path.name}: it is not whole JSON" in result.stderr
+    assert (
+        f"warning: skipped logs/runs/S1/{path.name}: it is truncated or invalid JSON"
+        in result.stderr
+    )
     assert "S2" in result.stdout
 
 
@@ -220,7 +223,7 @@ def test_build_of_an_impossible_variant_ends_with_3(scale: Path, kx: Kx) -> None
 def test_run_of_nothing_says_what_to_name(scale: Path, kx: Kx) -> None:
     result = kx("run", cwd=scale)
     assert result.exit_code == errors.USAGE
-    assert "name the experiments to run, or say --all" in result.stderr
+    assert "name the experiments to run, or use --all" in result.stderr
 
 
 def test_show_tells_all_and_every_record(scale: Path, kx: Kx) -> None:
