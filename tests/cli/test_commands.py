@@ -230,7 +230,7 @@ def test_show_tells_all_and_every_record(scale: Path, kx: Kx) -> None:
     kx("run", "S1", "--no-emulate", cwd=scale)
     result = kx("show", "S1", cwd=scale)
     assert "Wider accesses need fewer instructions." in result.stdout
-    assert "14 registers" in result.stdout
+    assert "width=4 14 0 UNMEASURED" in " ".join(result.stdout.split())
 
 
 def test_show_verbose_has_the_page_of_each_record(scale: Path, kx: Kx) -> None:

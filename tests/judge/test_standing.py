@@ -159,7 +159,7 @@ def test_json_and_csv_have_the_measured_figures(house: Path, kx: Kx) -> None:
 def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx: Kx) -> None:
     said = " ".join(kx("show", "T3", cwd=house).stdout.split())
     assert "rows=4 0.288 -2.36% (-2.41% to -2.30%) IMPROVED" in said
-    assert "4,224 B shared memory" in said
+    assert "rows=4 0.288 -2.36% 32 4,224 right IMPROVED" in said
 
 
 def test_a_record_moved_to_another_experiment_is_skipped(house: Path, kx: Kx) -> None:
