@@ -132,15 +132,15 @@ def _ask(
 ) -> dict[str, _Rules]:
     """What a kernel's problem.py and config headers say of its variants, by their keys."""
     points = [Point(axes=each.axes, arch=each.arch) for each in variants]
-    said = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
+    answer = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
     if size is not None:
-        consult.require_size(kernel, said.sizes, size)
-    facts = dict(zip(map(key, variants), said.points, strict=True))
+        consult.require_size(kernel, answer.sizes, size)
+    facts = dict(zip(map(key, variants), answer.points, strict=True))
     with_config = [variant for variant in variants if variant.config]
     terms = [facts[key(variant)].terms for variant in with_config]
     read = configure(project.root, with_config, terms)
     configured = dict(zip(map(key, with_config), read, strict=True))
-    sizes = tuple(said.sizes)
+    sizes = tuple(answer.sizes)
     return {name: _merge(each, configured.get(name), sizes) for name, each in facts.items()}
 
 

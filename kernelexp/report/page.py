@@ -220,8 +220,8 @@ def _verdicts(record: Record) -> Iterator[Block]:
     groups: dict[tuple[str, str, str, str], list[Candidate]] = {}
     for candidate in record.candidates:
         verdict = candidate.verdict
-        said = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
-        groups.setdefault(said, []).append(candidate)
+        texts = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
+        groups.setdefault(texts, []).append(candidate)
     for (_, reason, sentence, reproduction), candidates in groups.items():
         own = (spell_point(own_axes(record.baseline, each.arm)) for each in candidates)
         yield paragraph(
