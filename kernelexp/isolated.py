@@ -129,7 +129,7 @@ def call(
         done = processes.run(argv, stdin=stdin, timeout_s=longest)
     except TimeoutError:
         raise ConfigurationError(
-            f"{name}: nothing was heard of it for {longest:g} s; {limits[0].advice()}."
+            f"{name}: no answer after {longest:g} s; {limits[0].advice()}."
         ) from None
     if not done.stdout and done.returncode >= 0:  # it did not come to the first stage
         last = done.stderr.strip().rpartition("\n")[2]
@@ -143,7 +143,9 @@ def call(
     if said.machine:
         raise EnvironmentFault(f"{name}: the process that was to run it failed: {said.machine}.")
     if said.bug:
-        raise EnvironmentFault(f"{module} failed on {name}, through no fault of it:\n{said.bug}")
+        raise EnvironmentFault(
+            f"kernelexp failed on {name} (a bug in {module}, not in that file):\n{said.bug}"
+        )
     if said.fault:
         error = ConfigurationError if said.fault.exit_code == USAGE else EnvironmentFault
         raise error(said.fault.sentence)

@@ -267,7 +267,7 @@ def _explain(text: bytes, error: Exception) -> str:
     except msgspec.ValidationError:
         return f"is not a record: {error}"
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return f"is not whole JSON: {error}"
+        return f"is truncated or invalid JSON: {error}"
     return _newer(version) if version > VERSION else f"is not a record: {error}"
 
 

@@ -151,8 +151,8 @@ def _build_unchanged(plan: Plan) -> Built:
             return built
         before = suspects
     raise EnvironmentFault(
-        f"{plan.label}: {min(before)} changes while it is compiled: run the command again when it "
-        "stays as it is."
+        f"{plan.label}: {min(before)} kept changing during the build: run the command again once "
+        "nothing edits it."
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def chosen(project: Project, names: list[str], every: bool) -> list[str]:
     """The experiments that are named, or all."""
     if every == bool(names):
-        raise UsageError("name the experiments to run, or say --all (kernelexp list shows them).")
+        raise UsageError("name the experiments to run, or use --all (kernelexp list shows them).")
     return list(project.experiments) if every else names
 
 

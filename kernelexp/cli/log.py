@@ -38,8 +38,12 @@ def log(
     from kernelexp.report import export, logbook, logfile, markdown
     from kernelexp.report import log as service
 
-    if sum((write, check, json, csv)) > 1:
-        raise UsageError("--write, --check, --json and --csv exclude each other: choose one.")
+    names = ("--write", "--check", "--json", "--csv")
+    given = [name for name, on in zip(names, (write, check, json, csv), strict=True) if on]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} do not go together: choose one.")
+    if force and not write:
+        raise UsageError("--force goes with --write.")
     loaded = common.load(project, sources=False)
     if write:
         path = common.write_log(loaded, force)

@@ -20,7 +20,7 @@ ProjectOption = Annotated[
 NvccOption = Annotated[
     str | None,
     typer.Option(
-        "--nvcc", metavar="PATH", help="The compiler to use; KERNELEXP_NVCC does the same."
+        "--nvcc", metavar="PATH", help="The nvcc to use instead of $KERNELEXP_NVCC or the default."
     ),
 ]
 SetOption = Annotated[
@@ -29,7 +29,7 @@ SetOption = Annotated[
         "--set",
         metavar="AXIS=VALUE",
         autocompletion=complete(assignments),
-        help="Change an axis of the candidates, or of the variant. Repeatable.",
+        help="Override an axis of the candidates or the variants. Repeatable.",
     ),
 ]
 VariantsArgument = Annotated[
@@ -41,7 +41,7 @@ VariantsArgument = Annotated[
     ),
 ]
 DeviceOption = Annotated[
-    str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU.")
+    str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU to use.")
 ]
 
 
@@ -59,7 +59,7 @@ MarginOption = Annotated[
         max=100.0,
         metavar="PERCENT",
         callback=_require_number,
-        help="Smallest change that counts.",
+        help="Smallest change that matters.",
     ),
 ]
 OtherMarginOption = Annotated[
@@ -82,8 +82,8 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="WHAT=TIME",
-        help="Longest time for one build, emulation or function of problem.py, such as "
-        "build=20m, emulation=1h or problem=2m. Repeatable.",
+        help="Time limit of one build, one emulation or one function of problem.py: build=20m, "
+        "emulation=1h, problem=2m. Repeatable.",
     ),
 ]
 HERE = Path()

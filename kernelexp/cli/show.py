@@ -51,7 +51,7 @@ def show(
         "standing": listing.standing_values(standings),
         "records": found,
     }
-    output(values, listing.experiment(name, standings, found, every), json)
+    output(values, listing.experiment(name, standings, found, every, verbose), json)
 
 
 def _names_a_run(name: str) -> bool:

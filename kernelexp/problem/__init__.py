@@ -21,7 +21,8 @@ command line asks must not load it.
     def launch(axes, size, exports) -> Launch
         `exports` are the figures that the source computed once (KX_EXPORT of export.cuh in
         variants/include), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
-        the kernel exports.
+        the kernel exports. Block, cluster and dynamic shared memory are compared with them after
+        the build, at every size.
 
 The rest is optional:
 

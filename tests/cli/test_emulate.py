@@ -93,8 +93,8 @@ def test_a_wrong_variant_ends_with_4(scale: Path, kx: Kx) -> None:
     assert "INCORRECT" in result.stdout
 
 
-def test_an_emulation_past_its_limit_is_one_sentence_for_each_variant(scale: Path, kx: Kx) -> None:
-    result = kx("emulate", "scale@sm_90a", "--limit", "emulation=0.001s", cwd=scale)
+def test_an_emulation_past_its_limit_is_one_sentence_for_each_variant(cold: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale@sm_90a", "--limit", "emulation=0.001s", cwd=cold)
     assert result.exit_code == errors.ENVIRONMENT
     assert result.stderr == (
         "error: scale@sm_90a: defaults: the emulation had not ended after 0.001s; allow more with "

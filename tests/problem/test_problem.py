@@ -317,11 +317,11 @@ def test_a_process_killed_from_outside_is_the_machines_fault(scale: Path) -> Non
     ("module", "words"), [("runpy", "did not start"), ("torch", "failed: Mod")]
 )
 def test_what_can_not_be_loaded_is_the_machines_fault(
-    scale: Path, tmp_path: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch, module: str, words: str
+    cold: Path, tmp_path: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch, module: str, words: str
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules['{module}'] = None")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    result = kx("emulate", "scale@sm_90a", cwd=scale)
+    result = kx("emulate", "scale@sm_90a", cwd=cold)
     assert result.exit_code == errors.ENVIRONMENT
     assert f"error: {NAME}: the process that was to run it {words}" in result.stderr
     assert "Traceback" not in result.stderr
