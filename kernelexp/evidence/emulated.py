@@ -79,7 +79,7 @@ def _digest(root: Path, kernel: str) -> str:
 
 @functools.cache
 def _emulator() -> str:
-    return _hash(sorted((_PACKAGE / "emulator").rglob("*.py")))
+    return _hash(sorted((_PACKAGE / "emulator").rglob("*.[cp][py]*")))
 
 
 def _hash(paths: Sequence[Path], start: str = "") -> str:
