@@ -102,7 +102,12 @@ def count_full(
     """
     extents = {each: extent for each in said.sizes if (extent := _extent(said, each))}
     first = arm.emulated
-    if first is None or not first.arrays or size not in extents or "full" not in extents:
+    if (
+        first is None
+        or not (first.arrays and first.finished)
+        or size not in extents
+        or "full" not in extents
+    ):
         return None
     one, full = extents.pop(size), extents.pop("full")
     counters = {name: count * full.tiles // one.tiles for name, count in first.counters.items()}

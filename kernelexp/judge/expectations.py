@@ -124,7 +124,7 @@ def _read(name: str, arm: Arm, other: Arm) -> Value | None:
     value = metrics.read(name, arm)
     if value is not None or metrics.kind_of(name) != "emulated":
         return value
-    counters = arm.emulated.counters if arm.emulated and arm.emulated.arrays else {}
+    counters = arm.emulated.counters if arm.emulated and arm.emulated.finished else {}
     counted = metrics.read(name, other) is not None or _is_counted(name, counters)
     return 0 if counters and counted else None
 

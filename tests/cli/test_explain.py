@@ -84,7 +84,7 @@ def test_explain_as_json_and_as_markdown(scale: Path, kx: Kx) -> None:
     assert {each["kind"] for each in values["differences"]} == {"built"}
     assert values["uses"]["baseline"][0]["resource"] == "tensor cores"
     text = kx("explain", "S1", "--no-emulate", "--markdown", cwd=scale).stdout
-    assert text.startswith("# S1 Four floats a thread: width=4")
+    assert text.startswith("# S1 Four floats per thread: width=4")
     assert "| differs most" in text
 
 
