@@ -52,19 +52,27 @@ def take(
     return processes.parallel(one, arms, on_change=changed)
 
 
-def _take(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> EmulatedEvidence:
-    name = f"emulated-{size}-{_digest(root, arm.kernel)}.json"
+def find(root: Path, arm: Arm, size: str = SIZE) -> EmulatedEvidence | None:
+    """The evidence that is kept next to the build of an arm; None where there is none."""
+    kept = build.kept(*_place(root, arm, size))
+    return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
+
+
+def _place(root: Path, arm: Arm, size: str) -> tuple[Path, str]:
     folder = build.artefacts(root, arm.identity).ptx.parent
-    kept = build.kept(folder, name)
-    if kept is not None:
-        return msgspec.json.decode(kept, type=EmulatedEvidence)
+    return folder, f"emulated-{size}-{_digest(root, arm.kernel)}.json"
+
+
+def _take(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> EmulatedEvidence:
+    if (kept := find(root, arm, size)) is not None:
+        return kept
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
     evidence = isolated.call(worker, job, EmulatedEvidence, where, (problem, whole))
     evidence = msgspec.structs.replace(evidence, emulator=_emulator())
-    build.keep(folder, name, msgspec.json.encode(evidence))
+    build.keep(*_place(root, arm, size), msgspec.json.encode(evidence))
     return evidence
 
 
