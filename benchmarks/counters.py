@@ -3,9 +3,9 @@
     python benchmarks/counters.py [VARIANT ...] [--size NAME]
 
 VARIANT is KERNEL[@ARCH][:axis=value,...] or an experiment, as for `kernelexp emulate`; without one,
-patch_embed_gemm@sm_90a. Each variant is built and emulated, then launched once under ncu, with the
-same arguments on the same inputs; clocks and caches are left as they are. Needs nvcc, ncu, torch
-and a Hopper GPU: the metrics are GH100's. Ends with 1 if a counter is not what it should be.
+patch_embed_gemm@sm_90a. Each variant is built and emulated, then launched once under ncu as for
+`kernelexp profile`; clocks and caches are left as they are. Needs nvcc, ncu, torch and a Hopper
+GPU: the metrics are GH100's. Ends with 1 if a counter is not what it should be.
 """
 
 from __future__ import annotations

@@ -144,11 +144,12 @@ def test_a_variant_for_another_gpu_is_refused(root):
 
 
 def test_a_report_is_imported_as_its_pages_are(root, tmp_path, monkeypatch):
-    kept = []
+    kept = tmp_path / "kept.ncu-rep"
     real = programs.read_report
 
     def read_report(ncu, report, wanted, name=""):
-        kept.append(shutil.copy(report, tmp_path / "kept.ncu-rep"))
+        if not kept.exists():
+            shutil.copy(report, kept)
         return real(ncu, report, wanted, name)
 
     monkeypatch.setattr(programs, "read_report", read_report)
@@ -157,6 +158,7 @@ def test_a_report_is_imported_as_its_pages_are(root, tmp_path, monkeypatch):
     tools = toolchain.find(None, root / ".kernelexp")
     arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
     taken = take.take(root, arm, FEW, Limits(), programs.find())
-    imported = imports.read([Path(kept[0])])
+    imported = imports.read([kept])
     assert imported.evidence.figures == taken.evidence.figures
     assert imported.evidence.advice == taken.evidence.advice
+    assert imported.evidence.clock_control == taken.evidence.clock_control
