@@ -1,4 +1,4 @@
-"""What the emulator counts of a launch, held against what ncu counts of it on this machine's GPU.
+"""What the emulator counts of a launch, compared with what ncu counts of it on this machine's GPU.
 
     python benchmarks/counters.py [VARIANT ...] [--size NAME]
 
@@ -34,7 +34,7 @@ OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One counter of the emulator's, and what of ncu's is held against it."""
+    """One counter of the emulator's, and the counter of ncu that it is compared with."""
 
     counter: str
     """The emulator's name."""

@@ -1,5 +1,23 @@
-"""python -m kernelexp"""
+"""The program: `kernelexp`, and `python -m kernelexp`."""
 
-from kernelexp.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+from kernelexp import interrupts
+
+
+def main() -> None:
+    """Signals are handled before anything that takes time is imported."""
+    interrupts.handle_signals()
+    try:
+        from kernelexp import cli
+
+        cli.main()
+    except interrupts.Interrupted as interrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(interrupt.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -91,6 +91,11 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     emulator: str = ""
     """Hash of the emulator: counters of two versions of it do not compare."""
 
+    @property
+    def finished(self) -> bool:
+        """Whether nothing ended a launch early, so that its counters are of all of it."""
+        return not (self.hang or self.findings)
+
 
 class ProfiledInstruction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One SASS instruction of a profile's source page."""

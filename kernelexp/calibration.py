@@ -1,4 +1,4 @@
-"""What measurements on this machine are worth: the commands `calibrate` and `selftest`."""
+"""How reliable verdicts are on this machine: the commands `calibrate` and `selftest`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
 def against_itself(
     device: str | None, margin: float, nvcc: str | None, on_progress: OnProgress | None
 ) -> Calibrated:
-    """A/A: how often a run would call the same kernel faster or slower."""
+    """A kernel compared with itself: how often a run would call it faster or slower."""
     with _built_knob(device, nvcc) as knob:
         recorded = record_same_arms(knob, device=device, on_progress=on_progress)
     found = {"0": rates.of_same_arms(recorded, processes=COMPARED, margin=margin)}
@@ -79,8 +79,8 @@ def _parse_percents(text: str) -> dict[str, int]:
     in_range = all(0 < work < rates.DOUBLE for work in found.values())
     if not found or not exact or not in_range or len(set(found.values())) < len(found):
         raise UsageError(
-            f"--inject {text!r} should be different percentages from 0.1 to 99.9, in steps of 0.1, "
-            "as in 0.5,1,2,5."
+            f"--inject {text!r} should be distinct percentages from 0.1 to 99.9 in steps of 0.1, "
+            "such as 0.5,1,2,5."
         )
     return found
 
@@ -179,6 +179,6 @@ def _built_knob(device: str | None, nvcc: str | None) -> Iterator[Knob]:
         (built,) = build.build(root, [variant], tools)
         if not built.ok:
             why = built.fault or built.log
-            raise EnvironmentFault(f"the knob kernel does not build here: {why}")
+            raise EnvironmentFault(f"the calibration kernel does not build on this machine: {why}")
         cubin = build.artefacts(root, built.identity).cubin
         yield Knob(problem=str(problem), cubin=str(cubin), arch=target.arch)

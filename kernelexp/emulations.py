@@ -43,8 +43,8 @@ def emulate(
     """Builds and executes each variant; with `full` at two sizes, so that a launch of the full
     problem can be counted. Also the faults of variants that could not be examined."""
     for kernel in dict.fromkeys(each.kernel for each in variants):
-        said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
-        consult.require_size(kernel, said.sizes, size)
+        answer = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        consult.require_size(kernel, answer.sizes, size)
     prepared = prepare.built(project, variants, tools, limits, on_progress)
     prepared = prepare.emulated(project, prepared, limits, on_progress, size)
     emulations = []
@@ -52,7 +52,7 @@ def emulate(
         right = arm.emulated if arm.emulated and not arm.refused else None
         scaled = _scale(project, arm, right, size, limits) if full and right else ()
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
-    return emulations, list(dict.fromkeys(prepared.faults.values()))
+    return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 
 
 def _scale(
@@ -61,8 +61,8 @@ def _scale(
     """From the evidence at `size` and an emulation at another small size."""
     name = f"variants/{arm.kernel}/problem.py"
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
-    said = _launches(project, arm, list(sizes), limits)
-    extents = {each: extent for each in sizes if (extent := _extent(said, each))}
+    answer = _launches(project, arm, list(sizes), limits)
+    extents = {each: extent for each in sizes if (extent := _extent(answer, each))}
     if size not in extents or "full" not in extents:
         raise UsageError(
             f"--full needs {name} to define tiles(), the number of output tiles per launch."
@@ -88,9 +88,9 @@ def _launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) 
     return consult.consult(project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s)
 
 
-def _extent(said: Consulted, size: str) -> Extent | None:
+def _extent(answer: Consulted, size: str) -> Extent | None:
     """Tiles and CTAs of a launch of this size; None where the problem does not state its tiles."""
-    (facts,) = said.points
+    (facts,) = answer.points
     if size not in facts.tiles:
         return None
     return Extent(tiles=facts.tiles[size], ctas=math.prod(facts.launches[size].grid))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 from collections.abc import Iterable
@@ -103,6 +102,8 @@ def explain(error: OSError) -> str:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a name that does not exist: the nearest that does, and all."""
+    import difflib
+
     names = list(known)
     comparable = names if len(name) <= 100 and len(names) <= 300 else []
     close = difflib.get_close_matches(name, comparable, n=1)

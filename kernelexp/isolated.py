@@ -37,6 +37,8 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     seconds: float
+    of: str = ""
+    """What takes that long, where it is not the problem.py."""
 
     def advice(self) -> str:
         return f"allow more with --limit {self.name}={spell_seconds(2 * self.seconds)}"
@@ -48,10 +50,12 @@ class _Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker sends back: one of the three."""
+    """What a worker sends back: one of the four."""
 
     answer: msgspec.Raw = msgspec.Raw()
     fault: _Fault | None = None
+    machine: str = ""
+    """What failed outside of problem.py that is no fault of kernelexp's either."""
     bug: str = ""
     """A traceback of kernelexp's own."""
 
@@ -73,6 +77,7 @@ class Watch:
     @contextlib.contextmanager
     def stage(self, limit: Limit) -> Iterator[None]:
         """A part of the work; stages do not nest."""
+        os.write(self._file.fileno(), f"{limit.name}\n".encode())
         # By a thread of C code: it ends Python code and libraries alike.
         faulthandler.dump_traceback_later(limit.seconds, exit=True, file=self._file)
         try:
@@ -94,6 +99,8 @@ def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
         said = _Envelope(answer=msgspec.Raw(msgspec.json.encode(answer)))
     except KernelexpError as error:
         said = _Envelope(fault=_Fault(sentence=str(error), exit_code=error.exit_code))
+    except (ImportError, MemoryError, OSError) as error:  # what is installed, or how much is there
+        said = _Envelope(machine=f"{type(error).__name__}: {error}")
     except BaseException:
         said = _Envelope(bug=traceback.format_exc())
     out.write(msgspec.json.encode(said))
@@ -122,16 +129,23 @@ def call(
         done = processes.run(argv, stdin=stdin, timeout_s=longest)
     except TimeoutError:
         raise ConfigurationError(
-            f"{name}: nothing was heard of it for {longest:g} s; {limits[0].advice()}."
+            f"{name}: no answer after {longest:g} s; {limits[0].advice()}."
         ) from None
+    if not done.stdout and done.returncode >= 0:  # it did not come to the first stage
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise EnvironmentFault(f"{name}: the process that was to run it did not start: {last}")
     for line in done.stderr.splitlines():
         print(f"{name}: {line}", file=sys.stderr)
     try:
-        said = msgspec.json.decode(done.stdout, type=_Envelope)
+        said = msgspec.json.decode(done.stdout.rpartition("\n")[2], type=_Envelope)
     except msgspec.DecodeError:
         raise ended(done.returncode, done.stdout, name, limits) from None
+    if said.machine:
+        raise EnvironmentFault(f"{name}: the process that was to run it failed: {said.machine}.")
     if said.bug:
-        raise EnvironmentFault(f"{module} failed on {name}, through no fault of it:\n{said.bug}")
+        raise EnvironmentFault(
+            f"kernelexp failed on {name} (a bug in {module}, not in that file):\n{said.bug}"
+        )
     if said.fault:
         error = ConfigurationError if said.fault.exit_code == USAGE else EnvironmentFault
         raise error(said.fault.sentence)
@@ -144,17 +158,13 @@ def ended(returncode: int, dump: str, name: str, limits: tuple[Limit, ...]) -> K
     """What to say of a worker that ended without an answer; `dump` is faulthandler's."""
     place, function = where(dump, name)
     if _TIMEOUT in dump:
-        if not function:
-            last = limits[-1]
-            return EnvironmentFault(
-                f"{name}: the {last.name} had not ended after {spell_seconds(last.seconds)}; "
-                f"{last.advice()}."
-            )
-        first = limits[0]
-        return ConfigurationError(
-            f"{place}: {function} had not returned after {spell_seconds(first.seconds)}; "
-            f"{first.advice()}."
-        )
+        stage = dump.partition(_TIMEOUT)[0].rstrip("\n").rpartition("\n")[2]
+        limit = next((each for each in limits if each.name == stage), limits[0])
+        words = f"after {spell_seconds(limit.seconds)}; {limit.advice()}."
+        if limit.of:
+            return EnvironmentFault(f"{limit.of}: the {limit.name} had not ended {words}")
+        what = f"{function} had not returned" if function else "it had not done what it was asked"
+        return ConfigurationError(f"{place}: {what} {words}")
     if -returncode in OUTSIDE:
         return EnvironmentFault(
             f"{name}: the process that ran it was ended from outside "

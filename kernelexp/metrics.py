@@ -111,17 +111,17 @@ _TABLE: tuple[tuple[str, str, str, Better, tuple[Kind, Callable[[Arm], Value | N
     ("sass_instructions", "SASS instructions", "", "less",
      _built(lambda build: sum(build.opcodes.values()))),
     ("emulated_wrong_elements", "wrong elements", "", "less",
-     _emulated(lambda found: sum(array.wrong for array in found.arrays))),
-    ("emulated_findings", "findings", "", "less", _emulated(lambda found: len(found.findings))),
-    ("time_ms", "time", "ms", "less", _measured(lambda found: round(found.time_us / 1000, 6))),
+     _emulated(lambda run: sum(array.wrong for array in run.arrays))),
+    ("emulated_findings", "findings", "", "less", _emulated(lambda run: len(run.findings))),
+    ("time_ms", "time", "ms", "less", _measured(lambda taken: round(taken.time_us / 1000, 6))),
     ("tflops", "TFLOPS", "", "more",
-     _measured(lambda found: round(found.flops / found.time_us / 1e6, 1) if found.flops else None)),
+     _measured(lambda taken: round(taken.flops / taken.time_us / 1e6, 1) if taken.flops else None)),
     ("change_percent", "change of time", "%", "less",
-     _measured(lambda found: _percent(found.effect.ratio if found.effect else None))),
+     _measured(lambda taken: _percent(taken.effect.ratio if taken.effect else None))),
     ("change_low_percent", "change of time, lower end", "%", "less",
-     _measured(lambda found: _percent(found.effect.low if found.effect else None))),
+     _measured(lambda taken: _percent(taken.effect.low if taken.effect else None))),
     ("change_high_percent", "change of time, upper end", "%", "less",
-     _measured(lambda found: _percent(found.effect.high if found.effect else None))),
+     _measured(lambda taken: _percent(taken.effect.high if taken.effect else None))),
     ("published_time_ms", "published time", "ms", "less",
      _published(lambda result: result.time_ms)),
     ("published_time_ms_to", "published time, upper end", "ms", "less",
@@ -159,7 +159,7 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     for pipe, count in (arm.build.pipes if arm.build else {}).items():
         yield _of_pipe(pipe), count
     executed = _executed(arm)
-    for counter, count in (executed.counters if executed else {}).items():
+    for counter, count in (executed.counters if executed and executed.finished else {}).items():
         yield _of_counter(counter), count
     if arm.profiled:
         for name, value in (*arm.profiled.figures.items(), *derived.derive(arm.profiled.figures)):
@@ -181,6 +181,10 @@ _UNITS = ("sectors", "wavefronts")
 
 
 def _of_counter(counter: str) -> Metric:
+    def read(arm: Arm) -> Value | None:
+        executed = _executed(arm)
+        return executed.counters.get(counter, 0) if executed and executed.finished else None
+
     return Metric(
         name=counter,
         label=counter,
@@ -188,7 +192,7 @@ def _of_counter(counter: str) -> Metric:
         unit=next((unit for unit in _UNITS if unit in counter), ""),
         better="less",
         group=counters.describe(counter).group,
-        read=lambda arm: found.counters.get(counter, 0) if (found := _executed(arm)) else None,
+        read=read,
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from kernelexp import arch, arm, build
-from kernelexp.arm import Arm, BuildEvidence, Status, Verdict
+from kernelexp.arm import Arm, BuildEvidence, Verdict
 from kernelexp.build import Built
 from kernelexp.errors import OK, KernelexpError
 from kernelexp.evidence import built as build_evidence
 from kernelexp.evidence import emulated as emulated_evidence
-from kernelexp.judge import verdict
+from kernelexp.judge import contradiction, verdict
 from kernelexp.limits import Limits
 from kernelexp.model import Variant, spell_point
 from kernelexp.problem import Budget, consult
@@ -95,7 +96,7 @@ def built(
             prepared.arms[name] = _examine(project, one, rules[name])
         except KernelexpError as error:
             prepared.faults[name] = error
-    return prepared
+    return _compare_launches(project, prepared, possible, rules, limits)
 
 
 def _build(
@@ -120,6 +121,8 @@ class _Rules(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None
     where: str
     """Where the budget comes from."""
+    sizes: tuple[str, ...]
+    """The names of the problem's sizes."""
     failure: str = ""
     """Why the host compiler could not read the kernel's config header."""
 
@@ -129,26 +132,30 @@ def _ask(
 ) -> dict[str, _Rules]:
     """What a kernel's problem.py and config headers say of its variants, by their keys."""
     points = [Point(axes=each.axes, arch=each.arch) for each in variants]
-    said = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
+    answer = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
     if size is not None:
-        consult.require_size(kernel, said.sizes, size)
-    facts = dict(zip(map(key, variants), said.points, strict=True))
+        consult.require_size(kernel, answer.sizes, size)
+    facts = dict(zip(map(key, variants), answer.points, strict=True))
     with_config = [variant for variant in variants if variant.config]
     terms = [facts[key(variant)].terms for variant in with_config]
     read = configure(project.root, with_config, terms)
     configured = dict(zip(map(key, with_config), read, strict=True))
-    return {name: _merge(each, configured.get(name)) for name, each in facts.items()}
+    sizes = tuple(answer.sizes)
+    return {name: _merge(each, configured.get(name), sizes) for name, each in facts.items()}
 
 
-def _merge(facts: Facts, configured: Configured | None) -> _Rules:
+def _merge(facts: Facts, configured: Configured | None, sizes: tuple[str, ...]) -> _Rules:
     """problem.py's own budget goes before the header's."""
     if configured is None or configured.failure:
         failure = configured.failure if configured else ""
         reasons, budget = facts.reasons, facts.budget
-        return _Rules(reasons=reasons, budget=budget, where="budget()", failure=failure)
+        return _Rules(
+            reasons=reasons, budget=budget, where="budget()", sizes=sizes, failure=failure
+        )
     return _Rules(
         reasons=(*facts.reasons, *configured.refusals),
         budget=facts.budget or configured.budget(),
+        sizes=sizes,
         where="budget()" if facts.budget else "the config header, compiled for the host,",
     )
 
@@ -172,20 +179,44 @@ def _examine(project: Project, one: Built, rules: _Rules) -> Arm:
 
 def _contradiction(variant: Variant, rules: _Rules, evidence: BuildEvidence) -> Verdict | None:
     """BUILD_FAILED where what limits were judged by before the build is not what was built."""
-    sentence = ""
     if rules.failure:
-        sentence = f"{variant.config}: the host compiler can't read it: {rules.failure}"
-    for name in ("threads", "dynamic_smem_bytes", "cluster", "tmem_columns"):
-        predicted = getattr(rules.budget, name, None)
-        computed = evidence.exports.get(name, predicted)
-        if predicted is not None and predicted != computed:
-            sentence = (
-                f"variants/{variant.kernel}: {rules.where} says {predicted:,} {name}, "
-                f"{variant.source} exports {computed:,}: correct the one that is wrong."
+        return contradiction.verdict(
+            f"{variant.config}: the host compiler can't read it: {rules.failure}"
+        )
+    return contradiction.of_budget(variant, rules.where, rules.budget, evidence)
+
+
+def _compare_launches(
+    project: Project,
+    prepared: Prepared,
+    variants: Sequence[Variant],
+    rules: Mapping[str, _Rules],
+    limits: Limits,
+) -> Prepared:
+    """Refuses those whose launch() is not of their build.
+
+    What launch() raises is left to those who launch: they name its variant.
+    """
+    arms = dict(prepared.arms)
+    built: dict[str, list[tuple[Variant, BuildEvidence]]] = {}
+    for variant, one in prepared.named(variants):
+        if one.build and not one.refused:
+            built.setdefault(variant.kernel, []).append((variant, one.build))
+    for kernel, group in built.items():
+        points = [
+            Point(axes=variant.axes, arch=variant.arch, exports=evidence.exports)
+            for variant, evidence in group
+        ]
+        sizes = rules[key(group[0][0])].sizes
+        with contextlib.suppress(KernelexpError):
+            answer = consult.consult(
+                project.root, kernel, points, sizes, timeout_s=limits.problem_s
             )
-    if not sentence:
-        return None
-    return Verdict(status=Status.BUILD_FAILED, reason="contradiction", sentence=sentence)
+            for (variant, evidence), facts in zip(group, answer.points, strict=True):
+                if refused := contradiction.of_launches(variant, facts.launches, evidence):
+                    name = key(variant)
+                    arms[name] = msgspec.structs.replace(arms[name], refused=refused)
+    return Prepared(arms=arms, faults=prepared.faults)
 
 
 def emulated(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from kernelexp.interrupts import Interrupted, call_when_interrupted, raise_if_en
 LIMIT_S = 600.0
 """How long a process may take where the caller sets no limit of its own."""
 JOIN_S = 0.5
+LOOK_S = 1.0
+"""How often it is looked whether a process has ended that others hold the output of."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -101,7 +104,7 @@ def run(
             _running.children[process] = (_thread.cancelled, mark)
         _raise_if_cancelled()
         fed = None if stdin is None else stdin.encode(errors="surrogateescape")
-        output, errors = process.communicate(fed, timeout_s)
+        output, errors = _communicate(process, mark, fed, timeout_s)
         if process in _running.stopped:
             raise_if_ending()
             raise Interrupted(signal.SIGINT)
@@ -136,6 +139,22 @@ def _start(
         raise EnvironmentFault(f"{argv[0]} can't be started: {error.strerror}.") from None
     except ValueError as error:  # a null byte in an argument
         raise EnvironmentFault(f"{argv[0]} can't be started: {error}.") from None
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], mark: str, fed: bytes | None, timeout_s: float
+) -> tuple[bytes, bytes]:
+    """Its output and its errors; what it leaves running that holds them open is killed."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return process.communicate(fed, max(0, min(LOOK_S, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= deadline:
+                raise
+            fed = None  # what is not yet written of it is kept
+            if process.poll() is not None:
+                watchdog.kill(mark, frozenset({process.pid}))
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> None:

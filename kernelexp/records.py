@@ -308,7 +308,7 @@ def _explain(text: bytes, error: Exception, newest: int, what: str) -> str:
     except msgspec.ValidationError:
         return f"is not a {what}: {error}"
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return f"is not whole JSON: {error}"
+        return f"is truncated or invalid JSON: {error}"
     return _newer(version, newest) if version > newest else f"is not a {what}: {error}"
 
 

@@ -20,6 +20,11 @@ def project_of(root: Path, record: Record) -> Project:
         raise UsageError(f"the {record.experiment} record is published: its sources are not here.")
     if not sources.of_record(record):
         raise UsageError(f"run {record.run} built nothing: there are no sources to take again.")
+    if f"variants/{record.kernel}/problem.py" not in record.host_files:
+        raise UsageError(
+            f"run {record.run} does not say which problem.py it was made with, as runs of early "
+            "versions do not: it can't be repeated."
+        )
     return Project(
         root=sources.restore(root, record),
         kernels={record.kernel: _kernel(record)},

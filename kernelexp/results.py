@@ -284,9 +284,10 @@ class _Tally:
 
 
 def spell_pair(got: float | None, want: float) -> str:
-    """Got and wanted with as many digits as tell them apart; None was never written."""
+    """What to say of an element, with as many digits as tell the two values apart; None was never
+    written."""
     if got is None:
-        return f"got never written, want {want:.6g}"
+        return f"was never written (expected {want:.6g})"
     digits = next((n for n in (6, 9) if f"{got:.{n}g}" != f"{want:.{n}g}"), 17)
     return f"got {got:.{digits}g}, want {want:.{digits}g}"
 

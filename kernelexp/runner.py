@@ -158,6 +158,9 @@ def _run(
             outcome = _run_one(shared, name, own, prepared, overrides.get(name, {}), repeats)
         except KernelexpError as error:
             outcome = Outcome(experiment=name, error=error)
+        except OSError as error:
+            fault = EnvironmentFault(f"{errors.explain(error)}.")
+            outcome = Outcome(experiment=name, error=fault)
         outcomes.append(outcome)
     return outcomes
 

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kernelexp import records, surroundings
 from kernelexp.errors import UsageError
+from kernelexp.problem import files
 from kernelexp.record import Record
 
 FOLDER = "logs/sources"
 RESTORED = ".kernelexp/restored"
+STORED_MAX = 16 << 20
+"""Bytes of the largest file that is stored: data of a problem.py may be of any size."""
 
 
 def host_files(root: Path, kernel: str) -> dict[str, str]:
-    """SHA-256 of the Python files in a kernel's folder and below, by path from the root."""
-    found = sorted((root / "variants" / kernel).rglob("*.py"))
+    """SHA-256 of what a kernel's problem.py may read, itself included, by path from the root."""
+    found = files.find(root, kernel)
     return {path.relative_to(root).as_posix(): sha256(path.read_bytes()) for path in found}
 
 
@@ -31,23 +35,22 @@ def sha256(content: bytes) -> str:
 
 def of_record(record: Record) -> dict[str, str]:
     """SHA-256 of every file that a run was made from, by path from the root."""
-    built = (arm.files for arm in record.arms)
+    built = [arm.files for arm in record.arms]
     return dict(
-        sorted({k: v for files in (record.host_files, *built) for k, v in files.items()}.items())
+        sorted({k: v for each in (record.host_files, *built) for k, v in each.items()}.items())
     )
 
 
-def keep(home: Path, root: Path, files: Mapping[str, str]) -> bool:
-    """Stores each file of `root` in `home` that is not stored yet, unless it has changed since;
-    whether all are stored."""
-    for name, digest in files.items():
-        path = _place(home, digest)
-        if path.is_file():
+def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:
+    """Stores each file of `root` in `home` that is not stored yet, or damaged there, unless it is
+    too large or has changed since; whether all are stored."""
+    for name, digest in digests.items():
+        if _stored(home, digest) is not None or (root / name).stat().st_size > STORED_MAX:
             continue
         content = (root / name).read_bytes()
         if sha256(content) == digest:
-            records.write_bytes(path, gzip.compress(content, mtime=0))
-    return all(_place(home, digest).is_file() for digest in files.values())
+            records.write_bytes(_place(home, digest), gzip.compress(content, mtime=0))
+    return all(_place(home, digest).is_file() for digest in digests.values())
 
 
 def content(root: Path, record: Record, name: str) -> bytes:
@@ -59,25 +62,33 @@ def content(root: Path, record: Record, name: str) -> bytes:
     for text in _candidates(root, record, name, digest):
         if sha256(text) == digest:
             return text
+    stored = _place(root, digest)
+    kept = f"{stored.relative_to(root)} is damaged" if stored.exists() else f"it is not in {FOLDER}"
     raise UsageError(
-        f"{name} as it was in run {record.run} can't be recovered: it is neither in {FOLDER} nor "
-        "in the run's commit, and the file has changed since."
+        f"{name} as it was in run {record.run} can't be recovered: {kept}, it is not in the run's "
+        "commit, and the file has changed since."
     )
 
 
 def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[bytes]:
-    stored = _place(root, digest)
-    if stored.is_file():
-        try:
-            yield gzip.decompress(stored.read_bytes())
-        except (OSError, EOFError, ValueError):
-            pass  # damaged: another source may have it
+    stored = _stored(root, digest)
+    if stored is not None:
+        yield stored
     if (root / name).is_file():
         yield (root / name).read_bytes()
     if record.git:
         text = surroundings.read_committed(root, record.git.commit, name)
         if text is not None:
             yield text
+
+
+def _stored(root: Path, digest: str) -> bytes | None:
+    """A stored file; None where it is not there, or not with this content."""
+    try:
+        content = gzip.decompress(_place(root, digest).read_bytes())
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+    return content if sha256(content) == digest else None
 
 
 def _place(root: Path, digest: str) -> Path:

@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, settings
 from support import ROOT, Kx
 from typer.testing import CliRunner, Result
 
-from kernelexp import build, toolchain
+from kernelexp import build, prepare, project, toolchain
 from kernelexp.build import compiler
 from kernelexp.cli import app
+from kernelexp.judge import gates
+from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
 
 # A busy machine is no fault of a strategy.
@@ -21,11 +23,36 @@ settings.load_profile("busy")
 
 
 @pytest.fixture
-def scale(tmp_path: Path, hashed: Path) -> Path:
-    """A fresh copy of the project `scale`: one kernel, two axes, two experiments, one step."""
-    root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path / "scale"))
-    shutil.copytree(hashed, root / build.CACHE)
+def scale(tmp_path: Path, warm: Path) -> Path:
+    """A fresh copy of the project `scale`: one kernel, two axes, two experiments, one step.
+
+    What it names is built and emulated already; what a test changes is not.
+    """
+    return _copy(tmp_path, warm)
+
+
+@pytest.fixture
+def cold(tmp_path: Path, hashed: Path) -> Path:
+    """The project `scale` with nothing built."""
+    return _copy(tmp_path, hashed)
+
+
+def _copy(folder: Path, cache: Path) -> Path:
+    root = folder / "scale"
+    shutil.copytree(ROOT / "tests/projects/scale", root)
+    shutil.copytree(cache, root / build.CACHE)
     return root
+
+
+@pytest.fixture(scope="session")
+def warm(hashed: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of the project `scale` with every variant built and emulated: 10 s of two cores."""
+    root = _copy(tmp_path_factory.mktemp("warm"), hashed)
+    loaded = project.load(root)
+    variants = list(gates.named_variants(loaded).values())
+    prepared = prepare.built(loaded, variants, tools, Limits())
+    prepare.emulated(loaded, prepared, Limits())
+    return root / build.CACHE
 
 
 @pytest.fixture(scope="session")

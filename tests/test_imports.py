@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HEAVY = ("torch", "numpy", "scipy", "matplotlib", "rich.table", "jsonschema", "elftools", "yaml")
+HEAVY = (
+    "torch",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "rich.table",
+    "jsonschema",
+    "elftools",
+    "yaml",
+    "msgspec",
+)
 
 
 def loaded_after(code: str) -> set[str]:
@@ -23,3 +35,13 @@ def test_the_command_line_itself_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("module", ["records", "report.log", "report.markdown", "project"])
 def test_the_log_loads_neither_torch_nor_numpy(module: str) -> None:
     assert not loaded_after(f"import kernelexp.{module}") & {"torch", "numpy", "jsonschema"}
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path: Path) -> None:
+    slow = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+    (tmp_path / "typer.py").write_text(slow)
+    command = [sys.executable, "-m", "kernelexp", "list"]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)}
+    )
+    assert (ended.returncode, ended.stderr) == (130, "interrupted\n")

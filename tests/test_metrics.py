@@ -49,6 +49,17 @@ def test_figures_of_a_kind_are_of_that_kind_only(record: Record) -> None:
         assert {figure.metric.kind for figure in found.values()} == {kind}
 
 
+def test_counters_of_a_launch_that_ended_early_are_no_figures() -> None:
+    whole = emulated(ptx__inst_executed=10)
+    assert whole.emulated
+    hanging = msgspec.structs.replace(
+        whole, emulated=msgspec.structs.replace(whole.emulated, hang=("warp 0 waits",))
+    )
+    assert metrics.read("ptx__inst_executed", whole) == 10
+    assert metrics.read("ptx__inst_executed", hanging) is None
+    assert metrics.differences(emulated(ptx__inst_executed=20), hanging, "emulated") == ()
+
+
 def test_a_difference_has_both_values_and_the_relative_change(record: Record) -> None:
     found = {
         each.metric.name: each

@@ -70,6 +70,12 @@ def test_stop_all_ends_what_other_threads_wait_for(token: str) -> None:
     assert not children(token)
 
 
+def test_what_a_process_leaves_behind_with_its_output_is_not_waited_for(token: str) -> None:
+    done = processes.run(["sh", "-c", "cat; sleep 1000 & exit 3"], stdin="fed", timeout_s=60)
+    assert (done.returncode, done.stdout) == (3, "fed")
+    assert not children(token)
+
+
 def test_a_program_that_is_not_there_is_a_sentence() -> None:
     with pytest.raises(EnvironmentFault, match=r"/nowhere can't be started: No such file"):
         processes.run(["/nowhere"])

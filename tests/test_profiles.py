@@ -61,7 +61,7 @@ def test_a_profile_of_another_variant_is_not_its_own(
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "is not whole JSON"),
+        (b"", "is truncated or invalid JSON"),
         (b"{}", "is not a profile"),
         (b'{"version": 9}', "has version 9, written by a newer kernelexp"),
         (msgspec.json.encode(profile("..")), "it has no name"),

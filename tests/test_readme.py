@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 import typer
-from support import ROOT
+from support import ROOT, Kx
 
+from kernelexp import errors
 from kernelexp.cli import app
 
 README = (ROOT / "README.md").read_text()
@@ -41,3 +45,25 @@ def test_its_two_commands_are_single_lines_that_make_their_environment() -> None
     assert len(commands) == 2
     assert commands[0].endswith("kernelexp run F3")
     assert commands[1].endswith("pytest")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """The project that the section on one's own kernel shows, file by file."""
+    files = re.findall(r"^<!-- (\S+\.\S+) -->\n```\w+\n(.*?)^```$", README, re.M | re.S)
+    for name, text in files:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    shutil.copytree(ROOT / "variants/include", tmp_path / "variants/include")
+    return tmp_path
+
+
+def test_its_project_with_a_kernel_of_one_s_own_is_emulated_right(own: Path, kx: Kx) -> None:
+    result = kx("run", "E1", "--no-gpu", "--json", cwd=own)
+    assert result.exit_code == errors.OK, result.stderr
+    (ran,) = json.loads(result.stdout)
+    (candidate,) = ran["record"]["candidates"]
+    assert candidate["verdict"]["status"] == "UNMEASURED"
+    (array,) = candidate["arm"]["emulated"]["arrays"]
+    assert (array["name"], array["elements"], array["wrong"]) == ("y", 5000, 0)

@@ -61,7 +61,7 @@ def test_a_record_cut_short_is_named_and_the_rest_is_read(tmp_path: Path) -> Non
     found, unreadable = records.read_all(tmp_path)
     assert found == [kept]
     assert [each.path for each in unreadable] == [cut]
-    assert "is not whole JSON" in unreadable[0].why
+    assert "is truncated or invalid JSON" in unreadable[0].why
 
 
 def test_a_record_of_a_newer_version_is_named_with_its_version(tmp_path: Path) -> None:

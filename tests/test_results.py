@@ -87,7 +87,7 @@ def test_what_was_never_written_is_wrong_even_where_a_nan_is_wanted(dtype):
     want = torch.full((4, 2), NAN if got.dtype.is_floating_point else 7.0)
     found = check(got, want)
     assert (found.wrong, found.unwritten) == (8, 8)
-    assert found.where.startswith("never written; first y[0, 0]: got never written, want ")
+    assert found.where.startswith("never written; first y[0, 0]: was never written (expected ")
 
 
 def test_integers_that_keep_the_byte_of_their_poison_were_never_written():
@@ -102,7 +102,7 @@ def test_rows_that_were_never_written_are_named():
     got[:96] = want[:96]
     assert describe(check(got, want)) == (
         "4,096 of 16,384 elements of y are wrong: rows 96 to 127 never written; "
-        "first y[96, 0]: got never written, want 0.731"
+        "first y[96, 0]: was never written (expected 0.731)"
     )
 
 

@@ -98,3 +98,20 @@ def test_a_verdict_of_before_is_not_the_last_word_once_the_source_is_mended(
     assert "BUILD_FAILED" not in kx("log", cwd=scale).stdout
     assert "run before this changed: variants/scale/scale.cu" in kx("log", cwd=scale).stdout
     assert "Does not reproduce" not in kx("run", "S1", "--no-emulate", cwd=scale).stdout
+
+
+def test_a_folder_that_can_not_be_written_leaves_the_others_recorded(scale: Path, kx: Kx) -> None:
+    (scale / "logs/runs").mkdir(parents=True)
+    (scale / "logs/runs/S1").touch()
+    result = kx("run", "S1", "S2", "--no-emulate", cwd=scale)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert "error: S1: " in result.stderr
+    assert len(list((scale / "logs/runs/S2").iterdir())) == 1
+
+
+def test_a_log_that_can_not_be_written_is_a_warning(scale: Path, kx: Kx) -> None:
+    (scale / "logs/EXPERIMENTS.md").mkdir(parents=True)
+    result = kx("run", "S1", "--no-emulate", cwd=scale)
+    assert result.exit_code == errors.OK
+    assert "warning: " in result.stderr
+    assert "UNMEASURED" in result.stdout

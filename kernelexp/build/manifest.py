@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,20 +25,10 @@ def find(plan: Plan, files: Files, preprocessed: str = "") -> Entry | None:
         if (
             entry.preprocessed == preprocessed
             and dependencies.is_unchanged(files, entry, folders, plan.compiler.toolkit)
-            and _is_there(plan, entry.identity)
+            and store.is_whole(store.builds(plan.root) / entry.identity)
         ):
             return entry
     return None
-
-
-def _is_there(plan: Plan, identity: str) -> bool:
-    folder = store.builds(plan.root) / identity
-    if store.is_whole(folder):
-        return True
-    if folder.exists():
-        name = folder.relative_to(plan.root)
-        print(f"note: {name} was damaged; {plan.label} is built again.", file=sys.stderr)
-    return False
 
 
 def searched(plan: Plan, read: Iterable[str]) -> tuple[str, ...]:

@@ -151,8 +151,8 @@ def _build_unchanged(plan: Plan) -> Built:
             return built
         before = suspects
     raise EnvironmentFault(
-        f"{plan.label}: {min(before)} changes while it is compiled: run the command again when it "
-        "stays as it is."
+        f"{plan.label}: {min(before)} kept changing during the build: run the command again once "
+        "nothing edits it."
     )
 
 
@@ -204,7 +204,10 @@ def _build_in(
         return _built(plan, entry.identity, entry.read, log=log), {}
     for name, text in ((store.NVCC_LOG, log), (store.PTXAS_LOG, report), (store.SASS, sass)):
         (folder / name).write_text(text, "utf-8")
-    store.commit(folder, store.builds(plan.root) / entry.identity)
+    target = store.builds(plan.root) / entry.identity
+    if store.commit(folder, target):
+        place = target.relative_to(plan.root)
+        print(f"note: {place} was damaged; {plan.label} was built again.", file=sys.stderr)
     manifest.remember(plan, entry)
     return _built(plan, entry.identity, entry.read, ok=True, log=log), {}
 

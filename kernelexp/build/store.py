@@ -66,10 +66,11 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
-def commit(temporary: Path, folder: Path) -> None:
+def commit(temporary: Path, folder: Path) -> bool:
     """Makes a finished temporary folder the build `folder`, in one step and safe from power cuts.
 
-    What is there already and whole stays: evidence is kept next to it.
+    What is there already and whole stays: evidence is kept next to it. Whether something damaged
+    was there.
     """
     sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in _FILES}
     (temporary / CHECKSUMS).write_bytes(msgspec.json.encode(sums))
@@ -78,12 +79,13 @@ def commit(temporary: Path, folder: Path) -> None:
             _remove(other)
     _sync(*temporary.iterdir(), temporary)
     if is_whole(folder):
-        return
-    if folder.exists():
-        damaged = folder.rename(temporary_in(folder.parent, create=False))
-        _remove(damaged)
+        return False
+    damaged = folder.exists()
+    if damaged:
+        _remove(folder.rename(temporary_in(folder.parent, create=False)))
     temporary.rename(folder)
     _sync(folder.parent)
+    return damaged
 
 
 def temporary_in(folder: Path, *, create: bool = True) -> Path:

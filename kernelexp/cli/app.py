@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kernelexp import __version__, errors, interrupts
+from kernelexp import __version__, errors
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output
 from kernelexp.errors import KernelexpError
@@ -48,8 +48,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """The program."""
-    interrupts.handle_signals()
+    """The command line, with the process's own arguments."""
     prepare_output()
     join_bash_words(os.environ)
     app(prog_name="kernelexp")

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from kernelexp.errors import UsageError
-from kernelexp.limits import Limits
 
 if TYPE_CHECKING:
+    from kernelexp.limits import Limits
     from kernelexp.model import Point, Variant
     from kernelexp.project import Project
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def chosen(project: Project, names: list[str], every: bool) -> list[str]:
     """The experiments that are named, or all."""
     if every == bool(names):
-        raise UsageError("name the experiments to run, or say --all (kernelexp list shows them).")
+        raise UsageError("name the experiments to run, or use --all (kernelexp list shows them).")
     return list(project.experiments) if every else names
 
 
@@ -36,6 +36,8 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 def parse_limits(texts: list[str] | None) -> Limits:
     """What --limit sets; the rest stays as it is."""
+    from kernelexp.limits import Limits  # loads msgspec: not for --help
+
     changed = {}
     names = [name.removesuffix("_s") for name in Limits.__struct_fields__]
     for text in texts or []:

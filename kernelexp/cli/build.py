@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kernelexp import errors
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
@@ -29,7 +30,9 @@ def build(
     repeat: Annotated[
         str | None,
         typer.Option(
-            "--record", metavar="RUN", help="Build the variants of a record, as they were."
+            "--record",
+            metavar="RUN",
+            help="Build the variants of a run from its own sources.",
         ),
     ] = None,
     set_: SetOption = None,
@@ -41,10 +44,11 @@ def build(
 ) -> None:
     """Build variants and print registers, spills, memory and SASS.
 
+    Exits with 3 if a variant does not build, or is IMPOSSIBLE.
+
     For example: kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
     """
     from kernelexp import prepare, runner
-    from kernelexp.judge.verdict import exit_code
     from kernelexp.report import builds
 
     loaded = common.load(project, sources=not repeat)
@@ -61,6 +65,5 @@ def build(
     for error in prepared.errors():
         typer.echo(f"error: {error}", err=True)
     output(arms, builds.render(arms, verbose), json)
-    raise typer.Exit(
-        prepared.exit_code() or exit_code({a.refused.status for a in arms.values() if a.refused})
-    )
+    refused = any(arm.refused for arm in arms.values())
+    raise typer.Exit(prepared.exit_code() or (errors.BUILD if refused else errors.OK))

@@ -42,6 +42,9 @@ def check(
     from kernelexp.report import gates as report
 
     loaded = common.load(project)
+    baseline = None if update else gates.read_baseline(loaded.root)
+    if junit:
+        common.require_folder(junit)
     tools = common.tools(loaded, nvcc)
     named, limits = gates.named_variants(loaded), parse_limits(limit)
     with progress_bars() as bars:
@@ -50,8 +53,7 @@ def check(
             prepared = prepare.emulated(loaded, prepared, limits, bars)
     arms = {loaded.label(variant): arm for variant, arm in prepared.named(list(named.values()))}
     faults = {label: error for label, each in named.items() if (error := prepared.fault(each))}
-    baseline = gates.read_baseline(loaded.root) if not update else None
-    if update:
+    if baseline is None:
         if faults:
             raise next(iter(faults.values()))
         path = gates.write_baseline(loaded.root, tools.version, arms)
@@ -59,7 +61,7 @@ def check(
         return
     findings = gates.compare(baseline, tools.version, arms, faults, emulate)
     if junit:
-        common.write_file(junit, report.to_junit(findings))
+        junit.write_text(report.to_junit(findings), encoding="utf-8")
     if in_github_actions():
         for annotation in report.to_annotations(findings):
             typer.echo(annotation, err=json)

@@ -60,8 +60,9 @@ def write_log(project: Project, force: bool = False) -> Path:
     return logfile.write(project.root, logbook.file(logs), force)
 
 
-def write_file(path: Path, text: str) -> None:
-    """A file that an option names; UsageError where its folder is not there."""
+def require_folder(path: Path) -> None:
+    """UsageError where a file that an option names can't be written, before any work is done."""
+    if path.is_dir():
+        raise UsageError(f"{path} can't be written: it is a folder.")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path} can't be written: there is no folder {path.parent}.")
-    path.write_text(text, encoding="utf-8")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kernelexp.progress import OnProgress, Step
 from kernelexp.text import shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+    from kernelexp.progress import OnProgress, Step
     from kernelexp.report.document import Document
 
 # In a pipe nobody sees a bar: a line says now and then that work goes on.

@@ -18,6 +18,7 @@ from kernelexp.cli.options import (
     ProjectOption,
     SetOption,
     VariantsArgument,
+    VerboseOption,
 )
 from kernelexp.errors import UsageError
 
@@ -27,12 +28,14 @@ def emulate(
     variants: VariantsArgument = None,
     set_: SetOption = None,
     size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to execute.")
+        str,
+        typer.Option("--size", metavar="NAME", help="Which size of problem.py to execute."),
     ] = "emulated",
     full: Annotated[
         bool,
-        typer.Option("--full", help="Count a launch of the full problem too, from two sizes."),
+        typer.Option("--full", help="Extrapolate counters to the full problem from two sizes."),
     ] = False,
+    verbose: VerboseOption = False,
     json: JsonOption = False,
     limit: LimitOption = None,
     nvcc: NvccOption = None,
@@ -56,5 +59,5 @@ def emulate(
         )
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)
-    output(found, report.render(found), json)
+    output(found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code(found, faults))

@@ -12,6 +12,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json, print_text
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.errors import UsageError
 
 
 @app.command()
@@ -37,6 +38,12 @@ def log(
     from kernelexp.report import export, logbook, logfile, markdown
     from kernelexp.report import log as service
 
+    names = ("--write", "--check", "--json", "--csv")
+    given = [name for name, on in zip(names, (write, check, json, csv), strict=True) if on]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} do not go together: choose one.")
+    if force and not write:
+        raise UsageError("--force goes with --write.")
     loaded = common.load(project, sources=False)
     if write:
         path = common.write_log(loaded, force)

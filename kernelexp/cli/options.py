@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kernelexp.cli.completion import assignments, complete, variant_names
+from kernelexp.errors import UsageError
 
 ProjectOption = Annotated[
     Path,
@@ -18,7 +20,7 @@ ProjectOption = Annotated[
 NvccOption = Annotated[
     str | None,
     typer.Option(
-        "--nvcc", metavar="PATH", help="The compiler to use; KERNELEXP_NVCC does the same."
+        "--nvcc", metavar="PATH", help="The nvcc to use instead of $KERNELEXP_NVCC or the default."
     ),
 ]
 SetOption = Annotated[
@@ -27,7 +29,7 @@ SetOption = Annotated[
         "--set",
         metavar="AXIS=VALUE",
         autocompletion=complete(assignments),
-        help="Change an axis of the candidates, or of the variant. Repeatable.",
+        help="Override an axis of the candidates or the variants. Repeatable.",
     ),
 ]
 VariantsArgument = Annotated[
@@ -39,12 +41,36 @@ VariantsArgument = Annotated[
     ),
 ]
 DeviceOption = Annotated[
-    str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU.")
+    str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU to use.")
 ]
+
+
+def _require_number(percent: float | None) -> float | None:
+    if percent is not None and math.isnan(percent):  # which no bound refuses
+        raise UsageError("--margin should be a number from 0.01 to 100.")
+    return percent
+
+
 MarginOption = Annotated[
     float,
     typer.Option(
-        "--margin", min=0.01, max=100.0, metavar="PERCENT", help="Smallest change that counts."
+        "--margin",
+        min=0.01,
+        max=100.0,
+        metavar="PERCENT",
+        callback=_require_number,
+        help="Smallest change that matters.",
+    ),
+]
+OtherMarginOption = Annotated[
+    float | None,
+    typer.Option(
+        "--margin",
+        min=0.01,
+        max=100.0,
+        metavar="PERCENT",
+        callback=_require_number,
+        help="Another margin.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -56,8 +82,8 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="WHAT=TIME",
-        help="Longest time for one build, emulation or function of problem.py, such as "
-        "build=20m, emulation=1h or problem=2m. Repeatable.",
+        help="Time limit of one build, one emulation, one pass of ncu or one function of "
+        "problem.py: build=20m, emulation=1h, profile=20m, problem=2m. Repeatable.",
     ),
 ]
 HERE = Path()

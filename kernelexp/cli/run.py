@@ -23,7 +23,7 @@ from kernelexp.cli.options import (
     SetOption,
     VerboseOption,
 )
-from kernelexp.errors import KernelexpError, UsageError
+from kernelexp.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -53,16 +53,15 @@ def run(
     ] = False,
     repeat: Annotated[
         str | None,
-        typer.Option(
-            "--record", metavar="RUN", help="Run the variants of a record again, as they were."
-        ),
+        typer.Option("--record", metavar="RUN", help="Repeat a run with its own sources."),
     ] = None,
     set_: SetOption = None,
     emulate: Annotated[
         bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
     ] = True,
     gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
+        bool,
+        typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run."),
     ] = True,
     device: DeviceOption = None,
     budget: Annotated[
@@ -70,21 +69,26 @@ def run(
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="Longest time to measure one experiment, excluding start-up: 30s, 2m.",
+            help="Time limit for measuring one experiment, start-up excluded: 30s, 2m.",
         ),
     ] = "30s",
     processes: Annotated[
         int,
         typer.Option(
-            "--processes", metavar="N", min=2, help="Processes to time in before the first look."
+            "--processes",
+            metavar="N",
+            min=2,
+            help="Processes to measure in before the first look.",
         ),
     ] = 4,
     margin: MarginOption = 1.0,
     size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to time.")
+        str,
+        typer.Option("--size", metavar="NAME", help="Which size of problem.py to time."),
     ] = "full",
     l2: Annotated[
-        L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
+        L2State,
+        typer.Option("--l2", help="Flush L2 before each launch, or leave it warm."),
     ] = L2State.cold,
     peers: Annotated[
         bool,
@@ -104,7 +108,7 @@ def run(
     verbose: VerboseOption = False,
     json: JsonOption = False,
     no_record: Annotated[
-        bool, typer.Option("--no-record", help="Write no record, and leave the log as it is.")
+        bool, typer.Option("--no-record", help="Write neither a record nor the log.")
     ] = False,
     limit: LimitOption = None,
     nvcc: NvccOption = None,
@@ -120,7 +124,7 @@ def run(
 
     loaded = common.load(project, sources=not repeat)
     if repeat and (experiments or every or set_):
-        raise UsageError("--record runs one record as it was: name no experiment and no --set.")
+        raise UsageError("--record repeats one run: leave out experiments, --all and --set.")
     names = [] if repeat else chosen(loaded, experiments or [], every)
     overrides = {name: parse_sets(loaded, name, set_) for name in names} if set_ else {}
     limits = parse_limits(limit)
@@ -159,6 +163,8 @@ def _write_log(project: Project) -> None:
         common.write_log(project)
     except KernelexpError as error:
         typer.echo(f"warning: {error}", err=True)
+    except OSError as error:
+        typer.echo(f"warning: {explain(error)}.", err=True)
 
 
 def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:

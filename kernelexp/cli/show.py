@@ -59,7 +59,7 @@ def show(
         ],
     }
     shown = (
-        *listing.experiment(name, standings, found, every),
+        *listing.experiment(name, standings, found, every, verbose),
         *profiled_report.mentioned(profiled),
     )
     output(values, shown, json)

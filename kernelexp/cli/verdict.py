@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.console import output
-from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.cli.options import HERE, JsonOption, OtherMarginOption, ProjectOption
 
 
 @app.command()
@@ -21,10 +21,7 @@ def verdict(
             help="A measured run's name or the beginning of it, its file, or an experiment.",
         ),
     ],
-    margin: Annotated[
-        float | None,
-        typer.Option("--margin", metavar="PERCENT", min=0.01, max=100.0, help="Another margin."),
-    ] = None,
+    margin: OtherMarginOption = None,
     json: JsonOption = False,
     project: ProjectOption = HERE,
 ) -> None:

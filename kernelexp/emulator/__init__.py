@@ -9,6 +9,7 @@ Knows nothing of experiments: it takes PTX, a launch, arrays. The arrays are wri
 
 from __future__ import annotations
 
+from kernelexp.emulator.arithmetic.native import load as load_native
 from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run
 from kernelexp.emulator.machine.counters import Counters
 from kernelexp.emulator.machine.findings import Finding
@@ -28,5 +29,6 @@ __all__ = [
     "Waiter",
     "compare",
     "load",
+    "load_native",
     "run",
 ]

@@ -125,7 +125,7 @@ def _entry(module: Module, launch: Launch) -> Program:
         known = ", ".join(module.entries) or "none"
         raise UsageError(f"the PTX has no entry {entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
-        raise UsageError(f"grid {launch.grid} is no multiple of cluster {launch.cluster}.")
+        raise UsageError(f"grid {launch.grid} is not a multiple of cluster {launch.cluster}.")
     image, threads = module.entries[entry].image, math.prod(launch.block)
     if image.cluster is not None and image.cluster != launch.cluster:
         raise UsageError(

@@ -16,7 +16,7 @@ from kernelexp.evidence import jobs
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
 from kernelexp.model import spell_point
-from kernelexp.problem import consult
+from kernelexp.problem import consult, files
 from kernelexp.progress import OnProgress, Step
 
 SIZE = "emulated"
@@ -40,7 +40,7 @@ def take(
 
     def one(arm: Arm) -> EmulatedEvidence | KernelexpError:
         try:
-            return _take(root, arm, size, limits)
+            return _take(root, arm, size, limits, label(arm))
         except KernelexpError as error:
             return error
 
@@ -63,10 +63,10 @@ def _place(root: Path, arm: Arm, size: str) -> tuple[Path, str]:
     return folder, f"emulated-{size}-{_digest(root, arm.kernel)}.json"
 
 
-def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
+def _take(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> EmulatedEvidence:
     if (kept := find(root, arm, size)) is not None:
         return kept
-    whole = Limit(name="emulation", seconds=limits.emulation_s)
+    whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
@@ -78,20 +78,20 @@ def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
-    files = sorted((root / "variants" / kernel).rglob("*.py"))
-    files += sorted((_PACKAGE / "problem").glob("*.py"))
-    files += [_PACKAGE / "places.py", _PACKAGE / "results.py"]
-    files += [Path(__file__).with_name("emulation_worker.py")]
-    return _hash(files, _emulator())
+    found = files.find(root, kernel)
+    found += sorted((_PACKAGE / "problem").glob("*.py"))
+    found += [_PACKAGE / "places.py", _PACKAGE / "results.py"]
+    found += [Path(__file__).with_name("emulation_worker.py")]
+    return _hash(found, _emulator())
 
 
 @functools.cache
 def _emulator() -> str:
-    return _hash(sorted((_PACKAGE / "emulator").rglob("*.py")))
+    return _hash(sorted((_PACKAGE / "emulator").rglob("*.[cp][py]*")))
 
 
-def _hash(files: Sequence[Path], start: str = "") -> str:
+def _hash(paths: Sequence[Path], start: str = "") -> str:
     digest = hashlib.sha256(start.encode())
-    for file in files:
+    for file in paths:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]

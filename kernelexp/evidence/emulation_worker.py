@@ -6,6 +6,7 @@ reference, need not be loaded by the command line.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,8 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     problem_limit: Limit
     """For making the inputs, and for the reference."""
     emulation_limit: Limit
+    native: str = ""
+    """Path of the compiled arithmetic; without it NumPy computes the same."""
 
 
 def emulate(job: EmulationJob, watch: Watch) -> EmulatedEvidence:
@@ -57,6 +60,9 @@ def emulate(job: EmulationJob, watch: Watch) -> EmulatedEvidence:
     """
     from kernelexp import emulator
 
+    if job.native:
+        with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
+            emulator.load_native(Path(job.native))
     try:
         module = emulator.load(Path(job.ptx).read_text())
     except (emulator.UnsupportedInstruction, emulator.PtxSyntaxError) as fault:

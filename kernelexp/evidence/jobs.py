@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kernelexp import build
 from kernelexp.arm import Arm
+from kernelexp.evidence import native
 from kernelexp.evidence.emulation_worker import EmulationJob
 from kernelexp.gpu.job import ArmJob
 from kernelexp.isolated import Limit
@@ -25,6 +26,7 @@ def emulation(root: Path, arm: Arm, size: str, problem: Limit, whole: Limit) -> 
         exports=arm.build.exports if arm.build else {},
         problem_limit=problem,
         emulation_limit=whole,
+        native=native.library(root),
     )
 
 

@@ -60,20 +60,20 @@ def take(
         Point(axes=arm.axes, arch=arm.arch, exports=arm.build.exports if arm.build else {})
         for arm in arms.values()
     ]
-    said = consult.consult(root, baseline.kernel, points, [size], timeout_s=limits.problem_s)
-    launches = [facts.launches[size] for facts in said.points]
+    answer = consult.consult(root, baseline.kernel, points, [size], timeout_s=limits.problem_s)
+    launches = [facts.launches[size] for facts in answer.points]
     jobs_ = [
         jobs.timed(root, arm, name, "baseline" if arm is baseline else "candidate", launch)
         for (name, arm), launch in zip(arms.items(), launches, strict=True)
     ]
     jobs_.insert(1, jobs.timed(root, baseline, "placebo", "placebo", launches[0]))
     if measuring.options.peers:
-        jobs_ += [ArmJob(arm=TimedArm(name=peer, role="peer")) for peer in said.peers]
+        jobs_ += [ArmJob(arm=TimedArm(name=peer, role="peer")) for peer in answer.peers]
     name = f"variants/{baseline.kernel}/problem.py"
     job = Job(
         problem=str(root / name),
         name=name,
-        size=said.sizes[size],
+        size=answer.sizes[size],
         size_name=size,
         arms=tuple(jobs_),
     )
@@ -84,7 +84,7 @@ def take(
         on_progress=as_steps(on_progress),
         enough=enough,
     )
-    work = said.work.get(size)
+    work = answer.work.get(size)
     return Taken(measurement=taken, flops=work.flops if work else 0)
 
 

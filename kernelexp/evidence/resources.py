@@ -38,7 +38,8 @@ def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dic
     if len(entries) != 1:
         names = ", ".join(entries) or "none"
         raise ConfigurationError(
-            f"a variant has one __global__ function, this one has {len(entries)} ({names})."
+            f"a variant must have exactly one __global__ function, but this one has "
+            f"{len(entries)} ({names})."
         )
     entry = entries[0]
     sass_bytes, smem, exports = _read_elf(cubin, entry)
@@ -48,6 +49,9 @@ def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dic
                 f"the source exports no {name}: add KX_EXPORT({name}, ...) "
                 "(variants/include/export.cuh)."
             )
+    for name in ("threads", "cluster"):
+        if exports.get(name) == 0:
+            raise ConfigurationError(f"the source exports 0 as {name}: it is at least 1.")
     stores, loads = _numbers(_SPILLS, ptxas_report)
     registers, stack = _numbers(_USAGE.format(re.escape(entry)), dump)
     resources = Resources(
@@ -72,7 +76,7 @@ def warnings(ptxas_report: str) -> tuple[str, ...]:
 def _numbers(pattern: str, text: str) -> tuple[int, ...]:
     match = re.search(pattern, text)
     if match is None:
-        raise ConfigurationError(f"the compiler reported nothing like {pattern!r}.")
+        raise ConfigurationError(f"the compiler's report has no line that matches {pattern!r}.")
     return tuple(int(group) for group in match.groups())
 
 

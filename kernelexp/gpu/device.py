@@ -35,13 +35,13 @@ def _nvml() -> Any:
         import pynvml  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise EnvironmentFault(
-            "timing needs NVML's Python binding: pip install nvidia-ml-py."
+            "timing requires NVML's Python binding: pip install nvidia-ml-py."
         ) from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         raise EnvironmentFault(
-            f"no NVIDIA GPU can be used here (NVML: {error}): timing needs one with its driver."
+            f"no usable NVIDIA GPU or driver on this machine (NVML: {error})."
         ) from None
     return pynvml
 
@@ -63,7 +63,7 @@ def find(selector: str | None = None) -> Device:
     """
     gpus = list_gpus()
     if not gpus:
-        raise EnvironmentFault("no NVIDIA GPU is in this machine: timing needs one.")
+        raise EnvironmentFault("this machine has no NVIDIA GPU.")
     asked = selector or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
     if asked.isdigit() and int(asked) < len(gpus):
         return gpus[int(asked)]
@@ -161,7 +161,7 @@ def hold(uuid: str, wait_s: float = 0.0) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise EnvironmentFault(
-            f"another run of kernelexp is timing on GPU {uuid}: wait for it to end."
+            f"another run of kernelexp is timing on GPU {uuid}: wait until it ends."
         ) from None
     except OSError as error:
         raise EnvironmentFault(

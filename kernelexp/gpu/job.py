@@ -1,4 +1,4 @@
-"""What a measurement is asked to do, and what a measuring process is told and answers."""
+"""The messages of a measurement: its job, and what its processes receive and answer."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def refuse_other_architectures(job: Job, target: Device) -> None:
     for arm in job.arms:
         if arm.launch is not None and arm.arch != target.arch:
             raise UsageError(
-                f"{arm.arm.name} was built for {arm.arch}, and GPU {target.uuid} ({target.name}) "
-                f"is {target.arch}: a cubin runs on its own architecture only."
+                f"{arm.arm.name} was built for {arm.arch}, but GPU {target.uuid} ({target.name}) "
+                f"is {target.arch}: a cubin runs only on the architecture it was built for."
             )
 
 

@@ -56,12 +56,14 @@ def named_variants(project: Project) -> dict[str, Variant]:
     return dict(sorted(named.items()))
 
 
-def read_baseline(root: Path) -> Baseline | None:
-    """The committed baseline; None where there is none yet."""
+def read_baseline(root: Path) -> Baseline:
+    """The committed baseline; ConfigurationError where there is none that can be read."""
     try:
         baseline = msgspec.json.decode((root / FILE).read_bytes(), type=Baseline)
     except FileNotFoundError:
-        return None
+        raise ConfigurationError(
+            f"there is no {FILE}: write it with `{UPDATE}` and commit it."
+        ) from None
     except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
         raise ConfigurationError(f"{FILE}: {error}. Regenerate it with `{UPDATE}`.") from None
     for label, gate in baseline.variants.items():
@@ -94,7 +96,7 @@ def write_baseline(root: Path, compiler: str, arms: Mapping[str, Arm]) -> Path:
 
 
 def compare(
-    baseline: Baseline | None,
+    baseline: Baseline,
     compiler: str,
     arms: Mapping[str, Arm],
     faults: Mapping[str, KernelexpError],
@@ -105,8 +107,6 @@ def compare(
     With `emulated`, a variant that builds and was not emulated is no pass. Raises EnvironmentFault
     if the baseline is another compiler's.
     """
-    if baseline is None:
-        raise ConfigurationError(f"there is no {FILE}: write it with `{UPDATE}` and commit it.")
     if baseline.compiler != compiler:
         raise EnvironmentFault(
             f"{FILE} was made with nvcc {baseline.compiler}, this is {compiler}: their code "

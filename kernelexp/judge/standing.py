@@ -57,6 +57,8 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True):
     candidates: tuple[Standing, ...]
     records: int
     """How many records there are of the experiment."""
+    former: bool = False
+    """Whether a record is of variants none of which the experiment still has."""
     unreadable: tuple[Unreadable, ...] = ()
 
 
@@ -95,13 +97,14 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
     waiting = dict(enumerate(variants))
     best: dict[int, Standing] = {}
     unreadable: list[Unreadable] = []
-    untimed = 0
+    untimed, former = 0, False
     for record in records.by_weight(project.root, name):
         if isinstance(record, Unreadable):
             unreadable.append(record)
             continue
         if record.overrides:
             continue  # what --set changed is not the experiment's
+        former = former or not any(_part(record, variant) for variant in variants)
         for index, variant in list(waiting.items()):
             standing = _stand(baseline, variant, record, tree)
             if standing is None:
@@ -125,6 +128,7 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
             best.get(index, Standing(variant=variant)) for index, variant in enumerate(variants)
         ),
         records=records.count(project.root, name),
+        former=former,
         unreadable=tuple(unreadable),
     )
 
@@ -179,11 +183,16 @@ def _is_untimed(record: Record) -> bool:
 
 
 def _stand(baseline: Variant, variant: Variant, record: Record, tree: Tree) -> Standing | None:
-    for candidate in record.candidates:
-        if is_of(variant.axes, candidate.arm):
-            changed = tuple(changes(baseline, variant, record, candidate.arm, tree))
-            return Standing(variant=variant, record=record, candidate=candidate, changed=changed)
-    return None
+    candidate = _part(record, variant)
+    if candidate is None:
+        return None
+    changed = tuple(changes(baseline, variant, record, candidate.arm, tree))
+    return Standing(variant=variant, record=record, candidate=candidate, changed=changed)
+
+
+def _part(record: Record, variant: Variant) -> Candidate | None:
+    """The candidate of a record that is this variant."""
+    return next((each for each in record.candidates if is_of(variant.axes, each.arm)), None)
 
 
 def changes(

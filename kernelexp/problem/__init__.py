@@ -2,8 +2,9 @@
 
 `problem.py` is the only host code of a kernel. It runs in processes of its own (`consult`, and the
 workers that emulate and measure), with its folder on sys.path, so that it may import modules next
-to it. Its functions take plain values. It imports torch inside the functions that need
-it: what the command line asks must not load it.
+to it. Data that it reads belong there too: evidence and records are of the content of the folder.
+Its functions take plain values. It imports torch inside the functions that need it: what the
+command line asks must not load it.
 
     SIZES: Mapping[str, Size]
         "full", and "emulated": as small as can be while every branch is still taken.
@@ -20,7 +21,8 @@ it: what the command line asks must not load it.
     def launch(axes, size, exports) -> Launch
         `exports` are the figures that the source computed once (KX_EXPORT of export.cuh in
         variants/include), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
-        the kernel exports.
+        the kernel exports. Block, cluster and dynamic shared memory are compared with them after
+        the build, at every size.
 
 The rest is optional:
 

@@ -1,4 +1,4 @@
-"""Asks a kernel's problem.py, in a process of its own, what it says of sizes and variants."""
+"""Asks a kernel's problem.py, in a process of its own, about sizes and variants."""
 
 from __future__ import annotations
 

@@ -210,13 +210,13 @@ class _Functions:
         if not isinstance(found, Mapping):
             raise self._fault(function, f"it returns {_kind(found)} instead of tensors by name.")
         for name, tensor in found.items():
-            if not hasattr(tensor, "is_contiguous"):
-                raise self._fault(function, f"{name!r} is {_kind(tensor)} instead of a tensor.")
+            if fault := tensor_fault(tensor):
+                raise self._fault(function, f"{name!r} is {fault}.")
             if not tensor.is_contiguous():
                 raise self._fault(
                     function, f"{name!r} is not contiguous in memory: call .contiguous() on it."
                 )
-        return found
+        return {name: tensor.detach() for name, tensor in found.items()}
 
     def reference(self, inputs: Tensors, size: Size) -> Iterator[Chunk]:
         outputs = self.outputs(size)
@@ -237,7 +237,7 @@ class _Functions:
                 place = f"{self._source.name}:{frame.f_lineno}" if frame else ""
                 raise self._fault("reference", fault, place)
             given[chunk.array].append((chunk.first, chunk.first + len(chunk.values)))
-            yield chunk
+            yield Chunk(array=chunk.array, first=chunk.first, values=chunk.values.detach())
         for name, rows in given.items():
             fault = coverage_fault(name, rows, outputs[name].shape[0])
             if fault:
@@ -347,14 +347,28 @@ def launch_faults(launch: Launch) -> Iterator[str]:
             yield f"the scalar {argument.value} is no {argument.type}."
 
 
+def tensor_fault(value: Any) -> str:
+    """What it is instead of a torch tensor with values in memory; empty where it is one."""
+    if not hasattr(value, "is_contiguous"):
+        return f"{_kind(value)} instead of a tensor"
+    if value.is_meta or str(value.layout) != "torch.strided":
+        kind = "meta" if value.is_meta else str(value.layout).removeprefix("torch.")
+        return f"a {kind} tensor instead of one with all its values in memory"
+    if value.element_size() > 8:
+        return f"of {value.dtype}; elements of at most 8 bytes are supported"
+    return ""
+
+
 def chunk_fault(chunk: Any, outputs: Mapping[str, Array]) -> str:
     """Why a piece of the reference does not fit the outputs; empty where it does."""
     if not isinstance(chunk, Chunk):
         return f"it yields {_kind(chunk)} instead of a Chunk."
     if chunk.array not in outputs:
         return f"it yields a chunk of {chunk.array!r}; outputs() has {', '.join(outputs)}."
-    if not hasattr(chunk.values, "shape"):
-        return f"the values for {chunk.array} are {_kind(chunk.values)} instead of a tensor."
+    if fault := tensor_fault(chunk.values):
+        return f"the values for {chunk.array} are {fault}."
+    if chunk.values.is_complex():
+        return f"the values for {chunk.array} are complex: give them as real numbers."
     wanted, got = outputs[chunk.array].shape, tuple(chunk.values.shape)
     if len(got) != len(wanted) or got[1:] != wanted[1:]:
         shape = ", ".join(["rows", *map(str, wanted[1:])])

@@ -48,7 +48,8 @@ def _add(merged: list[Launch], page: Sequence[Launch]) -> None:
         by_entry.setdefault(bare(each.evidence.entry), []).append(at)
     counts = Counter(bare(launch.evidence.entry) for launch in page)
     passed: Counter[str] = Counter()
-    free = set(range(len(merged)))
+    before = tuple(merged)
+    free = set(range(len(before)))
     for launch in page:
         entry = bare(launch.evidence.entry)
         alike = by_entry.get(entry, [])
@@ -59,8 +60,24 @@ def _add(merged: list[Launch], page: Sequence[Launch]) -> None:
         if index in free and index is not None and _can_be_same(merged[index], launch):
             free.discard(index)
             merged[index] = join(merged[index], launch)
+        elif (around := _caller(before, launch)) is not None:
+            merged[around] = join(merged[around], launch)
         else:
             merged.append(launch)
+
+
+def _caller(before: Sequence[Launch], launch: Launch) -> int | None:
+    """Where the part of a source page that is of a function belongs: to the kernel that has its
+    instructions. None for a kernel's own."""
+    if launch.kind != "source" or not launch.first:
+        return None
+    for index, each in enumerate(before):
+        instructions = each.evidence.instructions
+        offset = launch.first - each.first
+        if instructions and bare(each.evidence.entry) != bare(launch.evidence.entry):
+            if 0 <= offset <= instructions[-1].offset:
+                return index
+    return None
 
 
 def bare(entry: str) -> str:

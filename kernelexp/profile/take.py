@@ -31,7 +31,7 @@ from kernelexp.measurement import Device, Options
 from kernelexp.problem import consult
 from kernelexp.problem.consult import Point
 from kernelexp.profile import ncu as programs
-from kernelexp.profile.merging import Launch, join
+from kernelexp.profile.merging import Launch, join, merge
 from kernelexp.profile.ncu import Ncu
 
 REPLAY = "kernel"
@@ -162,15 +162,12 @@ class _Taking:
         said = self._run(folder, report, sections, metrics)
         self._refuse(said, folder, report)
         read = programs.read_report(self._ncu, report, pages)
-        launches = [page.launches for page in read]
-        if any(len(page) != 1 for page in launches):
+        if (count := len(read[0].launches)) != 1:
             raise EnvironmentFault(
-                f"{self._ncu.name} profiled {len(launches[0])} launches of {self._entry}, not one: "
-                "problem.py launches a kernel of the same name."
+                f"{self._ncu.name} profiled {count} launches of {self._entry}, not one: problem.py "
+                "launches a kernel of the same name."
             )
-        first, *others = (page[0] for page in launches)
-        for other in others:
-            first = join(first, other)
+        first, *_ = merge([page.launches for page in read])
         gaps = (*first.evidence.missing, *programs.missing_metrics(said))
         missing = tuple(name for name in dict.fromkeys(gaps) if name not in first.evidence.figures)
         evidence = msgspec.structs.replace(first.evidence, missing=missing)

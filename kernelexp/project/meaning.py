@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -132,7 +132,9 @@ def _check_axis(axis: Axis) -> Iterator[str]:
         yield "an axis has at least one value."
     elif not _contains(axis.values, axis.default):
         default = shorten(spell(axis.default))
-        yield f"the default {default} is not among the values {_join(axis.values)}."
+        if any(spell(each) == spell(axis.default) for each in axis.values):
+            default = f"{_kind(axis.default)} {default}"
+        yield f"the default, {default}, is not among the values {_join(axis.values)}."
 
 
 def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Iterator[Fault]:
@@ -151,7 +153,7 @@ def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Itera
             _same(value, experiment.baseline.get(name, target.axes[name].default))
             for name, value in point.items()
         ):
-            yield document.fault(place, "this changes nothing against the baseline.")
+            yield document.fault(place, "this is identical to the baseline.")
 
 
 def _find_target(experiment: Experiment, kernels: dict[str, Kernel]) -> Target | tuple[str, str]:
@@ -173,9 +175,28 @@ def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, s
         if name not in axes:
             yield name, f"unknown axis {quote(name)}{suggest(name, axes)}."
         elif not _contains(axes[name].values, value):
-            allowed = axes[name].values
-            hint = suggest(spell(value), [spell(each) for each in allowed])
-            yield name, f"axis {quote(name)} has no value {quote(spell(value))}{hint}."
+            yield name, _refuse(name, axes[name].values, value)
+
+
+def _refuse(axis: str, allowed: Sequence[AxisValue], value: AxisValue) -> str:
+    """The sentence on a value that an axis does not have."""
+    meant = next((each for each in allowed if spell(each) == spell(value)), None)
+    if meant is not None:
+        return (
+            f"axis {quote(axis)} takes {_kind(meant)} {spell(meant)}, but this is {_kind(value)}: "
+            f"write {'it in quotes' if isinstance(meant, str) else 'it without quotes'}."
+        )
+    words = [spell(each) for each in allowed]
+    # Numbers are not misspelt: 512 is nothing like 128.
+    spelled = spell(value)
+    hint = f"; known: {join(words)}" if spelled.isdigit() else suggest(spelled, words)
+    return f"axis {quote(axis)} has no value {quote(spelled)}{hint}."
+
+
+def _kind(value: AxisValue) -> str:
+    if isinstance(value, str):
+        return "the text"
+    return "the value" if isinstance(value, bool) else "the number"
 
 
 def _contains(values: Iterable[AxisValue], value: AxisValue) -> bool:

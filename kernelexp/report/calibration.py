@@ -10,10 +10,10 @@ from kernelexp.report.document import Block, paragraph, table
 _HEADER = ("extra work", "true", "estimate", "spread", "detected", "faster", "slower", "covered")
 
 
-def render(found: Calibrated) -> Iterator[Block]:
+def render(rated: Calibrated) -> Iterator[Block]:
     yield paragraph(
-        f"{found.device}, driver {found.driver}: comparisons of {COMPARED} processes drawn from "
-        f"one recording, margin {100 * found.margin:g}%"
+        f"{rated.device}, driver {rated.driver}: comparisons of {COMPARED} processes drawn from "
+        f"one recording, margin {100 * rated.margin:g}%"
     )
     rows = [
         (
@@ -26,8 +26,8 @@ def render(found: Calibrated) -> Iterator[Block]:
             str(rates.statuses.get("REJECTED", 0)),
             f"{rates.covered}/{rates.comparisons}",
         )
-        for percent, rates in found.rates.items()
+        for percent, rates in rated.rates.items()
     ]
     yield table(_HEADER, rows, numbers=range(len(_HEADER)))
-    disjoint = sum(rates.disjoint for rates in found.rates.values())
+    disjoint = sum(rates.disjoint for rates in rated.rates.values())
     yield paragraph(f"Draws share processes: {disjoint} of them are disjoint.", style="dim")

@@ -107,7 +107,9 @@ def _commit(record: Record) -> str:
 def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
     first, second = sources.of_record(one), sources.of_record(other)
     for name in sorted({*first, *second}):
-        if first.get(name) != second.get(name):
+        if lacking := [each.run for each in (one, other) if _is_unrecorded(each, name)]:
+            yield name, f"run {lacking[0]} did not record this file."
+        elif first.get(name) != second.get(name):
             try:
                 before = _lines(root, one, name, first)
                 after = _lines(root, other, name, second)
@@ -118,42 +120,52 @@ def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
             yield name, "\n".join(difflib.unified_diff(before, after, *labels, lineterm=""))
 
 
+def _is_unrecorded(record: Record, name: str) -> bool:
+    """Whether the record is from before runs recorded their Python files."""
+    return name.endswith(".py") and not record.host_files
+
+
 def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list[str]:
     if name not in files:
         return []
     return sources.content(root, record, name).decode(errors="replace").splitlines()
 
 
-def to_values(found: RecordDifference) -> Any:
+def to_values(difference: RecordDifference) -> Any:
     """Without the arms themselves, ready for JSON."""
     arms = [
         {"name": arm.name, "axes": arm.axes, "flags": arm.flags, "figures": arm.figures}
-        for arm in found.arms
+        for arm in difference.arms
     ]
-    values = msgspec.structs.asdict(found)
+    values = msgspec.structs.asdict(difference)
     return {**values, "arms": arms}
 
 
-def render(found: RecordDifference) -> Iterator[Block]:
+def render(difference: RecordDifference) -> Iterator[Block]:
     """What the runs were made from, then their figures, then the sources' diffs."""
-    one, other = found.runs
+    one, other = difference.runs
     yield Heading(f"{one} → {other}")
-    rows = [(name, *values) for name, values in found.facts.items()]
-    for arm in found.arms:
+    rows = [(name, *values) for name, values in difference.facts.items()]
+    for arm in difference.arms:
         for axis, (before, after) in arm.axes.items():
             rows.append((f"{arm.name}: {axis}", _spell(before), _spell(after)))
         if arm.flags:
             rows.append((f"{arm.name}: flags", *arm.flags))
     if rows:
         yield table(("", one, other), rows)
-    for arm in found.arms:
+    for arm in difference.arms:
         yield from _figures(arm)
-    for name in found.unpaired:
+    for name in difference.unpaired:
         yield paragraph(f"only in {name}")
-    for name, diff in found.files.items():
+    for name, diff in difference.files.items():
         yield paragraph(Span(name, "strong"))
         yield Listing(diff)
-    if not (rows or found.files or found.unpaired or any(arm.figures for arm in found.arms)):
+    if not (
+        rows
+        or difference.files
+        or difference.unpaired
+        or any(arm.figures for arm in difference.arms)
+    ):
         yield paragraph("The same variants from the same files, with the same figures.")
 
 

@@ -20,8 +20,11 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """Whether the arms are right: one line for those that are, a line or more for each other."""
     right = {name: arm for name, arm in zip(names, arms, strict=True) if is_right(arm)}
     if right:
+        emulated = sum(arm.emulated is not None for arm in arms)
         every = "both arms" if len(arms) == 2 else "all arms"
-        whose = every if len(right) == len(arms) > 1 else ", ".join(right)
+        if emulated < len(arms):
+            every = f"all {emulated} arms that were built"
+        whose = every if len(right) == emulated > 1 else ", ".join(right)
         yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
     for name, arm in zip(names, arms, strict=True):
         if name not in right and arm.emulated:
@@ -29,21 +32,22 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
 
 
 def is_right(arm: Arm) -> bool:
-    found = arm.emulated
-    if found is None or not found.arrays:
+    evidence = arm.emulated
+    if evidence is None or not evidence.arrays:
         return False
-    wrong = any(array.wrong for array in found.arrays)
-    return not (wrong or found.changed or found.findings or found.hang or found.differing)
+    wrong = any(array.wrong for array in evidence.arrays)
+    return evidence.finished and not (wrong or evidence.changed or evidence.differing)
 
 
 def _right(arms: Sequence[Arm]) -> str:
     """The sentence about arms that are right in every element."""
-    found = [arm.emulated for arm in arms if arm.emulated]
-    names = " and ".join(array.name for array in found[0].arrays)
-    elements = sum(array.elements for array in found[0].arrays)
-    worst = max(array.worst for each in found for array in each.arrays)
+    evidence = [arm.emulated for arm in arms if arm.emulated]
+    first = evidence[0]
+    names = " and ".join(array.name for array in first.arrays)
+    elements = sum(array.elements for array in first.arrays)
+    worst = max(array.worst for each in evidence for array in each.arrays)
     return (
-        f"{names} correct, all {elements:,} elements under {len(found[0].schedules)} schedules; "
+        f"{names} correct, all {elements:,} elements under {len(first.schedules)} schedules; "
         f"largest error {100 * worst:.0f}% of the tolerance"
     )
 

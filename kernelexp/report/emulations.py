@@ -7,19 +7,29 @@ from collections.abc import Iterator, Sequence
 from kernelexp.emulations import Emulation
 from kernelexp.evidence.scaling import Scaled
 from kernelexp.report import arms as shared
-from kernelexp.report import emulation, figures
+from kernelexp.report import emulation, figures, matrix
 from kernelexp.report.document import Block, Span, paragraph, table
 
+# Up to so many variants all their counters stand side by side in 80 columns.
+_SIDE_BY_SIDE = 3
 
-def render(emulations: Sequence[Emulation]) -> Iterator[Block]:
-    """The variants side by side, then each one's full problem, then what stands against them."""
+
+def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[Block]:
+    """The variants' counters, then each one's full problem, then what stands against them.
+
+    Of many variants only what differs is shown, unless `verbose`.
+    """
     names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
     for name, each in zip(names, emulations, strict=True):
         yield paragraph(Span(f"{name}: {each.label}", "strong"))
     arms = [each.arm for each in emulations]
     yield from emulation.results(names, arms)
-    yield from shared.all_figures(names, arms, ("emulated",))
-    yield from emulation.dearest(names, arms)
+    if verbose or len(arms) <= _SIDE_BY_SIDE:
+        yield from shared.all_figures(names, arms, ("emulated",))
+        yield from emulation.dearest(names, arms)
+    else:
+        yield from matrix.render(dict(zip(names, arms, strict=True)))
+        yield paragraph("--verbose shows every counter.", style="dim")
     for name, each in zip(names, emulations, strict=True):
         if each.scaled:
             yield from _scaled(name, each.scaled)

@@ -12,6 +12,7 @@ from kernelexp.arm import Arm
 from kernelexp.judge.standing import Standing, Standings
 from kernelexp.model import spell_point
 from kernelexp.report.log import KernelLog
+from kernelexp.text import printable
 
 COLUMNS = (
     "kernel",
@@ -71,8 +72,9 @@ def to_csv(logs: Sequence[KernelLog]) -> str:
             for name, entry in entries.items():
                 for row in _arms(name, entry):
                     fixed = {"kernel": log.kernel, "arch": log.arch, "section": section}
+                    row = {**fixed, **row, "changed_since": "; ".join(row["changed_since"])}
                     writer.writerow(
-                        {**fixed, **row, "changed_since": "; ".join(row["changed_since"])}
+                        {k: printable(v) if isinstance(v, str) else v for k, v in row.items()}
                     )
     return text.getvalue()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kernelexp import metrics
 from kernelexp.arm import Arm
 from kernelexp.judge.standing import Standings
 from kernelexp.model import Axis, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.record import Record, own_axes
-from kernelexp.report import figures, logbook
+from kernelexp.report import figures, logbook, page
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.report.emulation import is_right
 
@@ -72,6 +73,8 @@ def render(project: Project, standings: dict[str, Standings]) -> Iterator[Block]
 def _verdict(each: Standings) -> Cell:
     """One word for an experiment; several candidates may have several."""
     words = list(dict.fromkeys(map(logbook.verdict, each.candidates)))
+    if words == [logbook.NOT_RUN] and each.former:
+        return Span(logbook.CHANGED, "warn")
     if len(words) == 1:
         return words[0]
     return "\n".join(word.text if isinstance(word, Span) else word for word in words)
@@ -88,9 +91,10 @@ def _values(axis: Axis) -> str:
 
 
 def experiment(
-    name: str, standings: Standings, records: Sequence[Record], every: bool
+    name: str, standings: Standings, records: Sequence[Record], every: bool, verbose: bool = False
 ) -> Iterator[Block]:
-    """What is written about an experiment, where it stands, and its records, latest last."""
+    """What is written about an experiment, where it stands, and its records, latest last: a summary
+    of each, or its page if `verbose`."""
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
     changes = "\n".join(f"- {change}" for change in written.changes)
@@ -118,7 +122,7 @@ def experiment(
         hidden = len(records) - len(shown)
         yield paragraph(f"{hidden:,} earlier records are not shown (--all).", style="dim")
     for record in shown:
-        yield from _record(record)
+        yield from page.render(record, verbose=True) if verbose else _record(record)
 
 
 def _standing(standings: Standings) -> Block:
@@ -152,25 +156,45 @@ def _record(record: Record) -> Iterator[Block]:
     if record.overrides:
         facts.append(f"--set {spell_point(record.overrides)}")
     yield paragraph(Span(record.run, "strong"), "  " + ", ".join(filter(None, facts)), style="dim")
-    rows: list[tuple[Cell, ...]] = [("", "baseline", "", _arm(record.baseline), "")]
-    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-        own = spell_point(own_axes(record.baseline, candidate.arm))
-        rows.append(("", name, own, _arm(candidate.arm), status(candidate.verdict.status)))
-    yield table(("",) * 5, rows, unwrapped=(4,))
+    verdicts: list[Cell] = ["", *(status(each.verdict.status) for each in record.candidates)]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            "baseline" if arm is record.baseline else spell_point(own_axes(record.baseline, arm)),
+            *_figures(arm),
+            verdict,
+        )
+        for arm, verdict in zip(record.arms, verdicts, strict=True)
+    ]
+    shown = [index for index in range(len(_HEADER)) if any(row[index] for row in rows)]
+    yield table(
+        [_HEADER[index] for index in shown],
+        [[row[index] for index in shown] for row in rows],
+        numbers=[place for place, index in enumerate(shown) if 0 < index < len(_HEADER) - 2],
+        unwrapped=(len(shown) - 1,),
+    )
 
 
-def _arm(arm: Arm) -> str:
-    parts = []
-    if arm.measured:
-        effect = arm.measured.effect
-        change = f", {figures.effect(effect)}" if effect else ""
-        parts.append(f"{figures.time_of(arm)} ms{change}")
-    if arm.published:
-        parts.append(f"published {figures.published_line(arm.published)}")
-    if arm.build:
-        used = arm.build.resources
-        shared = used.static_smem_bytes + used.dynamic_smem_bytes
-        parts.append(f"{used.registers} registers, {shared:,} B shared memory")
-    if arm.emulated and arm.emulated.arrays:
-        parts.append("emulated right" if is_right(arm) else "emulated wrong")
-    return "; ".join(parts) or "no figures"
+_HEADER = ("", "ms", "TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
+
+
+def _figures(arm: Arm) -> tuple[str, ...]:
+    """The cells between label and verdict; empty where there is no such evidence.
+
+    The rate is for published results that give no time: 80 columns are few.
+    """
+    time = figures.time_of(arm)
+    effect = arm.measured.effect if arm.measured else None
+    summary = metrics.summarize(arm)
+    registers = str(summary["registers"]) if summary else figures.registers_of(arm)
+    cells = (
+        time,
+        figures.tflops_of(arm) if time == figures.NONE else "",
+        figures.percent(effect.ratio) if effect else "",
+        registers,
+        figures.value(summary.get("smem_bytes")),
+    )
+    emulated = "right" if is_right(arm) else "wrong"
+    return (
+        *("" if cell == figures.NONE else cell for cell in cells),
+        emulated if arm.emulated and arm.emulated.arrays else "",
+    )

@@ -12,10 +12,10 @@ from kernelexp.report.document import Block, paragraph, table
 
 def render(record: Record, verbose: bool = False) -> Iterator[Block]:
     """Peers and placebo, then how the times were taken; with `verbose` every arm's times."""
-    measurement, found = record.measurement, record.estimate
-    if measurement is None or found is None:
+    measurement, estimate = record.measurement, record.estimate
+    if measurement is None or estimate is None:
         return
-    rows = list(_rows(record, found, verbose))
+    rows = list(_rows(record, estimate, verbose))
     if rows:
         header = (
             "timed too" if not verbose else "timed",
@@ -25,17 +25,21 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
             "detects",
         )
         yield table(header, rows, numbers=(1, 2, 3, 4))
-    yield paragraph(_method(measurement, found))
-    if conditions := _conditions(found):
+    yield paragraph(_method(measurement, estimate))
+    if conditions := _conditions(estimate):
         yield paragraph(conditions)
     for failure in measurement.failures:
         yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
 
 
-def _rows(record: Record, found: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
-    effects = [*found.effects, *found.peers, *([found.placebo] if found.placebo else [])]
+def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
+    effects = [
+        *estimate.effects,
+        *estimate.peers,
+        *([estimate.placebo] if estimate.placebo else []),
+    ]
     by_arm = {effect.arm: effect for effect in effects}
-    for times in found.times:
+    for times in estimate.times:
         if times.arm in record.names and not verbose:
             continue  # the table of arms has it
         effect = by_arm.get(times.arm)
@@ -48,10 +52,10 @@ def _rows(record: Record, found: Estimate, verbose: bool) -> Iterator[tuple[str,
         )
 
 
-def _method(measurement: Measurement, found: Estimate) -> str:
-    pairs = sum(effect.pairs for effect in found.effects[:1])
-    dropped = sum(effect.dropped for effect in found.effects[:1])
-    level = found.effects[0].level if found.effects else 0.0
+def _method(measurement: Measurement, estimate: Estimate) -> str:
+    pairs = sum(effect.pairs for effect in estimate.effects[:1])
+    dropped = sum(effect.dropped for effect in estimate.effects[:1])
+    level = estimate.effects[0].level if estimate.effects else 0.0
     l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
     return (
         f"Timed on {measurement.device.name}: {pairs:,} pairs in {len(measurement.workers)} "
@@ -60,8 +64,8 @@ def _method(measurement: Measurement, found: Estimate) -> str:
     )
 
 
-def _conditions(found: Estimate) -> str:
-    state = found.conditions
+def _conditions(estimate: Estimate) -> str:
+    state = estimate.conditions
     if state is None:
         return ""
     throttle = ", ".join(f"{name} {100 * share:.0f}%" for name, share in state.throttle.items())

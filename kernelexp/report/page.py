@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
-from kernelexp.metrics import Difference
 from kernelexp.model import spell, spell_point
 from kernelexp.record import Candidate, Record, own_axes
-from kernelexp.report import arms, emulation, figures, measurement
+from kernelexp.report import arms, emulation, figures, matrix, measurement
 from kernelexp.report.document import (
     Block,
     Cell,
@@ -23,7 +22,6 @@ from kernelexp.report.document import (
 _OPCODES_SHOWN = 5
 # Up to so many candidates their figures stand side by side in 80 columns.
 _SIDE_BY_SIDE = 2
-_DIFFERENCES_SHOWN = 6
 # The same accesses under a second name, and totals that only say how long an emulation ran.
 _MINOR = ("l1tex__t_", "ptx__thread_inst_executed")
 
@@ -64,7 +62,8 @@ def _arms(record: Record) -> Block:
     rows: list[list[Cell]] = []
     differing = _differing_axes(record)
     for name, arm, word in zip(record.names, record.arms, verdicts, strict=True):
-        own = {axis: value for axis, value in arm.axes.items() if axis in differing}
+        axes = differing if arm is record.baseline else own_axes(record.baseline, arm)
+        own = {axis: value for axis, value in arm.axes.items() if axis in axes}
         cells: list[Cell] = [Span(name, "strong"), spell_point(own)]
         if timed:
             effect = arm.measured.effect if arm.measured else None
@@ -95,52 +94,44 @@ def _differences(record: Record) -> Iterator[Block]:
     base = record.baseline
     if base.build is None:
         return
-    found = {
-        name: _major(metrics.differences(base, candidate.arm, *arms.KINDS))
+    built = {
+        name: candidate.arm
         for name, candidate in zip(record.names[1:], record.candidates, strict=True)
         if candidate.arm.build
     }
-    if len(found) <= _SIDE_BY_SIDE:
-        yield from _side_by_side(record, found)
-    else:
-        yield table(("", "differs from the baseline in"), _one_row_each(found), unwrapped=(0,))
-    if len(found) <= _SIDE_BY_SIDE:
-        for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-            yield from _opcodes(name, base, candidate.arm)
-
-
-def _major(found: Sequence[Difference]) -> list[Difference]:
-    return [each for each in found if not each.metric.name.startswith(_MINOR)]
-
-
-def _side_by_side(record: Record, found: dict[str, list[Difference]]) -> Iterator[Block]:
-    differing = {each.metric.name: each.metric for row in found.values() for each in row}
-    if not differing:
+    if len(record.candidates) <= _SIDE_BY_SIDE:
+        yield from _side_by_side(base, built)
+        for name, arm in built.items():
+            yield from _opcodes(name, base, arm)
         return
-    by_name = dict(zip(record.names, record.arms, strict=True))
+    own = {spell_point(own_axes(base, arm)): arm for arm in built.values()}
+    yield from matrix.render({"baseline": base, **own})
+    if same := [name for name, arm in own.items() if _is_same_code(base, arm)]:
+        yield paragraph(f"{'; '.join(same)}: the same instructions as the baseline", style="warn")
+
+
+def _side_by_side(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
+    differing = {
+        each.metric.name: each.metric
+        for arm in candidates.values()
+        for each in metrics.differences(base, arm, *arms.KINDS)
+        if not each.metric.name.startswith(_MINOR)
+    }
     rows = []
-    for metric in (*_in_order(differing, record),):
-        base = metric.read(record.baseline)
-        cells: list[Cell] = [metric.label, figures.value(base)]
-        cells += [_with_change(base, metric.read(by_name[name])) for name in found]
+    for metric in _in_order(differing):
+        was = metric.read(base)
+        cells: list[Cell] = [metric.label, figures.value(was)]
+        cells += [_with_change(was, metric.read(arm)) for arm in candidates.values()]
         rows.append(cells)
-    yield table(("differs", "baseline", *found), rows, numbers=range(1, len(found) + 2))
+    if rows:
+        header = ("differs", "baseline", *candidates)
+        yield table(header, rows, numbers=range(1, len(header)))
 
 
-def _in_order(differing: dict[str, metrics.Metric], record: Record) -> Iterator[metrics.Metric]:
+def _in_order(differing: Mapping[str, metrics.Metric]) -> Iterator[metrics.Metric]:
     """Built figures before emulated ones, each in the table's order."""
     for kind in arms.KINDS:
         yield from (metric for metric in differing.values() if metric.kind == kind)
-
-
-def _one_row_each(found: dict[str, list[Difference]]) -> Iterator[tuple[Cell, ...]]:
-    for name, row in found.items():
-        ranked = sorted(row, key=lambda each: -abs(each.change or 0.0))
-        words = [figures.difference(each) for each in ranked[:_DIFFERENCES_SHOWN]]
-        more = len(ranked) - _DIFFERENCES_SHOWN
-        if more > 0:
-            words.append(f"and {more} more")
-        yield Span(name, "strong"), ", ".join(words) or "nothing"
 
 
 def _with_change(baseline: metrics.Value | None, value: metrics.Value | None) -> Cell:
@@ -153,7 +144,7 @@ def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
     """The opcodes whose static count differs most from the baseline's."""
     if base.build is None or arm.build is None:
         return
-    if arm.identity == base.identity or arm.build.opcodes == base.build.opcodes:
+    if _is_same_code(base, arm):
         yield paragraph(f"{name}: the same instructions as the baseline", style="warn")
         return
     was, now = base.build.opcodes, arm.build.opcodes
@@ -163,21 +154,34 @@ def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
     yield paragraph(f"{name}, SASS most changed: " + ", ".join(words))
 
 
+def _is_same_code(base: Arm, arm: Arm) -> bool:
+    return bool(base.build and arm.build and arm.build.opcodes == base.build.opcodes)
+
+
 def _hidden(record: Record) -> str:
     """What the page leaves out, so that nobody looks for it in vain."""
     compiler = f"nvcc {record.compiler}" if record.compiler else ""
-    shared = set(metrics.figures(record.baseline, *arms.KINDS))
-    for arm in record.arms[1:]:
-        shared &= set(metrics.figures(arm, *arms.KINDS))
+    shown = [arm for arm in record.arms if arm.build]
+    every = [metrics.figures(arm, *arms.KINDS) for arm in shown]
+    shared = set.intersection(*map(set, every)) if every else set()
     if not shared:
         return compiler
     differing = {
         each.metric.name
-        for candidate in record.candidates
-        for each in metrics.differences(record.baseline, candidate.arm, *arms.KINDS)
+        for arm in shown
+        for each in metrics.differences(shown[0], arm, *arms.KINDS)
     }
-    same = f"{len(shared - differing)} figures are equal in all arms (--verbose shows them)"
-    return "; ".join(filter(None, (compiler, same))) + "."
+    words = [compiler] if compiler else []
+    if len(record.candidates) > _SIDE_BY_SIDE:
+        left_out = len(differing.difference(matrix.columns(shown)))
+        if left_out:
+            words.append(f"{left_out} more figures differ (--verbose shows them)")
+        words.append(f"{len(shared - differing)} are equal in all arms")
+    else:
+        words.append(
+            f"{len(shared - differing)} figures are equal in all arms (--verbose shows them)"
+        )
+    return "; ".join(words) + "."
 
 
 def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
@@ -216,8 +220,8 @@ def _verdicts(record: Record) -> Iterator[Block]:
     groups: dict[tuple[str, str, str, str], list[Candidate]] = {}
     for candidate in record.candidates:
         verdict = candidate.verdict
-        said = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
-        groups.setdefault(said, []).append(candidate)
+        texts = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
+        groups.setdefault(texts, []).append(candidate)
     for (_, reason, sentence, reproduction), candidates in groups.items():
         own = (spell_point(own_axes(record.baseline, each.arm)) for each in candidates)
         yield paragraph(

@@ -9,12 +9,12 @@ from kernelexp.report import measurement
 from kernelexp.report.document import Block, Span, paragraph, status
 
 
-def render(found: Rejudged) -> Iterator[Block]:
-    yield from measurement.render(found.record, verbose=True)
-    for candidate, now in zip(found.record.candidates, found.verdicts, strict=True):
+def render(rejudged: Rejudged) -> Iterator[Block]:
+    yield from measurement.render(rejudged.record, verbose=True)
+    for candidate, now in zip(rejudged.record.candidates, rejudged.verdicts, strict=True):
         then = candidate.verdict.status
         yield paragraph(
-            Span(f"Verdict at a margin of {100 * found.margin:g}%: ", "strong"),
+            Span(f"Verdict at a margin of {100 * rejudged.margin:g}%: ", "strong"),
             status(now.status),
             f" ({now.reason}). {now.sentence}",
         )

@@ -17,6 +17,12 @@ ANSWERS = '#!/bin/bash\ncase "$*" in *-version*|*-dryrun*) exec {nvcc} "$@";; es
 
 
 @pytest.fixture
+def scale(cold: Path) -> Path:
+    """These tests are about building: nothing is built before."""
+    return cold
+
+
+@pytest.fixture
 def wrap(tools: Toolchain, tmp_path: Path) -> Wrap:
     """A toolchain whose nvcc is this script; it answers for itself what nvcc would run."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support import Kx, edit
+from support import ROOT, Kx, edit
 
 from kernelexp import errors
 
@@ -89,10 +89,22 @@ def test_another_compiler_s_baseline_is_an_environment_fault(gated: Path, kx: Kx
     assert "build-baseline.json was made with nvcc 12.9." in result.stderr
 
 
-def test_without_a_baseline_the_sentence_says_how_to_write_one(scale: Path, kx: Kx) -> None:
-    result = kx("check", cwd=scale)
+def test_without_a_baseline_the_sentence_says_how_to_write_one(cold: Path, kx: Kx) -> None:
+    result = kx("check", cwd=cold)
     assert result.exit_code == errors.USAGE
     assert "write it with `kernelexp check --update` and commit it." in result.stderr
+    assert not (cold / ".kernelexp/build").exists()
+
+
+@pytest.mark.parametrize("name", [".", "nowhere/report.xml"])
+def test_a_report_that_can_not_be_written_is_refused_before_the_build(
+    cold: Path, kx: Kx, name: str
+) -> None:
+    (cold / "build-baseline.json").write_bytes((ROOT / "build-baseline.json").read_bytes())
+    result = kx("check", "--junit", name, cwd=cold)
+    assert result.exit_code == errors.USAGE
+    assert f"{name} can't be written: " in result.stderr
+    assert not (cold / ".kernelexp/build").exists()
 
 
 def test_junit_has_a_case_for_each_variant(gated: Path, kx: Kx) -> None:

@@ -40,7 +40,7 @@ def test_run_leaves_a_record_and_renders_the_log(scale: Path, kx: Kx) -> None:
         "variants/include/vector.cuh",
         "variants/scale/scale.cu",
     }
-    assert "#### S1: Four floats a thread" in (scale / "logs/EXPERIMENTS.md").read_text()
+    assert "#### S1: Four floats per thread" in (scale / "logs/EXPERIMENTS.md").read_text()
 
 
 def test_run_without_a_record_writes_nothing(scale: Path, kx: Kx) -> None:
@@ -108,6 +108,27 @@ def test_a_budget_that_the_source_contradicts_refuses_that_variant_alone(
     assert "scale.cu exports 256" in wrong["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("written", "instead", "sentence"),
+    [
+        ('exports["threads"], 1, 1', "128, 1, 1", "asks for 128 threads at size 'full'"),
+        ("block=", "dynamic_smem_bytes=512, block=", "asks for 512 dynamic_smem_bytes at size"),
+        ("block=", "cluster=(2, 1, 1), block=", "asks for 2 CTAs per cluster at size"),
+    ],
+)
+def test_a_launch_that_is_not_of_its_build_refuses_the_variant(
+    scale: Path, kx: Kx, written: str, instead: str, sentence: str
+) -> None:
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(problem.read_text().replace(written, instead))
+    result = kx("build", "scale:width=2", "--json", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    (arm,) = json.loads(result.stdout).values()
+    assert arm["refused"]["reason"] == "contradiction"
+    assert f"variants/scale/problem.py: launch() {sentence}" in arm["refused"]["sentence"]
+    assert "scale.cu exports" in arm["refused"]["sentence"]
+
+
 def test_a_problem_that_raises_is_a_sentence_with_its_line(scale: Path, kx: Kx) -> None:
     problem = scale / "variants/scale/problem.py"
     problem.write_text(problem.read_text().replace('axes["order"]', 'axes["odrer"]'))
@@ -130,7 +151,10 @@ def test_an_unreadable_record_is_a_warning_and_nothing_else_is_lost(scale: Path,
     path.write_text(path.read_text()[:100])
     result = kx("log", cwd=scale)
     assert result.exit_code == 0
-    assert f"warning: skipped logs/runs/S1/{path.name}: it is not whole JSON" in result.stderr
+    assert (
+        f"warning: skipped logs/runs/S1/{path.name}: it is truncated or invalid JSON"
+        in result.stderr
+    )
     assert "S2" in result.stdout
 
 
@@ -184,21 +208,35 @@ def test_an_axis_that_is_given_twice_is_a_mistake(scale: Path, kx: Kx) -> None:
 
 def test_build_shows_the_table_in_80_columns(scale: Path, kx: Kx) -> None:
     result = kx("build", "S1", cwd=scale)
-    assert "scale@sm_90a: width=4" in result.stdout
+    first, *rest = result.stdout.splitlines()
+    assert first == "scale@sm_90a"
+    assert any(line.split()[:1] == ["width=4"] for line in rest)
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_build_of_an_impossible_variant_ends_with_3(scale: Path, kx: Kx) -> None:
+    result = kx("build", "scale:width=4,order=backward", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    assert "IMPOSSIBLE" in result.stdout
 
 
 def test_run_of_nothing_says_what_to_name(scale: Path, kx: Kx) -> None:
     result = kx("run", cwd=scale)
     assert result.exit_code == errors.USAGE
-    assert "name the experiments to run, or say --all" in result.stderr
+    assert "name the experiments to run, or use --all" in result.stderr
 
 
 def test_show_tells_all_and_every_record(scale: Path, kx: Kx) -> None:
     kx("run", "S1", "--no-emulate", cwd=scale)
     result = kx("show", "S1", cwd=scale)
     assert "Wider accesses need fewer instructions." in result.stdout
-    assert "14 registers" in result.stdout
+    assert "width=4 14 0 UNMEASURED" in " ".join(result.stdout.split())
+
+
+def test_show_verbose_has_the_page_of_each_record(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    assert "spill stores" not in kx("show", "S1", cwd=scale).stdout
+    assert "spill stores" in kx("show", "S1", "--verbose", cwd=scale).stdout
 
 
 def test_list_marks_the_default_of_each_axis(scale: Path, kx: Kx) -> None:
@@ -216,6 +254,22 @@ def test_log_as_csv_has_a_line_for_each_arm(scale: Path, kx: Kx) -> None:
         ("S2", "candidate", "width=2"),
         ("S2", "candidate", "width=4"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--check", "--write"), "--write and --check do not go together: choose one."),
+        (("--csv", "--json"), "--json and --csv do not go together: choose one."),
+        (("--force",), "--force goes with --write."),
+    ],
+)
+def test_options_of_log_that_exclude_each_other_are_a_mistake(
+    scale: Path, kx: Kx, options: tuple[str, ...], sentence: str
+) -> None:
+    result = kx("log", *options, cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert result.stderr == f"error: {sentence}\n"
 
 
 def test_another_compiler_that_is_none_is_a_sentence(scale: Path, kx: Kx) -> None:

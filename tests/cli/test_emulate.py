@@ -66,7 +66,9 @@ def test_sizes_that_tell_tiles_from_ctas_are_needed() -> None:
         list(scale(counted(1), one, counted(1), two, full))
 
 
-@pytest.mark.parametrize(("store", "column"), [("direct_v8", 0), ("staged", 1)])
+@pytest.mark.parametrize(
+    ("store", "column"), [pytest.param("direct_v8", 0, marks=pytest.mark.slow), ("staged", 1)]
+)
 def test_the_full_problem_is_counted_as_ncu_counted_it(kx: Kx, store: str, column: int) -> None:
     result = kx(
         "emulate", "patch_embed_gemm@sm_100a", "--set", f"store={store}", "--full", "--json"
@@ -89,6 +91,25 @@ def test_a_wrong_variant_ends_with_4(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale", cwd=scale)
     assert result.exit_code == errors.WRONG_RESULT
     assert "INCORRECT" in result.stdout
+
+
+def test_an_emulation_past_its_limit_is_one_sentence_for_each_variant(cold: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale@sm_90a", "--limit", "emulation=0.001s", cwd=cold)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert result.stderr == (
+        "error: scale@sm_90a: defaults: the emulation had not ended after 0.001s; allow more with "
+        "--limit emulation=0.002s.\n"
+    )
+
+
+def test_a_fault_of_several_variants_is_said_once(scale: Path, kx: Kx) -> None:
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(
+        problem.read_text().replace('Array(shape=(size["count"],)', "Array(shape=()")
+    )
+    result = kx("emulate", "scale@sm_90a", "scale@sm_90a:width=2", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert result.stderr.count("error: ") == 1
 
 
 def test_an_unknown_size_is_a_sentence(scale: Path, kx: Kx) -> None:

@@ -61,8 +61,18 @@ def test_its_variants_are_built_again_without_a_record(ran: tuple[Path, str], kx
     (root / "variants/scale/scale.cu").write_text("broken\n")
     result = kx("build", "--record", name, cwd=root)
     assert result.exit_code == errors.OK
-    assert "scale@sm_90a: width=4" in result.stdout
+    assert "width=4" in result.stdout
     assert len(list((root / "logs/runs/S1").iterdir())) == 1
+
+
+def test_a_run_that_kept_no_problem_py_is_a_sentence(scale: Path, kx: Kx) -> None:
+    run(scale, kx, "S1")
+    (path,) = (scale / "logs/runs/S1").iterdir()
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "host_files": {}}))
+    result = kx("run", "--record", "S1", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "does not say which problem.py it was made with" in result.stderr
 
 
 def test_files_that_are_nowhere_any_more_are_a_sentence(ran: tuple[Path, str], kx: Kx) -> None:
@@ -80,7 +90,34 @@ def test_a_damaged_source_is_not_believed(scale: Path, kx: Kx) -> None:
     for path in (scale / "logs/sources").rglob("*.gz"):
         path.write_bytes(path.read_bytes()[:-20])
     (scale / "variants/scale/scale.cu").write_text("broken\n")
-    assert kx("run", "--record", name, cwd=scale).exit_code == errors.USAGE
+    result = kx("run", "--record", name, cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert ".gz is damaged, it is not in the run's commit" in result.stderr
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + bytes(40)])
+def test_a_damaged_source_is_stored_again(scale: Path, kx: Kx, damage: bytes) -> None:
+    run(scale, kx, "S1")
+    stored = {path: path.read_bytes() for path in (scale / "logs/sources").rglob("*.gz")}
+    for path in stored:
+        path.write_bytes(damage)
+    run(scale, kx, "S1")
+    assert {path: path.read_bytes() for path in stored} == stored
+
+
+def test_data_that_problem_py_reads_is_part_of_a_run(scale: Path, kx: Kx) -> None:
+    problem, data = (scale / "variants/scale" / name for name in ("problem.py", "factor.txt"))
+    read = (
+        "FACTOR = float((__import__('pathlib').Path(__file__).parent / 'factor.txt').read_text())"
+    )
+    problem.write_text(problem.read_text().replace("FACTOR = 3.0", read))
+    data.write_text("3.0")
+    name = run(scale, kx, "S1")["record"]["run"]
+    data.write_text("4.0")
+    assert "variants/scale/factor.txt" in kx("show", "S1", cwd=scale).stdout
+    data.unlink()
+    again = run(scale, kx, "--record", name)["record"]
+    assert "variants/scale/factor.txt" in again["host_files"]
 
 
 def test_a_clean_commit_needs_no_copies(scale: Path, kx: Kx) -> None:
@@ -110,6 +147,19 @@ def test_diff_shows_axes_sources_and_figures(scale: Path, kx: Kx) -> None:
     assert "SASS instructions" in words
     values = json.loads(kx("diff", first, second, "--json", cwd=scale).stdout)
     assert list(values["files"]) == ["variants/scale/scale.cu"]
+
+
+def test_diff_does_not_take_a_file_that_was_not_recorded_for_a_deleted_one(
+    scale: Path, kx: Kx
+) -> None:
+    early, late = (run(scale, kx, "S1")["record"]["run"] for _ in range(2))
+    (path,) = (scale / "logs/runs/S1").glob(f"{early}*")
+    record = json.loads(path.read_text())
+    del record["host_files"]
+    path.write_text(json.dumps(record))
+    result = kx("diff", early, late, cwd=scale)
+    assert f"run {early} did not record this file." in " ".join(result.stdout.split())
+    assert "@@" not in result.stdout
 
 
 def test_diff_of_a_run_with_itself_says_so(scale: Path, kx: Kx) -> None:

@@ -29,6 +29,11 @@ def test_another_margin_gives_another_verdict(kx: Kx) -> None:
     assert "The record's own: NEUTRAL." in result.stdout
 
 
+@pytest.mark.parametrize("margin", ["nan", "inf", "-1", "0"])
+def test_a_margin_is_a_number_within_bounds(kx: Kx, margin: str) -> None:
+    assert kx("verdict", str(T2), f"--margin={margin}").exit_code == errors.USAGE
+
+
 def test_a_record_without_samples_is_a_sentence(kx: Kx) -> None:
     result = kx("verdict", str(ROOT / "logs/runs/F3/published.json"))
     assert result.exit_code == errors.USAGE

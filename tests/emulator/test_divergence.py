@@ -17,7 +17,7 @@ MASK = 0xFFFF_FFFF
 
 
 class Program:
-    """A random structured program over one word a lane, as PTX and as a Python function."""
+    """A random structured program over one word per lane, as PTX and as a Python function."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

@@ -28,7 +28,7 @@ def test_more_ctas_than_are_resident_at_once_run_in_waves():
     ("change", "sentence"),
     [
         ({"entry": "other"}, "the PTX has no entry 'other'; its entries are k."),
-        ({"cluster": (2, 1, 1)}, "grid (1, 1, 1) is no multiple of cluster (2, 1, 1)."),
+        ({"cluster": (2, 1, 1)}, "grid (1, 1, 1) is not a multiple of cluster (2, 1, 1)."),
         ({"block": (65, 1, 1)}, "k was compiled for 64 threads per CTA at most, not 65."),
         ({"arguments": ()}, "entry k takes 1 arguments, the launch has 0."),
         (

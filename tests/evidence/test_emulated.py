@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -105,12 +104,12 @@ def test_evidence_is_kept_beside_the_build(
     assert emulated.take(scale, [arm], "emulated", Limits()) == first
 
 
-def test_kept_evidence_that_was_altered_is_not_believed(scale: Path, tools: Toolchain) -> None:
-    arm = built(scale, tools)
-    first = emulated.take(scale, [arm], "emulated", Limits())
-    (kept,) = scale.glob(".kernelexp/build/*/emulated-*.json")
+def test_kept_evidence_that_was_altered_is_not_believed(cold: Path, tools: Toolchain) -> None:
+    arm = built(cold, tools)
+    first = emulated.take(cold, [arm], "emulated", Limits())
+    (kept,) = cold.glob(".kernelexp/build/*/emulated-*.json")
     kept.write_text('{"size":"emulated"}')
-    (again,) = emulated.take(scale, [arm], "emulated", Limits())
+    (again,) = emulated.take(cold, [arm], "emulated", Limits())
     assert isinstance(again, EmulatedEvidence)
     assert isinstance(first[0], EmulatedEvidence)
     assert again.counters == first[0].counters
@@ -225,13 +224,14 @@ def test_a_crash_in_the_reference_ends_a_run_with_2(scale: Path, kx: Kx) -> None
     assert "variants/scale/problem.py:23: reference() crashed with SIGSEGV" in result.stderr
 
 
-def test_a_reference_and_an_emulation_have_limits_of_their_own(scale: Path, home: Home) -> None:
-    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
-    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(emulation_s=0.001))
+def test_a_reference_and_an_emulation_have_limits_of_their_own(cold: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", cold / ".kernelexp", dirs_exist_ok=True)
+    (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(emulation_s=0.001))
     assert isinstance(fault, EnvironmentFault)
-    assert re.search("the emulation had not ended .* emulation=", str(fault))
-    change(scale, ROWS, f"import time; time.sleep(99); {ROWS}")
-    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
+    assert str(fault).startswith("width=1, order=forward: the emulation had not ended after 0.001s")
+    assert "--limit emulation=0.002s" in str(fault)
+    change(cold, ROWS, f"import time; time.sleep(99); {ROWS}")
+    (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(problem_s=5.0))
     assert isinstance(fault, ConfigurationError)
     assert ":23: reference() had not returned after 5s" in str(fault)
 
@@ -248,7 +248,18 @@ def test_an_instruction_that_only_running_finds_is_evidence_too(
     assert "with a mask" in emulate_with(scale, home).unsupported
 
 
-def test_another_module_next_to_problem_py_makes_evidence_anew(scale: Path) -> None:
+@pytest.mark.parametrize("name", ["factors.py", "data/factors.txt"])
+def test_another_file_next_to_problem_py_makes_evidence_anew(scale: Path, name: str) -> None:
     before = emulated._digest(scale, "scale")
-    (scale / "variants/scale/factors.py").write_text("FACTOR = 3.0\n")
+    (scale / "variants/scale/data").mkdir()
+    (scale / "variants/scale" / name).write_text("FACTOR = 3.0\n")
     assert emulated._digest(scale, "scale") != before
+
+
+def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
+    endless = ROWS.replace("* FACTOR", "[:0]")
+    change(scale, ROWS, f"while True: {endless}")
+    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
+    assert isinstance(fault, ConfigurationError)
+    assert "with --limit problem=10s" in str(fault)

@@ -57,6 +57,12 @@ def test_a_missing_export_is_a_sentence(scale: Path, tools: Toolchain) -> None:
         collect(scale, tools, ("KX_EXPORT(threads, THREADS);", ""))
 
 
+@pytest.mark.parametrize("export", ["threads, 0", "threads, 256); KX_EXPORT(cluster, 0"])
+def test_a_cta_of_nothing_is_a_sentence(scale: Path, tools: Toolchain, export: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"the source exports 0 as .*: it is at least 1"):
+        collect(scale, tools, ("threads, THREADS", export))
+
+
 def test_wgmma_that_ptxas_serializes_is_a_warning(scale: Path, tools: Toolchain) -> None:
     wgmma = (
         "float d[4] = {}; for (int k = 0; k < 2; ++k) {"

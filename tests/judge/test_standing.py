@@ -60,6 +60,14 @@ def test_a_candidate_that_was_never_measured_has_no_figure(house: Path, kx: Kx) 
     assert row[2:] == ["—", "—", "not run"]
 
 
+def test_an_experiment_whose_runs_are_all_of_other_variants_is_listed_as_changed(
+    house: Path, kx: Kx
+) -> None:
+    edit(house, "    candidate: {layout: padded}\n", "    candidate: {layout: swizzled}\n")
+    (line,) = (x for x in kx("list", cwd=house).stdout.splitlines() if x.startswith(" T1 "))
+    assert line.endswith("changed since")
+
+
 def test_an_added_candidate_leaves_the_others_as_they_are(house: Path, kx: Kx) -> None:
     edit(house, "      - {rows: 16}\n", "      - {rows: 16}\n      - {layout: swizzled}\n")
     found = rows(house, kx, "T3")
@@ -151,7 +159,7 @@ def test_json_and_csv_have_the_measured_figures(house: Path, kx: Kx) -> None:
 def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx: Kx) -> None:
     said = " ".join(kx("show", "T3", cwd=house).stdout.split())
     assert "rows=4 0.288 -2.36% (-2.41% to -2.30%) IMPROVED" in said
-    assert "4,224 B shared memory" in said
+    assert "rows=4 0.288 -2.36% 32 4,224 right IMPROVED" in said
 
 
 def test_a_record_moved_to_another_experiment_is_skipped(house: Path, kx: Kx) -> None:

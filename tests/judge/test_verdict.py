@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from measurements import ARMS, SAMPLES, measurement, recorded, worker
+from measurements import ARMS, SAMPLES, STATE, measurement, recorded, worker
 
 from kernelexp.arm import Status
 from kernelexp.judge import rates
@@ -47,6 +47,8 @@ def test_a_recorded_measurement_is_written_as_it_was_read(path):
         (failing("new", "INCORRECT"), Status.INCORRECT, "reference"),
         (failing("new", "TIMED_OUT"), Status.TIMED_OUT, "time_limit"),
         (failing("old"), Status.INVALID, "baseline_failed"),
+        (failing("old again"), Status.INVALID, "baseline_failed"),
+        (failing("", "TIMED_OUT"), Status.INVALID, "unknown_arm"),
     ],
 )
 def test_each_verdict_has_its_case_and_a_sentence(found, status, reason):
@@ -78,6 +80,24 @@ def test_a_device_that_changed_under_most_pairs_makes_a_measurement_invalid():
     ]
     got = measured(msgspec.structs.replace(found, workers=tuple(workers)), "new")
     assert (got.status, got.reason) == (Status.INVALID, "device_changed")
+
+
+def test_a_measurement_of_which_every_pair_is_dropped_is_invalid_with_their_number():
+    hot = msgspec.structs.replace(STATE, throttle=("hw_thermal_slowdown",))
+    found = measurement(worker(i, (FASTER, 1.0, 1.0), after=hot) for i in range(4))
+    got = measured(found, "new")
+    assert (got.status, got.reason) == (Status.INVALID, "device_changed")
+    assert got.sentence == "Clocks or throttling changed during all 160 pairs."
+
+
+def test_a_placebo_s_failure_is_the_baseline_s_whatever_the_candidate_did():
+    found = failing("old again", "INCORRECT", "y is wrong")
+    also = Failure(arm="new", status="CRASHED", process=0, words="it crashed")
+    got = measured(msgspec.structs.replace(found, failures=(also, *found.failures)), "new")
+    assert (got.status, got.sentence) == (
+        Status.INVALID,
+        "The baseline gave a wrong result: y is wrong.",
+    )
 
 
 def test_a_wrong_result_outranks_any_time():

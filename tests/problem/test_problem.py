@@ -216,6 +216,34 @@ def test_inputs_that_are_not_contiguous_are_refused(edited: Edit) -> None:
         found.inputs(SIZE, 1, "cpu")
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ("__import__('numpy').ones(16)", "are a ndarray instead of a tensor"),
+        ("inputs['x'].to('meta')", "are a meta tensor instead of one with all its values"),
+        ("inputs['x'].to_sparse()", "are a sparse_coo tensor instead of one"),
+        ("inputs['x'] * 1j", "are complex"),
+    ],
+)
+def test_a_reference_is_real_numbers_in_memory(edited: Edit, values: str, words: str) -> None:
+    found = edited(('inputs["x"].double() * FACTOR', values))
+    with pytest.raises(ConfigurationError, match=words):
+        list(found.reference(found.inputs(SIZE, 1, "cpu"), SIZE))
+
+
+def test_a_tensor_that_wants_a_gradient_is_taken_without(edited: Edit) -> None:
+    found = edited(("device=device)}", "device=device, requires_grad=True)}"))
+    inputs = found.inputs(SIZE, 1, "cpu")
+    (chunk,) = found.reference({"x": inputs["x"].requires_grad_()}, SIZE)
+    assert not chunk.values.requires_grad
+
+
+def test_inputs_have_their_values_in_memory(edited: Edit) -> None:
+    found = edited(("device=device)}", "device=device).to('meta')}"))
+    with pytest.raises(ConfigurationError, match=r"inputs\(\): 'x' is a meta tensor"):
+        found.inputs(SIZE, 1, "cpu")
+
+
 # ---- a process of its own ------------------------------------------------------------------------
 
 BUDGET = "return Budget(threads=THREADS, dynamic_smem_bytes=0)"
@@ -285,17 +313,31 @@ def test_a_process_killed_from_outside_is_the_machines_fault(scale: Path) -> Non
         ask(scale)
 
 
+@pytest.mark.parametrize(
+    ("module", "words"), [("runpy", "did not start"), ("torch", "failed: Mod")]
+)
+def test_what_can_not_be_loaded_is_the_machines_fault(
+    cold: Path, tmp_path: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch, module: str, words: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules['{module}'] = None")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    result = kx("emulate", "scale@sm_90a", cwd=cold)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert f"error: {NAME}: the process that was to run it {words}" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_memory_that_runs_out_is_the_machines_fault(scale: Path) -> None:
     change(scale, (BUDGET, "raise MemoryError('8 EiB')"))
     with pytest.raises(EnvironmentFault, match=rf"{NAME}:36: this machine has not enough memory"):
         ask(scale)
 
 
-def test_an_unknown_size_is_refused_without_a_gpu(scale: Path, kx: Kx) -> None:
-    result = kx("run", "S1", "--size", "nosuch", "--no-record", cwd=scale)
+def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
+    result = kx("run", "S1", "--size", "nosuch", "--no-record", cwd=cold)
     assert result.exit_code == errors.USAGE
     assert f"{NAME} has no size 'nosuch'; known: full, emulated." in result.stderr
-    assert not (scale / ".kernelexp/build").exists()
+    assert not (cold / ".kernelexp/build").exists()
 
 
 def test_asking_loads_no_torch(scale: Path) -> None:

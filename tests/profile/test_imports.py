@@ -134,7 +134,7 @@ def test_show_warns_of_a_file_that_is_no_profile(scale: Path, kx: Kx) -> None:
     (scale / profiles.FOLDER).mkdir(parents=True)
     (scale / profiles.FOLDER / "20260101T000000Z-0.json").write_text("{")
     words = " ".join(kx("show", "S1", cwd=scale).output.split())
-    assert "skipped logs/profiles/20260101T000000Z-0.json: it is not whole JSON" in words
+    assert "skipped logs/profiles/20260101T000000Z-0.json: it is truncated or invalid JSON" in words
 
 
 def test_files_may_follow_the_first_one(scale: Path, kx: Kx) -> None:

@@ -407,6 +407,28 @@ def test_a_page_that_prints_parameters_is_of_the_same_kernel() -> None:
     assert len(merge(parsed)) == 4
 
 
+def test_the_lines_of_a_function_are_those_of_the_kernel_that_calls_it() -> None:
+    sass = (
+        '"Kernel Name","kernel"\n"Address","Source","# Samples"\n'
+        '"0x7f0000","CALL","1"\n"0x7f0010","EXIT","2"\n"0x7f0020","RET","3"\n'
+    )
+    lines = "".join(
+        f'"File Path","{file}"\n"Function Name","{function}"\n'
+        f'"Line No","Source","Address","Source","# Samples"\n"{line}","x","-","-","1"\n'
+        f'"","","{address}","{opcode}","1"\n'
+        for file, function, line, address, opcode in (
+            ("f.cuh", "function", 7, "0x7f0020", "RET"),
+            ("k.cu", "kernel", 9, "0x7f0000", "CALL"),
+        )
+    )
+    (evidence,) = read(sass + lines)
+    assert [(each.file, each.line) for each in evidence.instructions] == [
+        ("k.cu", 9),
+        ("", 0),
+        ("f.cuh", 7),
+    ]
+
+
 # ---- anything ------------------------------------------------------------------------------------
 
 _CELLS = st.text(st.characters(codec="utf-8", exclude_characters='"\r\n'), max_size=12)

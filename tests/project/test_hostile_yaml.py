@@ -30,7 +30,7 @@ def with_value(value: str) -> str:
 
 
 def with_title(value: str) -> str:
-    return TEXT.replace("title: Four floats a thread", f"title: {value}")
+    return TEXT.replace("title: Four floats per thread", f"title: {value}")
 
 
 # The file, and the sentence or a part of it.

@@ -64,6 +64,22 @@ MISTAKES = {
         "experiments.yaml:21:17: experiments.S1.candidate.width: axis 'width' has no value 'true'; "
         "known: 1, 2, 4.",
     ),
+    "text for a number": (
+        "    candidate: {width: 4}",
+        '    candidate: {width: "4"}',
+        "experiments.yaml:21:17: experiments.S1.candidate.width: axis 'width' takes the number 4, "
+        "but this is the text: write it without quotes.",
+    ),
+    "number near another": (
+        "    candidate: {width: 4}",
+        "    candidate: {width: 44}",
+        "axis 'width' has no value '44'; known: 1, 2, 4.",
+    ),
+    "default that is text": (
+        "default: 1,",
+        'default: "1",',
+        "the default, the text 1, is not among the values 1, 2, 4.",
+    ),
     "second candidate wrong": (
         "      - {width: 4}",
         "      - {order: forwards}",
@@ -78,8 +94,7 @@ MISTAKES = {
     "candidate that changes nothing": (
         "    candidate: {width: 4}",
         "    candidate: {width: 1}",
-        "experiments.yaml:21:5: experiments.S1.candidate: "
-        "this changes nothing against the baseline.",
+        "experiments.yaml:21:5: experiments.S1.candidate: this is identical to the baseline.",
     ),
     "duplicate id": (
         "  S2:\n",
@@ -126,7 +141,7 @@ MISTAKES = {
         "default: 1,",
         "default: 3,",
         "experiments.yaml:12:11: kernels.scale.targets.sm_90a.axes.width: "
-        "the default 3 is not among the values 1, 2, 4.",
+        "the default, 3, is not among the values 1, 2, 4.",
     ),
     "syntax": (
         "    baseline: {}\n    candidate: {width: 4}",

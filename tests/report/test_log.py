@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import project
+from kernelexp import errors, project
 from kernelexp.report import log, logbook, logfile, markdown
 from kernelexp.report.document import Table, text_of
 from kernelexp.report.log import KernelLog
@@ -123,14 +123,14 @@ def test_a_run_that_timed_nothing_hides_no_verdict(scale: Path, kx: Kx) -> None:
     path.rename(path.with_name(path.name.replace(".build.", ".measured.")))
     kx("run", "S1", "--no-emulate", cwd=scale)
     assert (
-        "| S1   | Four floats a thread | —          | —           | REJECTED"
+        "| S1   | Four floats per thread | —          | —           | REJECTED"
         in kx("log", cwd=scale).stdout
     )
 
 
 def test_a_pipe_in_a_title_does_not_break_the_table(scale: Path, kx: Kx) -> None:
     file = scale / "experiments.yaml"
-    file.write_text(file.read_text().replace("Four floats a thread", "a | b"))
+    file.write_text(file.read_text().replace("Four floats per thread", "a | b"))
     assert "a \\| b" in kx("log", cwd=scale).stdout
 
 
@@ -194,7 +194,7 @@ def test_a_log_that_is_out_of_date_fails_the_check(scale: Path, kx: Kx) -> None:
 
 def test_nothing_that_is_written_in_yaml_becomes_structure_of_the_log(scale: Path, kx: Kx) -> None:
     file = scale / "experiments.yaml"
-    title, hypothesis = "Four floats a thread", "Wider accesses need fewer instructions."
+    title, hypothesis = "Four floats per thread", "Wider accesses need fewer instructions."
     words = file.read_text().replace(title, "'# no <b>heading</b>'")
     file.write_text(words.replace(hypothesis, "'a\n\n    # not\n\n    <script>x</script>'"))
     kx("log", "--write", cwd=scale)
@@ -202,3 +202,15 @@ def test_nothing_that_is_written_in_yaml_becomes_structure_of_the_log(scale: Pat
     headings = [line for line in lines if line.startswith("#")]
     assert [line for line in headings if "S1" in line] == ["#### S1: # no \\<b>heading\\</b>"]
     assert not any(line.startswith(("# not", "<script")) for line in lines)
+
+
+def test_the_csv_of_a_hostile_title_has_no_control_character(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    (path,) = (scale / "logs/runs/S1").iterdir()
+    path.write_text(path.read_text().replace('"created": "', '"created": "\\u001b[31m'))
+    assert "\x1b" not in kx("log", "--csv", cwd=scale).stdout
+    assert "\\x1b[31m" in kx("log", "--csv", cwd=scale).stdout
+
+
+def test_forms_of_the_log_exclude_each_other(scale: Path, kx: Kx) -> None:
+    assert kx("log", "--csv", "--write", cwd=scale).exit_code == errors.USAGE

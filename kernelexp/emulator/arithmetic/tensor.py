@@ -14,7 +14,7 @@ Speed. Step 3 is exact in float64: K + 1 <= 33 terms below 4 * 2**e_max, all mul
 2**(e_max - F), need at most F + 2 + 6 bits, 33 of float64's 53. So a float64 matrix product in any
 order, fused or not, gives step 3's sum wherever step 2 loses nothing of the products, and that
 holds where the lowest bit of A's row times the lowest bit of B's row reaches 2**(e_max - F).
-The other elements are computed term by term.
+The other elements are computed term by term. aligned_sum.cpp computes all of them so, compiled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kernelexp.emulator.arithmetic import floats, fp8
+from kernelexp.emulator.arithmetic import floats, fp8, native
 from kernelexp.emulator.arithmetic.formats import (
     F16,
     F32,
@@ -126,6 +126,8 @@ def mma_int8(
 def _aligned_sum(left: Operand, right: Operand, c: Bits, fmt: Format, fraction: int) -> Double:
     """Steps 1 to 3 but for the final rounding, with NaNs and infinities counted as zeros."""
     addend, addend_exponent = _addend(c, fmt)
+    if native.is_loaded():
+        return native.aligned_sum(left, right, addend, addend_exponent, fraction)
     cuts = np.maximum(_product_exponent(left, right), addend_exponent) - np.int16(fraction)
     total = np.empty(addend.shape)
     transposed = np.ascontiguousarray(right.values.T)

@@ -211,4 +211,4 @@ class ClusterWait(Gate):
         warps = [
             f"{machine.cta_of(place).number}.{machine.warp_of(place)}" for place in barrier.arrived
         ]
-        return f"the cluster barrier: arrived are (CTA.warp) {', '.join(sorted(warps)) or 'none'}"
+        return f"the cluster barrier: arrived (CTA.warp): {', '.join(sorted(warps)) or 'none'}"

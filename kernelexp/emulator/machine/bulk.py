@@ -154,7 +154,7 @@ def _global_range(machine: Machine, issuer: Issuer, address: int, size: int) -> 
     first = address - GLOBAL_BASE
     state = machine.world.arena.state
     if address % ALIGN:
-        sentence = f"global {address:#x} is no multiple of 16."
+        sentence = f"global {address:#x} is not a multiple of 16."
         raise refused(machine, issuer, "misaligned", sentence)
     if not 0 <= first <= len(state) - size or not state[first : first + size].all():
         sentence = f"a copy of {size} bytes at global {address:#x} leaves its array."

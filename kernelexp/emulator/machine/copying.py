@@ -119,7 +119,7 @@ def shared_range(
     """(resident CTA, offset) of a copy's shared-memory side, checked."""
     _, cta, low = machine.shared_offset(issuer.place, address & WINDOW, issuer.site)
     if low % align:
-        sentence = f"shared {low:#x} is no multiple of {align}."
+        sentence = f"shared {low:#x} is not a multiple of {align}."
         raise refused(machine, issuer, "misaligned", sentence)
     if low + size > machine.layout.end:
         sentence = f"a copy of {size} bytes at shared {low:#x} leaves the CTA's memory."
@@ -150,6 +150,6 @@ def fetch_shared(
     machine.races.engine_read(units, issuer, agent)
     chunks = tma.chunks(low, size, form) + (base - low)
     if (machine.shared.states(16)[chunks // 16].view(np.uint8) == UNWRITTEN).any():
-        sentence = f"a copy reads {machine.shared_name(base)}, which nobody wrote."
+        sentence = f"a copy reads {machine.shared_name(base)}, which was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
     return machine.shared.view(8, 2)[chunks // 16].reshape(-1).view(np.uint8)

@@ -34,7 +34,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 NAMES: dict[str, str] = {
     "out-of-bounds": "an access outside every array, or outside the CTA's shared memory",
-    "misaligned": "an address that is no multiple of the access size, or of what the copy asks",
+    "misaligned": "an address that is not a multiple of the access size, or of what the copy asks",
     "uninitialised-read": "a load of memory that nobody wrote",
     "read-only": "a store to a parameter or constant",
     "race": "two accesses to a shared-memory word, one of them a write, with no barrier between",

@@ -142,5 +142,5 @@ def _watch(machine: Machine, issuer: Issuer, offsets: Array) -> None:
     states = machine.shared.state[offsets]
     if (states == UNWRITTEN).any():
         name = machine.shared_name(int(offsets[states == UNWRITTEN][0]))
-        sentence = f"the tensor core reads {name}, which nobody wrote."
+        sentence = f"the tensor core reads {name}, which was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)

@@ -91,7 +91,12 @@ class Mbarriers:
             named += [(row, place, at, group) for at, group in groups.items()]
         for _, place, at, _ in named:
             if at % MBARRIER_BYTES:
-                self.residents.report("misaligned", f"mbarrier at shared {at:#x}.", site, place)
+                self.residents.report(
+                    "misaligned",
+                    f"the mbarrier at shared {at:#x} is not aligned to {MBARRIER_BYTES} bytes.",
+                    site,
+                    place,
+                )
         return named
 
     def init(self, place: int, address: int, count: int, site: Site) -> None:
@@ -134,7 +139,7 @@ class Mbarriers:
         if barrier.pending < 0:
             self._report(
                 "over-arrival",
-                f"{-barrier.pending} arrivals more than the count: {barrier.describe()}.",
+                f"{-barrier.pending} more arrivals than the count: {barrier.describe()}.",
                 barrier,
                 site,
             )

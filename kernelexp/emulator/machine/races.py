@@ -13,20 +13,20 @@ from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
 
-_UNORDERED = "and the issuing thread has not waited for that"
+_UNORDERED = "and the issuing thread did not wait for it"
 _ENGINES = {
-    "race": ("read by the {}", "wrote", _UNORDERED),
+    "race": ("read by {}", "wrote", _UNORDERED),
     "missing-proxy-fence": (
         "read by the async proxy",
         "wrote",
-        "with no fence.proxy.async between",
+        "with no fence.proxy.async in between",
     ),
     "overwritten-in-use": ("overwritten by a copy", "read", _UNORDERED),
 }
 
 
 class Races:
-    """Holds every access to shared memory against the last ones to the same words."""
+    """Compares every access to shared memory with the last ones to the same words."""
 
     def __init__(self, residents: Residents, clocks: Clocks, shared: Arena) -> None:
         self.residents = residents
@@ -85,15 +85,15 @@ class Races:
             who += f", lane {int(other[index]) & 31}"
         self.residents.report(
             "race",
-            f"{address} is {now} here and {who} {before} it, with nothing between.",
+            f"{address} is {now} here, {who} {before} it, and nothing orders the two accesses.",
             site,
             place,
         )
 
     def _agent(self, agent: int) -> str:
         if agent in (self.clocks.copy, self.clocks.store):
-            return "copy engine"
-        return "tensor core" if agent == self.clocks.tensor else self.residents.warp_name(agent)
+            return "the copy engine"
+        return "the tensor core" if agent == self.clocks.tensor else self.residents.warp_name(agent)
 
     # Asynchronous engines
 

@@ -102,7 +102,12 @@ class Space(Memory):
             if wrong.any() and (m is True or (wrong & m).any()):
                 where = wrong if m is True else wrong & m
                 self.fail(
-                    "misaligned", f"is no multiple of {access.size}", warps, address, access, where
+                    "misaligned",
+                    f"is not a multiple of {access.size}",
+                    warps,
+                    address,
+                    access,
+                    where,
                 )
 
     def fail(
@@ -129,7 +134,7 @@ class Space(Memory):
         address = int(self.shown(warps, offsets)[row, lane])
         self.residents.report(
             "uninitialised-read",
-            f"load from {self.name} address {address:#x} (lane {lane}), which nobody wrote.",
+            f"load from {self.name} address {address:#x} (lane {lane}), which was never written.",
             access.site,
             int(warps.warps[row]),
         )

@@ -81,7 +81,7 @@ class TensorMemory:
         if held.get(first) != columns:
             self.residents.report(
                 "tmem-allocation",
-                f"tcgen05.dealloc of {columns} columns from {first}: it holds {held or 'nothing'}.",
+                f"tcgen05.dealloc of {columns} columns from {first}; held: {held or 'none'}.",
                 site,
                 place,
             )

@@ -47,7 +47,7 @@ class Alloc(Gate):
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         columns = scalar(machine, self.count, fragment)
         held = machine.tmem.allocated.get(machine.cta_of(fragment.warp).place, {})
-        return f"{columns} columns of tensor memory; allocated are {sum(held.values())}"
+        return f"{columns} columns of tensor memory, {sum(held.values())} of them taken"
 
 
 class Form:
@@ -128,9 +128,7 @@ def _read(machine: Machine, site: Site, window: Window) -> Array:
     place, cta, lanes, columns = window
     if not machine.tmem.written[cta, lanes, columns].all():
         first, last = int(columns.min()), int(columns.max())
-        sentence = (
-            f"columns {first} to {last} of tensor memory are read before anything wrote them."
-        )
+        sentence = f"columns {first} to {last} of tensor memory are read before they were written."
         machine.report("tmem-uninitialised", sentence, site, place)
     return machine.tmem.data[cta, lanes, columns]
 

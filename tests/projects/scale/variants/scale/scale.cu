@@ -1,4 +1,4 @@
-// y = factor * x, WIDTH floats a thread.
+// y = factor * x, WIDTH floats per thread.
 #include "export.cuh"
 #include "vector.cuh"
 

@@ -1,0 +1,54 @@
+"""What problem.py says of a variant, compared with what its build exports: BUILD_FAILED where they
+contradict each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from kernelexp.arm import BuildEvidence, Status, Verdict
+from kernelexp.launch import Launch
+from kernelexp.model import Variant
+from kernelexp.problem import Budget
+
+
+def of_budget(
+    variant: Variant, where: str, budget: Budget | None, evidence: BuildEvidence
+) -> Verdict | None:
+    """`where` is what the budget comes from, for the sentence."""
+    for name in ("threads", "dynamic_smem_bytes", "cluster", "tmem_columns"):
+        predicted = getattr(budget, name, None)
+        computed = evidence.exports.get(name, predicted)
+        if predicted is not None and predicted != computed:
+            return verdict(
+                f"variants/{variant.kernel}: {where} says {predicted:,} {name}, "
+                f"{variant.source} exports {computed:,}: correct the one that is wrong."
+            )
+    return None
+
+
+def of_launches(
+    variant: Variant, launches: Mapping[str, Launch], evidence: BuildEvidence
+) -> Verdict | None:
+    """The launches by the name of their size."""
+    for size, launch in launches.items():
+        for name, asked, exported in _pairs(launch, evidence):
+            if asked != exported:
+                return verdict(
+                    f"variants/{variant.kernel}/problem.py: launch() asks for {asked:,} {name} at "
+                    f"size {size!r}, {variant.source} exports {exported:,}: correct the one that "
+                    "is wrong."
+                )
+    return None
+
+
+def _pairs(launch: Launch, evidence: BuildEvidence) -> Iterator[tuple[str, int, int]]:
+    """Name, the launch's figure, the build's; a source that exports no cluster has none."""
+    used = evidence.resources
+    yield "threads", math.prod(launch.block), used.threads
+    yield "dynamic_smem_bytes", launch.dynamic_smem_bytes, used.dynamic_smem_bytes
+    yield "CTAs per cluster", math.prod(launch.cluster), used.cluster
+
+
+def verdict(sentence: str) -> Verdict:
+    return Verdict(status=Status.BUILD_FAILED, reason="contradiction", sentence=sentence)

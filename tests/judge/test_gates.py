@@ -1,0 +1,139 @@
+"""Each arm that a gate can meet: what it is called, and how the command ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support import ROOT
+
+from kernelexp import errors, metrics, records
+from kernelexp.arm import Arm, EmulatedEvidence, Status, Verdict
+from kernelexp.errors import ConfigurationError, EnvironmentFault
+from kernelexp.judge import contradiction, gates
+from kernelexp.judge.gates import Baseline, Finding
+from kernelexp.launch import Launch
+from kernelexp.model import Variant
+from kernelexp.problem import Budget
+
+COMPILER = "13.0.88"
+T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
+VARIANT = Variant(kernel="transpose", arch="sm_90a", source="transpose.cu", axes={})
+
+
+@pytest.fixture
+def arm() -> Arm:
+    """A built arm with 24 registers and 256 threads."""
+    return msgspec.structs.replace(records.read_file(T3).baseline, emulated=None, refused=None)
+
+
+def weigh(arm: Arm, *, gate: gates.Gate | None, emulated: bool = False) -> Finding:
+    """The finding on `arm` where the baseline has `gate`."""
+    baseline = Baseline(compiler=COMPILER, variants={} if gate is None else {"a": gate})
+    (finding,) = gates.compare(baseline, COMPILER, {"a": arm}, {}, emulated)
+    return finding
+
+
+def refused(arm: Arm, status: Status, sentence: str = "Why.") -> Arm:
+    return msgspec.structs.replace(
+        arm, refused=Verdict(status=status, reason="because", sentence=sentence)
+    )
+
+
+def contradicting(arm: Arm) -> Arm:
+    assert arm.build
+    verdict = contradiction.of_budget(
+        VARIANT, "budget()", Budget(threads=128, dynamic_smem_bytes=0), arm.build
+    )
+    return msgspec.structs.replace(arm, refused=verdict)
+
+
+def test_a_contradiction_fails_with_its_own_sentence_and_3(arm: Arm) -> None:
+    finding = weigh(contradicting(arm), gate=metrics.summarize(arm))
+    assert finding.outcome == "failed"
+    assert finding.sentence.startswith("variants/transpose: budget() says 128 threads")
+    assert gates.exit_code([finding]) == errors.BUILD
+
+
+def test_no_baseline_is_written_of_a_contradiction(arm: Arm, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a does not build"):
+        gates.write_baseline(tmp_path, COMPILER, {"a": contradicting(arm)})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        ({}, ()),
+        ({"block": (128, 1, 1)}, ("128 threads", "exports 256")),
+        ({"dynamic_smem_bytes": 64}, ("64 dynamic_smem_bytes", "exports 0")),
+        ({"cluster": (1, 2, 1)}, ("2 CTAs per cluster", "exports 1")),
+    ],
+)
+def test_a_launch_is_compared_with_the_exports(
+    arm: Arm, changed: dict[str, object], names: tuple[str, ...]
+) -> None:
+    assert arm.build
+    launch = Launch(entry="transpose", grid=(8, 1, 1), block=(32, 8, 1))
+    other = msgspec.structs.replace(launch, **changed)
+    verdict = contradiction.of_launches(VARIANT, {"small": launch, "full": other}, arm.build)
+    assert (verdict is None) == (not names)
+    assert all(name in verdict.sentence for name in names if verdict)
+    assert verdict is None or "at size 'full'" in verdict.sentence
+
+
+@pytest.mark.parametrize("status", gates.WRONG)
+def test_a_wrong_result_is_wrong_whatever_its_figures(arm: Arm, status: Status) -> None:
+    finding = weigh(refused(arm, status), gate=metrics.summarize(arm))
+    assert (finding.outcome, finding.sentence) == ("wrong", f"{status}: Why.")
+    assert gates.exit_code([finding]) == errors.WRONG_RESULT
+
+
+@pytest.mark.parametrize("evidence", [None, EmulatedEvidence(size="s", unsupported="no mma")])
+def test_a_build_that_was_not_emulated_is_no_pass(
+    arm: Arm, evidence: EmulatedEvidence | None
+) -> None:
+    other = msgspec.structs.replace(arm, emulated=evidence)
+    assert weigh(other, gate=metrics.summarize(arm)).outcome == "same"
+    finding = weigh(other, gate=metrics.summarize(arm), emulated=True)
+    assert finding.outcome == "unchecked"
+    assert gates.exit_code([finding]) == errors.ENVIRONMENT
+
+
+def test_a_variant_that_has_become_impossible_is_worse(arm: Arm) -> None:
+    impossible = refused(Arm(), Status.IMPOSSIBLE)
+    assert weigh(impossible, gate="IMPOSSIBLE").outcome == "same"
+    finding = weigh(impossible, gate=metrics.summarize(arm))
+    assert finding.outcome == "worse"
+    assert finding.sentence == "IMPOSSIBLE; the baseline has a build."
+
+
+@pytest.mark.parametrize(
+    ("registers", "sass_bytes", "outcome"),
+    [(0, 0, "same"), (-1, 0, "worse"), (1, 0, "better"), (1, -1, "mixed")],
+)
+def test_figures_are_compared_both_ways(
+    arm: Arm, registers: int, sass_bytes: int, outcome: str
+) -> None:
+    gate = metrics.summarize(arm)
+    gate["registers"] += registers
+    gate["sass_bytes"] += sass_bytes
+    finding = weigh(arm, gate=gate)
+    assert finding.outcome == outcome
+    assert gates.exit_code([finding]) == (errors.OK if outcome == "same" else errors.REGRESSION)
+
+
+def test_a_variant_is_new_or_gone_or_could_not_be_examined(arm: Arm) -> None:
+    assert weigh(arm, gate=None).outcome == "new"
+    baseline = Baseline(compiler=COMPILER, variants={"b": "IMPOSSIBLE", "c": "IMPOSSIBLE"})
+    fault = EnvironmentFault("the disk is full.")
+    unchecked, gone = gates.compare(baseline, COMPILER, {}, {"b": fault}, False)
+    assert (unchecked.variant, unchecked.outcome) == ("b", "unchecked")
+    assert unchecked.sentence == "could not be examined: the disk is full."
+    assert (gone.variant, gone.outcome) == ("c", "gone")
+
+
+def test_a_baseline_of_another_compiler_does_not_compare(arm: Arm) -> None:
+    with pytest.raises(EnvironmentFault, match=r"made with nvcc 12\.9, this is 13\.0\.88"):
+        gates.compare(Baseline(compiler="12.9", variants={}), COMPILER, {"a": arm}, {}, False)
