@@ -31,11 +31,11 @@ def here() -> Project:
 
 
 @pytest.fixture(scope="module")
-def ran(hashed: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ran(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project `scale` with one run of S1, emulated."""
     root = tmp_path_factory.mktemp("ran") / "scale"
     shutil.copytree(ROOT / "tests/projects/scale", root)
-    shutil.copytree(hashed, root / build.CACHE)
+    shutil.copytree(warm, root / build.CACHE)
     runner.run(project.load(root), ["S1"], tools, runner.Settings())
     return root
 
