@@ -13,6 +13,7 @@ from kernelexp import build, isolated, processes
 from kernelexp.arm import Arm, EmulatedEvidence
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import jobs
+from kernelexp.evidence.emulation_worker import Emulated, LineCost
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
 from kernelexp.model import spell_point
@@ -53,26 +54,50 @@ def take(
 
 
 def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
-    name = f"emulated-{size}-{_digest(root, arm.kernel)}.json"
-    folder = build.artefacts(root, arm.identity).ptx.parent
-    kept = build.kept(folder, name)
+    folder, name = _place(root, arm, size)
+    kept = build.kept(folder, f"emulated-{name}")
     if kept is not None:
         return msgspec.json.decode(kept, type=EmulatedEvidence)
+    return _emulate(root, arm, size, limits).evidence
+
+
+def lines(root: Path, arm: Arm, size: str, limits: Limits) -> tuple[LineCost, ...]:
+    """What every line cost in the emulation that take() took, or takes now.
+
+    Empty where it could not be executed. Kept next to the build, and not in records, which have
+    the dearest lines only.
+    """
+    folder, name = _place(root, arm, size)
+    kept = build.kept(folder, f"lines-{name}")
+    if kept is not None:
+        return msgspec.json.decode(kept, type=tuple[LineCost, ...])
+    return _emulate(root, arm, size, limits).lines
+
+
+def _place(root: Path, arm: Arm, size: str) -> tuple[Path, str]:
+    """The folder in which an emulation is kept, and the end of its files' names."""
+    folder = build.artefacts(root, arm.identity).ptx.parent
+    return folder, f"{size}-{_digest(root, arm.kernel)}.json"
+
+
+def _emulate(root: Path, arm: Arm, size: str, limits: Limits) -> Emulated:
+    folder, name = _place(root, arm, size)
     whole = Limit(name="emulation", seconds=limits.emulation_s)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
-    evidence = isolated.call(worker, job, EmulatedEvidence, where, (problem, whole))
-    evidence = msgspec.structs.replace(evidence, emulator=_emulator())
-    build.keep(folder, name, msgspec.json.encode(evidence))
-    return evidence
+    found = isolated.call(worker, job, Emulated, where, (problem, whole))
+    evidence = msgspec.structs.replace(found.evidence, emulator=_emulator())
+    build.keep(folder, f"lines-{name}", msgspec.json.encode(found.lines))
+    build.keep(folder, f"emulated-{name}", msgspec.json.encode(evidence))
+    return Emulated(evidence=evidence, lines=found.lines)
 
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
     files = sorted((root / "variants" / kernel).rglob("*.py"))
     files += sorted((_PACKAGE / "problem").glob("*.py"))
-    files += [_PACKAGE / "places.py", _PACKAGE / "results.py"]
+    files += [_PACKAGE / f"{name}.py" for name in ("lineinfo", "places", "results")]
     files += [Path(__file__).with_name("emulation_worker.py")]
     return _hash(files, _emulator())
 

@@ -33,7 +33,7 @@ def evidence(root: Path, tools: Toolchain, *edits: tuple[str, str]) -> EmulatedE
         source.write_text(source.read_text().replace(text, instead))
     limit = Limit(name="emulation", seconds=60.0)
     job = jobs.emulation(root, built(root, tools), "emulated", consult.limit(), limit)
-    return emulate(job, isolated.Watch(sys.stderr))
+    return emulate(job, isolated.Watch(sys.stderr)).evidence
 
 
 def built(root: Path, tools: Toolchain) -> Arm:
@@ -167,7 +167,7 @@ def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
     limit = Limit(name="emulation", seconds=60.0)
     job = jobs.emulation(home.root, home.arm, "emulated", consult.limit(), limit)
     job = msgspec.structs.replace(job, root=str(root))
-    return emulate(job, isolated.Watch(sys.stderr))
+    return emulate(job, isolated.Watch(sys.stderr)).evidence
 
 
 def test_swapped_pointers_are_a_wrong_result(scale: Path, home: Home) -> None:
