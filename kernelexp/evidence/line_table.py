@@ -1,8 +1,9 @@
 """The line table of a cubin: from which source line ptxas made the code at an offset.
 
-A cubin's .debug_line is a DWARF 2 line program with two opcodes of NVIDIA's own. They give the rows
-after them a context, which is the number of the row that their function was inlined at, and the
-function's name. nvdisasm -gi reads the same table, but does not show where only the context changes.
+A cubin's .debug_line is a DWARF 2 line program with two opcodes of NVIDIA's own. They give the
+rows after them a context, which is the number of the row that their function was inlined at, and
+the function's name. nvdisasm -gi reads the same table, but does not show where only the context
+changes.
 """
 
 from __future__ import annotations
@@ -38,20 +39,33 @@ def read(cubin: Path, entry: str) -> tuple[Row, ...]:
 
     EnvironmentFault where the table does not have the form that is read here.
     """
+    rows = {row.offset: row for row in _rows(cubin, entry)}
+    return tuple(rows[offset] for offset in sorted(rows))
+
+
+def functions(cubin: Path, entry: str) -> dict[tuple[str, int], str]:
+    """The inlined function that each line of `entry` is in, by file and line; faults as of read.
+
+    Lines without code of their own too, as those that only call what is inlined.
+    """
+    rows = _rows(cubin, entry)
+    return {(row.source.file, row.source.line): row.function for row in rows if row.function}
+
+
+def _rows(cubin: Path, entry: str) -> list[Row]:
     from elftools.elf.elffile import ELFFile
 
     with cubin.open("rb") as file:
         elf = ELFFile(file)
         table, names = (elf.get_section_by_name(name) for name in (".debug_line", ".debug_str"))
         if table is None:
-            return ()
+            return []
         program = _Program(table.data(), names.data() if names else b"", _entries(elf))
     try:
-        rows = {row.offset: row for name, row in program.run() if name == entry}
+        return [row for name, row in program.run() if name == entry]
     except (IndexError, ValueError) as error:
         place = f"{cubin.parent.name}/{cubin.name}"
         raise EnvironmentFault(f"the line table of {place} can't be read: {error}.") from None
-    return tuple(rows[offset] for offset in sorted(rows))
 
 
 def _entries(elf: Any) -> dict[int, str]:

@@ -25,8 +25,6 @@ class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
     """As cuobjdump prints it, without the semicolon."""
     source: Source | None
     """None where the line table does not say."""
-    function: str = ""
-    """Mangled name of the inlined function that it is of; empty for the entry itself."""
 
     @property
     def opcode(self) -> str:
@@ -66,7 +64,6 @@ def join(body: str, rows: Sequence[Row]) -> tuple[SassInstruction, ...]:
                 offset=offset,
                 text=match[2],
                 source=rows[at].source if at >= 0 else None,
-                function=rows[at].function if at >= 0 else "",
             )
         )
     return tuple(found)
