@@ -206,8 +206,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One variant with all that is known about it; what is not known is absent.
 
     It begins as a variant alone, and each step of a run gives back an arm with more evidence. A
-    record keeps it as it is at the end, but for `measured`, which is worked out when it is read, and
-    for `profiled`, which a profile keeps.
+    record keeps it as it is at the end, but for `measured`, which is worked out when it is read,
+    and for `profiled`, which a profile keeps.
     """
 
     kernel: str = ""

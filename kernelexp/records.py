@@ -8,18 +8,21 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from kernelexp.errors import UsageError
 from kernelexp.names import is_name
-from kernelexp.record import Record, complete, contradiction, separate
+from kernelexp.record import Profile, Record, complete, contradiction, separate
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
 VERSION = 1
 # The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
 BYTES_MAX = 256 << 20
+
+Document = TypeVar("Document", Record, Profile)
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)
@@ -230,15 +233,9 @@ def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unre
 
 def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
     """The record in a file; with `experiment`, only if it is of that one."""
-    try:
-        text = _bytes(path)
-        record = _decoder.decode(text)
-    except OSError as error:
-        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return Unreadable(path=Path(path), why=_explain(text, error))
-    if record.version > VERSION:
-        return Unreadable(path=Path(path), why=_newer(record.version))
+    record = decode(path, _decoder, VERSION, "record")
+    if isinstance(record, Unreadable):
+        return record
     if not is_name(record.run) or not is_name(record.experiment):
         return Unreadable(path=Path(path), why="is not a record: its name is not one of a run")
     if experiment not in (None, record.experiment):
@@ -246,6 +243,22 @@ def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
     if why := contradiction(record):
         return Unreadable(path=Path(path), why=why)
     return complete(record)
+
+
+def decode(
+    path: str, decoder: msgspec.json.Decoder[Document], newest: int, what: str
+) -> Document | Unreadable:
+    """What is in a file of the logs, or why that is no `what` of version `newest` or before."""
+    try:
+        text = _bytes(path)
+        document = decoder.decode(text)
+    except OSError as error:
+        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return Unreadable(path=Path(path), why=_explain(text, error, newest, what))
+    if document.version > newest:
+        return Unreadable(path=Path(path), why=_newer(document.version, newest))
+    return document
 
 
 def _bytes(path: str) -> bytes:
@@ -261,15 +274,15 @@ def _bytes(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _explain(text: bytes, error: Exception) -> str:
+def _explain(text: bytes, error: Exception, newest: int, what: str) -> str:
     try:
         version = _version_decoder.decode(text).version
     except msgspec.ValidationError:
-        return f"is not a record: {error}"
+        return f"is not a {what}: {error}"
     except (msgspec.DecodeError, ValueError, RecursionError):
         return f"is not whole JSON: {error}"
-    return _newer(version) if version > VERSION else f"is not a record: {error}"
+    return _newer(version, newest) if version > newest else f"is not a {what}: {error}"
 
 
-def _newer(version: int) -> str:
-    return f"has version {version}, written by a newer kernelexp (this one reads {VERSION})"
+def _newer(version: int, newest: int) -> str:
+    return f"has version {version}, written by a newer kernelexp (this one reads {newest})"
