@@ -102,7 +102,7 @@ class _Program:
     """What the functions' names are offsets into."""
     entries: Mapping[int, str]
     sources: list[Source] = field(default_factory=list)
-    """Of all rows so far: contexts are their numbers."""
+    """Of the entry's rows so far: contexts are their numbers."""
     files: list[str] = field(default_factory=list)
     state: _State = field(default_factory=_State)
     stream: io.BytesIO = field(default_factory=io.BytesIO)
@@ -127,7 +127,7 @@ class _Program:
         operands = self.stream.read(opcode_base - 1)
         self.header()
         self.stream.seek(program)
-        self.sources, self.state = [], _State()
+        self.state, self.sources = _State(), []
         while self.stream.tell() < end:
             opcode, state = self.number(1), self.state
             if opcode >= opcode_base:
@@ -173,7 +173,7 @@ class _Program:
         end = self.unsigned() + self.stream.tell()
         opcode = self.number(1)
         if opcode == _END_SEQUENCE:
-            self.state = _State()
+            self.state, self.sources = _State(), []
         elif opcode == _SET_ADDRESS:
             place = self.stream.tell()
             self.state.address = self.number(end - place)

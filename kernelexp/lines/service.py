@@ -11,10 +11,10 @@ from kernelexp import build, prepare
 from kernelexp.arm import Arm, ProfiledInstruction
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, line_table, sass_lines
+from kernelexp.limits import Limits
 from kernelexp.lines import pieces, roles
 from kernelexp.lines.pieces import Piece
 from kernelexp.lines.roles import COMMENT, Role
-from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.problem import consult
 from kernelexp.progress import OnProgress

@@ -40,12 +40,12 @@ def render(
             continue
         figure, found = rank(lines, by, role)
         total = costs.add(each.costs for each in lines.pieces)
-        yield from _roles(lines, figure, total)
+        yield from _roles(lines, total)
         shown = found[: top or None]
-        whose = f" of {_resolve(lines, role)}" if role else ""
+        whose = f" that {_resolve(lines, role)} runs" if role else ""
         yield paragraph(
-            f"Lines{whose} by {figure.name} ({figure.kind}): {len(shown)} of {len(found)} "
-            f"that have any; {_compact(figure.read(total))} in all."
+            f"Lines{whose}, by {figure.name} ({figure.kind}): {len(shown)} of {len(found)} that "
+            f"have any; the whole kernel has {_compact(figure.read(total))}."
         )
         columns = _columns(lines, figure)
         if markdown:
@@ -90,18 +90,22 @@ def _conditions(lines: Lines) -> Iterator[Block]:
     if arm.emulated and arm.emulated.unsupported:
         yield paragraph(f"Not emulated. {arm.emulated.unsupported}", style="warn")
     elif arm.emulated:
-        yield paragraph(f"Emulated: one launch of size {lines.size}.")
+        yield paragraph(f"Emulated: {_names('emulated')}; one launch of size {lines.size}.")
     if profile and profile.arm.profiled:
         taken = profile.arm.profiled
         size = f", size {taken.size}" if taken.size else ""
         device = f", {taken.device}" if taken.device else ""
-        yield paragraph(f"Profiled: {profile.run}{device}{size}.")
+        yield paragraph(f"Profiled: {_names('profiled')}; {profile.run}{device}{size}.")
         if not lines.by_offset:
             yield paragraph(
                 "The profile is of other code than this build: its samples are shown at the lines "
                 "that it names itself, if any, and without roles.",
                 style="warn",
             )
+
+
+def _names(kind: str) -> str:
+    return ", ".join(each.name for each in FIGURES.values() if each.kind == kind)
 
 
 def _hints(lines: Lines) -> Iterator[Block]:
@@ -123,27 +127,24 @@ def _hints(lines: Lines) -> Iterator[Block]:
 # ---- roles ---------------------------------------------------------------------------------------
 
 
-def _roles(lines: Lines, figure: Figure, total: Costs) -> Iterator[Block]:
+def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
+    """A column for each role, what it has of each figure and how much of all that is."""
     if len(lines.roles) == 1:
         yield paragraph(f"Roles: one, all {lines.roles[0].where} run the same code.")
     if len(lines.roles) < 2:
         return
-    rows = [(name, where, each) for name, where, each in _by_role(lines) if each.sass or each]
-    known = [each for each in FIGURES.values() if any(each.read(c) for _, _, c in rows)]
-    whole = figure.read(total)
-    yield table(
-        ("role", "warps", *(each.name for each in known), f"{figure.name} of all"),
-        (
-            (
-                name,
-                where,
-                *(_compact(each.read(c)) for each in known),
-                _percent(figure.read(c), whole),
-            )
-            for name, where, c in rows
-        ),
-        numbers=range(2, 3 + len(known)),
-    )
+    columns = _by_role(lines)
+    rows = [("warps", *(where for _, where, _ in columns))]
+    for figure in FIGURES.values():
+        if whole := figure.read(total):
+            values = [figure.read(found) for _, _, found in columns]
+            rows.append((figure.name, *(_with_share(value, whole) for value in values)))
+    header = ("role", *(name for name, _, _ in columns))
+    yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
+
+
+def _with_share(value: float, whole: float) -> str:
+    return f"{_compact(value)} {100 * value / whole:3.0f}%" if value else "-"
 
 
 def _by_role(lines: Lines) -> list[tuple[str, str, Costs]]:
@@ -183,7 +184,8 @@ def _where(piece: Piece) -> str:
 def _whose(lines: Lines, piece: Piece) -> str:
     if len(lines.roles) < 2:
         return ""
-    return ", ".join(piece.roles) or NOT_RUN
+    names = [role.name for role in lines.roles if role.name in piece.roles]
+    return ", ".join(names) or NOT_RUN
 
 
 def _table(
@@ -304,9 +306,7 @@ def to_values(
     return [_values(lines, by, top, role, sass) for lines in every]
 
 
-def _values(
-    lines: Lines, by: str | None, top: int, role: str | None, sass: bool
-) -> dict[str, Any]:
+def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool) -> dict[str, Any]:
     values: dict[str, Any] = {
         "variant": lines.label,
         "size": lines.size,
