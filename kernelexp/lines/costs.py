@@ -129,12 +129,9 @@ def figure(name: str, total: Costs) -> Figure:
         return Figure(name=name, kind="emulated", plus=(name,))
     if name in total.profiled:
         return Figure(name=name, kind="profiled", plus=(name,))
-    known = [*FIGURES, *total.emulated, *total.profiled]
-    raise UsageError(
-        f"--by {name}: no line has such a figure{suggest(name, known)}; the figures are "
-        f"{', '.join(FIGURES)}, any emulated counter (kernelexp emulate shows them) and any column "
-        "of a profile's source page."
-    )
+    counters = [*total.emulated, *total.profiled]
+    known = [*FIGURES] if name.isidentifier() and "__" not in name else counters
+    raise UsageError(f"--by {name}: no line has such a figure{suggest(name, known)}.")
 
 
 def preferred(total: Costs) -> Figure:

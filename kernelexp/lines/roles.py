@@ -1,8 +1,9 @@
 """The roles of a kernel: which warps of a CTA run the same code, and what the source calls them.
 
-Two warps have the same role if each runs more than half of what the other runs. That is weighed by
-source line, each line by how many instructions were executed for it, its callees' included: so
-two instantiations of a template are the same code, and a helper that all roles call counts little.
+Two warps have the same role if each runs more than two thirds of what the other runs. That is
+weighed by source line, each line by how many instructions were executed for it, those inlined into
+it included: so two instantiations of a template are mostly the same code, and a helper that all
+roles call counts less than the lines that call it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _weights(lines: Sequence[LineCost], warp: int) -> dict[Place, float]:
 
 def _alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> bool:
     return all(
-        2 * sum(a[place] for place in a if place in b) > sum(a.values())
+        3 * sum(a[place] for place in a if place in b) > 2 * sum(a.values())
         for a, b in ((one, other), (other, one))
     )
 

@@ -76,10 +76,7 @@ def _resolve(lines: Lines, role: str) -> str:
         raise UsageError(
             f"--role {role}: the roles of {lines.label} are not known, because it was not emulated."
         )
-    raise UsageError(
-        f"--role {role}: {lines.label} has no such role{suggest(role, known)}; "
-        f"it has {', '.join(known)}."
-    )
+    raise UsageError(f"--role {role}: {lines.label} has no such role{suggest(role, known)}.")
 
 
 def _conditions(lines: Lines) -> Iterator[Block]:

@@ -17,8 +17,8 @@ from kernelexp import build, prepare, project, toolchain
 from kernelexp.errors import EnvironmentFault
 from kernelexp.evidence import line_table, sass_lines
 from kernelexp.evidence.line_table import _Program
-from kernelexp.lineinfo import Source
 from kernelexp.limits import Limits
+from kernelexp.lineinfo import Source
 from kernelexp.toolchain import Toolchain
 
 DATA = ROOT / "tests/data/ncu"
