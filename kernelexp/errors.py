@@ -67,6 +67,12 @@ class ConfigurationError(KernelexpError):
         self.faults = faults
 
 
+class KernelFault(KernelexpError):
+    """A kernel that crashes, hangs or is wrong where a command needs it to be right."""
+
+    exit_code = WRONG_RESULT
+
+
 class EnvironmentFault(KernelexpError):
     """A tool, driver or file that this machine lacks."""
 

@@ -62,7 +62,7 @@ def lines(
 
     For example: kernelexp lines transpose@sm_90a --set layout=plain --by conflicts
     """
-    from kernelexp import emulations, profiles
+    from kernelexp import emulations
     from kernelexp.lines import service
     from kernelexp.report import lines as report
     from kernelexp.report import markdown as renderer
@@ -75,15 +75,7 @@ def lines(
     wanted = parse_variants(loaded, variants, set_)
     tools = common.tools(loaded, nvcc)
     with progress_bars() as bars:
-        found, faults = service.look(
-            loaded,
-            wanted,
-            tools,
-            size,
-            parse_limits(limit),
-            lambda each: profiles.latest(loaded.root, each.kernel, each.arch, each.axes),
-            bars,
-        )
+        found, faults = service.look(loaded, wanted, tools, size, parse_limits(limit), bars)
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)
     if markdown:

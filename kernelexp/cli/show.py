@@ -33,16 +33,18 @@ def show(
     """Show an experiment and its records, or one run."""
     from kernelexp import records
     from kernelexp.judge import standing
-    from kernelexp.report import listing, page
+    from kernelexp.report import listing, page, profiles
 
     loaded = common.load(project, sources=False)
     if name not in loaded.experiments and _names_a_run(name):
         path = records.find(loaded.root, name)
         record = records.read_file(path)
-        shown = path.relative_to(loaded.root) if path.is_relative_to(loaded.root) else path
-        output(record, page.render(record, (), str(shown), verbose), json)
+        place = path.relative_to(loaded.root) if path.is_relative_to(loaded.root) else path
+        output(record, page.render(record, (), str(place), verbose), json)
         return
-    standings = standing.of_experiment(loaded, name, standing.Tree(loaded.root))
+    tree = standing.Tree(loaded.root)
+    standings = standing.of_experiment(loaded, name, tree)
+    profiled = standing.of_profiles(loaded, name, tree)
     found, unreadable = records.read(loaded.root, name)
     common.warn(loaded.root, unreadable)
     values = {
@@ -50,8 +52,13 @@ def show(
         "experiment": standings.experiment,
         "standing": listing.standing_values(standings),
         "records": found,
+        "profiles": [
+            {"name": each.name, "run": each.profile.run, "changed_since": each.changed}
+            for each in profiled
+        ],
     }
-    output(values, listing.experiment(name, standings, found, every), json)
+    shown = (*listing.experiment(name, standings, found, every), *profiles.mentioned(profiled))
+    output(values, shown, json)
 
 
 def _names_a_run(name: str) -> bool:

@@ -147,7 +147,7 @@ class _Count:
         self.warps: dict[int, int] = {}
         self.lanes: dict[int, int] = {}
         self.indices: dict[int, int] = {}
-        """The warps of a CTA that ran it, a bit each."""
+        """The warps of a CTA that came to it, a bit each."""
 
     def add(self, program: Program, scheduler: Scheduler) -> None:
         """A wave's, from how often its blocks ran."""
@@ -159,8 +159,7 @@ class _Count:
                 old[1] += lanes
             for first in warps.ran:
                 for number in range(first, program.blocks[first].last):
-                    if warps.predicated.get(number, (1, 1))[0]:
-                        self.indices[number] = self.indices.get(number, 0) | warps.indices
+                    self.indices[number] = self.indices.get(number, 0) | warps.indices
         for first, times in scheduler.executed.items():
             for number in range(first, program.blocks[first].last):
                 on = guarded.get(number, (times, scheduler.lanes[first]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, prepare
+from kernelexp import build, prepare, profiles
 from kernelexp.arm import Arm, ProfiledInstruction
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, line_table, sass_lines
@@ -21,8 +21,6 @@ from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.record import Profile
 from kernelexp.toolchain import Toolchain
-
-ProfileOf = Callable[[Variant], Profile | None]
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +48,6 @@ def look(
     tools: Toolchain,
     size: str,
     limits: Limits,
-    profile_of: ProfileOf,
     on_progress: OnProgress | None = None,
 ) -> tuple[list[Lines], list[KernelexpError]]:
     """The variants with what is known of their lines, and the faults of those that have none."""
@@ -60,29 +57,19 @@ def look(
     prepared = prepare.built(project, variants, tools, limits, on_progress)
     prepared = prepare.emulated(project, prepared, limits, on_progress, size)
     found = [
-        _look(project, variant, arm, size, limits, profile_of(variant))
-        for variant, arm in prepared.named(variants)
+        _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
     ]
     return found, list(dict.fromkeys(prepared.faults.values()))
 
 
-def _look(
-    project: Project,
-    variant: Variant,
-    arm: Arm,
-    size: str,
-    limits: Limits,
-    profile: Profile | None,
-) -> Lines:
+def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limits) -> Lines:
     bare = Lines(label=project.label(variant), size=size, arm=arm)
     if arm.build is None:
         return bare
     root, made = project.root, build.artefacts(project.root, arm.identity)
     lines = emulated.lines(root, arm, size, limits) if arm.emulated else ()
     sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
-    sampled: tuple[ProfiledInstruction, ...] = ()
-    if profile and profile.arm.profiled:
-        sampled = profile.arm.profiled.instructions
+    profile, sampled = _sampled(root, variant)
     files = {frame.file for line in lines for frame in line.source.frames()}
     texts = _texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
     whose = roles.name(
@@ -101,9 +88,19 @@ def _look(
         pieces=pieces.cut(lines, whose, sass, sampled),
         roles=whose,
         texts=texts,
-        profile=profile if sampled else None,
+        profile=profile,
         by_offset=pieces.is_of(sampled, sass),
     )
+
+
+def _sampled(
+    root: Path, variant: Variant
+) -> tuple[Profile | None, tuple[ProfiledInstruction, ...]]:
+    """The latest profile of a variant that has a source page, and that page."""
+    for profile in profiles.of_variant(root, variant.kernel, variant.arch, variant.axes):
+        if profile.arm.profiled and profile.arm.profiled.instructions:
+            return profile, profile.arm.profiled.instructions
+    return None, ()
 
 
 def _texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:

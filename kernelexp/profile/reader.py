@@ -13,8 +13,10 @@ from kernelexp.text import printable
 Kind = Literal["raw", "details", "source"]
 
 _ABOUT = frozenset(
-    ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream")
-    + ("Block Size", "Grid Size", "Device", "CC")
+    (
+        *("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream"),
+        *("Block Size", "Grid Size", "Device", "CC"),
+    )
 )
 """The columns of a launch that are no metrics."""
 _NAMELESS = frozenset({"Line No", "Source", "Address", "#"})

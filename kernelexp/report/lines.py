@@ -9,6 +9,7 @@ from kernelexp.errors import UsageError, suggest
 from kernelexp.lines import costs, pieces
 from kernelexp.lines.costs import FIGURES, Costs, Figure
 from kernelexp.lines.pieces import Instruction, Piece
+from kernelexp.lines.roles import members
 from kernelexp.lines.service import Lines
 from kernelexp.report.document import Block, Document, Listing, Span, paragraph, table
 from kernelexp.text import shorten
@@ -33,6 +34,9 @@ def render(
 
     top: how many lines to show, 0 for all. UsageError for a figure or a role that there is not.
     """
+    for lines in every:  # a mistake is said before anything is printed
+        if lines.pieces:
+            rank(lines, by, role)
     for lines in every:
         yield paragraph(Span(lines.label, "strong"))
         yield from _conditions(lines)
@@ -109,14 +113,14 @@ def _hints(lines: Lines) -> Iterator[Block]:
     """The commands that supply what is missing."""
     if not lines.profile:
         yield paragraph(
-            "No stalls: no profile of this variant has a source page (kernelexp profile takes "
-            "one on a GPU).",
+            "No stalls: no profile of this variant has a source page; kernelexp profile takes one "
+            "on a GPU, or imports one.",
             style="dim",
         )
     if not lines.roles and lines.arm.build:
         yield paragraph(
-            "No roles: they come from an emulation, which this variant does not have "
-            "(kernelexp emulate says why).",
+            "No roles: they come from an emulation, which this variant does not have; kernelexp "
+            "emulate says why.",
             style="dim",
         )
 
@@ -319,7 +323,7 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
         **values,
         "by": figure.name,
         "roles": [
-            {"role": name, "warps": _members(warps.get(name, 0)), **_figures(each)}
+            {"role": name, "warps": members(warps.get(name, 0)), **_figures(each)}
             for name, _, each in _by_role(lines)
         ],
         "lines": [
@@ -334,10 +338,6 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
             for each in found[: top or None]
         ],
     }
-
-
-def _members(warps: int) -> list[int]:
-    return [index for index in range(warps.bit_length()) if warps >> index & 1]
 
 
 def _figures(found: Costs) -> dict[str, Any]:

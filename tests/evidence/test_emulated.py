@@ -105,6 +105,30 @@ def test_evidence_is_kept_beside_the_build(
     assert emulated.take(scale, [arm], "emulated", Limits()) == first
 
 
+def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
+    scale: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arm = built(scale, tools)
+    (found,) = emulated.take(scale, [arm], "emulated", Limits())
+    assert isinstance(found, EmulatedEvidence)
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    lines = emulated.lines(scale, arm, "emulated", Limits())
+    assert len({(line.source.file, line.source.line) for line in lines}) > len(found.lines) == 2
+    loads = "sass__inst_executed_global_loads"
+    assert sum(line.counters.get(loads, 0) for line in lines) == found.counters[loads]
+    assert {line.warps for line in lines} == {0b11111111}
+
+
+def test_lines_that_were_lost_are_emulated_again(scale: Path, tools: Toolchain) -> None:
+    arm = built(scale, tools)
+    emulated.take(scale, [arm], "emulated", Limits())
+    (kept,) = scale.glob(".kernelexp/build/*/lines-*.json")
+    before = kept.read_bytes()
+    kept.unlink()
+    assert emulated.lines(scale, arm, "emulated", Limits())
+    assert kept.read_bytes() == before
+
+
 def test_kept_evidence_that_was_altered_is_not_believed(scale: Path, tools: Toolchain) -> None:
     arm = built(scale, tools)
     first = emulated.take(scale, [arm], "emulated", Limits())

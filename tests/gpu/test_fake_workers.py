@@ -36,7 +36,7 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A measurement whose workers run `script` once it is their turn."""
     monkeypatch.setattr(device, "LOCKS", tmp_path / "locks")
     monkeypatch.setattr(device, "find", lambda _: H200)
-    real = measure._run_worker
+    real = measure.run_worker
 
     def run(script: str) -> Measurement:
         text = (
@@ -48,7 +48,7 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         )
         monkeypatch.setattr(
             measure,
-            "_run_worker",
+            "run_worker",
             lambda argv, uuid: real([sys.executable, "-c", text, argv[-1]], uuid),
         )
         return measure.measure(JOB, OPTIONS)

@@ -52,7 +52,7 @@ class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
     lanes: int
     """Active lanes of these."""
     warps: int
-    """The warps of a CTA that executed it, in any CTA: bit 3 is warp 3."""
+    """The warps of a CTA that came to it, in any CTA, whatever its guard: bit 3 is warp 3."""
     tally: Tally
 
 
