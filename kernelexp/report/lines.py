@@ -48,8 +48,8 @@ def render(
         shown = found[: top or None]
         whose = f" that {_resolve(lines, role)} runs" if role else ""
         yield paragraph(
-            f"Lines{whose}, by {figure.name} ({figure.kind}): {len(shown)} of {len(found)} that "
-            f"have any; the whole kernel has {_compact(figure.read(total))}."
+            f"{len(shown)} of {len(found)} lines{whose}, by {figure.name} ({figure.kind}); "
+            f"{_compact(figure.read(total))} in all{' roles' if role else ''}."
         )
         columns = _columns(lines, figure)
         if markdown:
@@ -57,7 +57,8 @@ def render(
             if sass:
                 yield from (_sass_of(lines, each, total) for each in shown if each.instructions)
         elif shown:
-            yield Listing("\n".join(_listing(lines, shown, figure, columns, total, sass)))
+            rows = _listing(lines, shown, figure, columns, total, sass)
+            yield Listing("\n".join(["", *rows, ""]))
         yield from _hints(lines)
 
 
@@ -91,12 +92,12 @@ def _conditions(lines: Lines) -> Iterator[Block]:
     if arm.emulated and arm.emulated.unsupported:
         yield paragraph(f"Not emulated. {arm.emulated.unsupported}", style="warn")
     elif arm.emulated:
-        yield paragraph(f"Emulated: {_names('emulated')}; one launch of size {lines.size}.")
+        yield paragraph(f"Emulated, one launch of size {lines.size}: {_names('emulated')}.")
     if profile and profile.arm.profiled:
         taken = profile.arm.profiled
         size = f", size {taken.size}" if taken.size else ""
         device = f", {taken.device}" if taken.device else ""
-        yield paragraph(f"Profiled: {_names('profiled')}; {profile.run}{device}{size}.")
+        yield paragraph(f"Profiled, {profile.run}{device}{size}: {_names('profiled')}.")
         if not lines.by_offset:
             yield paragraph(
                 "The profile is of other code than this build: its samples are shown at the lines "

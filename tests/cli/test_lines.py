@@ -96,8 +96,7 @@ def copy(tmp_path: Path) -> Path:
 def test_the_line_with_the_bank_conflicts_comes_first(kx: Kx) -> None:
     result = kx("lines", "transpose@sm_90a", "--set", "layout=plain", "--by", "conflicts")
     assert result.exit_code == 0
-    words = " ".join(result.stdout.split())
-    assert "1 of 1 that have any; the whole kernel has 5,952." in words
+    assert "1 of 1 lines, by conflicts (emulated); 5,952 in all." in result.stdout
     (found,) = re.findall(r"\n(.*)\n *transpose.cu:\d+  (.*)", result.stdout)
     assert "5,952  ████████████ 100%" in found[0]
     assert found[1].startswith("y[size_t{first_column + column} * rows + first_row")
@@ -215,7 +214,7 @@ def test_without_an_emulation_roles_are_left_out_and_the_rest_is_shown(kx: Kx, s
     result = kx("lines", "scale@sm_90a", cwd=scale)
     assert result.exit_code == errors.ENVIRONMENT
     assert "Not emulated." in result.stdout
-    assert "Lines, by sass (built)" in result.stdout
+    assert "lines, by sass (built)" in result.stdout
     assert "No roles: they come from an emulation" in result.stdout
 
 
