@@ -53,12 +53,10 @@ def take(
     return processes.parallel(one, arms, on_change=changed)
 
 
-def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
-    folder, name = _place(root, arm, size)
-    kept = build.kept(folder, f"emulated-{name}")
-    if kept is not None:
-        return msgspec.json.decode(kept, type=EmulatedEvidence)
-    return _emulate(root, arm, size, limits).evidence
+def find(root: Path, arm: Arm, size: str = SIZE) -> EmulatedEvidence | None:
+    """The evidence that is kept next to the build of an arm; None where there is none."""
+    kept = build.kept(*_place(root, arm, size))
+    return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
 
 
 def lines(root: Path, arm: Arm, size: str, limits: Limits) -> tuple[LineCost, ...]:
@@ -67,29 +65,32 @@ def lines(root: Path, arm: Arm, size: str, limits: Limits) -> tuple[LineCost, ..
     Empty where it could not be executed. Kept next to the build, and not in records, which have
     the dearest lines only.
     """
-    folder, name = _place(root, arm, size)
-    kept = build.kept(folder, f"lines-{name}")
+    kept = build.kept(*_place(root, arm, size, "lines"))
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[LineCost, ...])
     return _emulate(root, arm, size, limits).lines
 
 
-def _place(root: Path, arm: Arm, size: str) -> tuple[Path, str]:
-    """The folder in which an emulation is kept, and the end of its files' names."""
+def _place(root: Path, arm: Arm, size: str, what: str = "emulated") -> tuple[Path, str]:
     folder = build.artefacts(root, arm.identity).ptx.parent
-    return folder, f"{size}-{_digest(root, arm.kernel)}.json"
+    return folder, f"{what}-{size}-{_digest(root, arm.kernel)}.json"
+
+
+def _take(root: Path, arm: Arm, size: str, limits: Limits) -> EmulatedEvidence:
+    if (kept := find(root, arm, size)) is not None:
+        return kept
+    return _emulate(root, arm, size, limits).evidence
 
 
 def _emulate(root: Path, arm: Arm, size: str, limits: Limits) -> Emulated:
-    folder, name = _place(root, arm, size)
     whole = Limit(name="emulation", seconds=limits.emulation_s)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
     found = isolated.call(worker, job, Emulated, where, (problem, whole))
     evidence = msgspec.structs.replace(found.evidence, emulator=_emulator())
-    build.keep(folder, f"lines-{name}", msgspec.json.encode(found.lines))
-    build.keep(folder, f"emulated-{name}", msgspec.json.encode(evidence))
+    build.keep(*_place(root, arm, size, "lines"), msgspec.json.encode(found.lines))
+    build.keep(*_place(root, arm, size), msgspec.json.encode(evidence))
     return Emulated(evidence=evidence, lines=found.lines)
 
 

@@ -92,7 +92,7 @@ class Scheduler:
         pc = batch.fragments[0].pc
         blocks, executed, lanes = self.blocks, self.executed, self.lanes
         execution, warps = self.execution, batch.set
-        R, mask, ran = warps.R, batch.mask, warps.ran
+        R, mask = warps.R, batch.mask
         for _ in range(QUANTUM):
             if pc == self.end:
                 self._exit(batch)
@@ -102,9 +102,9 @@ class Scheduler:
                 return
             if block.sync is not None and mask is not True and self._gather(batch, block):
                 return
-            ran.add(pc)
             executed[pc] = executed.get(pc, 0) + warps.count
             lanes[pc] = lanes.get(pc, 0) + batch.lanes
+            warps.ran.add(pc)
             execution.steps += (block.last - block.first) * warps.count
             if block.gate is not None:
                 if not self._enter(batch, block):
