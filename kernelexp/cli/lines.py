@@ -60,7 +60,7 @@ def lines(
 
     Counters are from an execution on the CPU, stalls from the variant's latest profile.
 
-    For example: kernelexp lines transpose@sm_90a --set layout=plain --by conflicts
+    For example: kernelexp lines transpose@sm_90a:layout=plain --by conflicts
     """
     from kernelexp import emulations
     from kernelexp.lines import service

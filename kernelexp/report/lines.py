@@ -37,7 +37,9 @@ def render(
     for lines in every:  # a mistake is said before anything is printed
         if lines.pieces:
             rank(lines, by, role)
-    for lines in every:
+    for number, lines in enumerate(every):
+        if number:
+            yield paragraph("")
         yield paragraph(Span(lines.label, "strong"))
         yield from _conditions(lines)
         if not lines.pieces:
@@ -45,21 +47,37 @@ def render(
         figure, found = rank(lines, by, role)
         total = costs.add(each.costs for each in lines.pieces)
         yield from _roles(lines, total)
-        shown = found[: top or None]
-        whose = f" that {_resolve(lines, role)} runs" if role else ""
-        yield paragraph(
-            f"{len(shown)} of {len(found)} lines{whose}, by {figure.name} ({figure.kind}); "
-            f"{_compact(figure.read(total))} in all{' roles' if role else ''}."
-        )
-        columns = _columns(lines, figure)
-        if markdown:
-            yield _table(lines, shown, figure, columns, total)
-            if sass:
-                yield from (_sass_of(lines, each, total) for each in shown if each.instructions)
-        elif shown:
-            rows = _listing(lines, shown, figure, columns, total, sass)
-            yield Listing("\n".join(["", *rows, ""]))
+        yield from _ranking(lines, figure, found, top, role, sass, markdown)
         yield from _hints(lines)
+
+
+def _ranking(
+    lines: Lines,
+    figure: Figure,
+    found: Sequence[Piece],
+    top: int,
+    role: str | None,
+    sass: bool,
+    markdown: bool,
+) -> Iterator[Block]:
+    whose = f" that {_resolve(lines, role)} runs" if role else ""
+    if not found:
+        yield paragraph(f"No line{whose} has {figure.name} ({figure.kind}).")
+        return
+    total = costs.add(each.costs for each in lines.pieces)
+    shown = found[: top or None]
+    yield paragraph(
+        f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.name} "
+        f"({figure.kind}); {_compact(figure.read(total))} in all{' roles' if role else ''}."
+    )
+    columns = _columns(lines, figure)
+    if markdown:
+        yield _table(lines, shown, figure, columns, total)
+        if sass:
+            yield from (_sass_of(lines, each, total) for each in shown if each.instructions)
+    else:
+        rows = _listing(lines, shown, figure, columns, total, sass)
+        yield Listing("\n".join(["", *rows, ""]))
 
 
 def rank(lines: Lines, by: str | None, role: str | None) -> tuple[Figure, list[Piece]]:
