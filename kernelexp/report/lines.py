@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernelexp.errors import UsageError, suggest
-from kernelexp.lines import costs, pieces
+from kernelexp.lines import costs, ranking
 from kernelexp.lines.costs import FIGURES, Costs, Figure
 from kernelexp.lines.pieces import Instruction, Piece
 from kernelexp.lines.roles import members
@@ -18,8 +17,6 @@ WIDTH = 78
 _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _REASONS = 4
-SHARED = "shared"
-NOT_RUN = "not executed"
 
 
 def render(
@@ -36,7 +33,7 @@ def render(
     """
     for lines in every:  # a mistake is said before anything is printed
         if lines.pieces:
-            rank(lines, by, role)
+            ranking.rank(lines, by, role)
     for number, lines in enumerate(every):
         if number:
             yield paragraph("")
@@ -44,7 +41,7 @@ def render(
         yield from _conditions(lines)
         if not lines.pieces:
             continue
-        figure, found = rank(lines, by, role)
+        figure, found = ranking.rank(lines, by, role)
         total = costs.add(each.costs for each in lines.pieces)
         yield from _roles(lines, total)
         yield from _ranking(lines, figure, found, top, role, sass, markdown)
@@ -60,7 +57,7 @@ def _ranking(
     sass: bool,
     markdown: bool,
 ) -> Iterator[Block]:
-    whose = f" that {_resolve(lines, role)} runs" if role else ""
+    whose = f" that {ranking.resolve_role(lines, role)} runs" if role else ""
     if not found:
         yield paragraph(f"No line{whose} has {figure.name} ({figure.kind}).")
         return
@@ -78,28 +75,6 @@ def _ranking(
     else:
         rows = _listing(lines, shown, figure, columns, total, sass)
         yield Listing("\n".join(["", *rows, ""]))
-
-
-def rank(lines: Lines, by: str | None, role: str | None) -> tuple[Figure, list[Piece]]:
-    """The figure, and the lines that have any of it, most first."""
-    total = costs.add(each.costs for each in lines.pieces)
-    figure = costs.figure(by, total) if by else costs.preferred(total)
-    found = pieces.by_line(lines.pieces, _resolve(lines, role) if role else "")
-    found = [each for each in found if figure.read(each.costs) > 0]
-    return figure, sorted(found, key=lambda each: (-figure.read(each.costs), each.file, each.line))
-
-
-def _resolve(lines: Lines, role: str) -> str:
-    """A role by its name or by its warps."""
-    for each in lines.roles:
-        if role in (each.name, each.where):
-            return each.name
-    known = [each.name for each in lines.roles]
-    if not known:
-        raise UsageError(
-            f"--role {role}: the roles of {lines.label} are not known, because it was not emulated."
-        )
-    raise UsageError(f"--role {role}: {lines.label} has no such role{suggest(role, known)}.")
 
 
 def _conditions(lines: Lines) -> Iterator[Block]:
@@ -153,7 +128,7 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
         yield paragraph(f"Roles: one, all {lines.roles[0].where} run the same code.")
     if len(lines.roles) < 2:
         return
-    columns = _by_role(lines)
+    columns = ranking.role_costs(lines)
     rows = [("warps", *(where for _, where, _ in columns))]
     for figure in FIGURES.values():
         if whole := figure.read(total):
@@ -165,21 +140,6 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
 
 def _with_share(value: float, whole: float) -> str:
     return f"{_compact(value)} {100 * value / whole:3.0f}%" if value else "-"
-
-
-def _by_role(lines: Lines) -> list[tuple[str, str, Costs]]:
-    """Name, warps and costs of each role, then of what several share, then of what none ran."""
-    found = pieces.by_role(lines.pieces)
-    rows = [
-        (role.name, role.where.partition(" ")[2], found.get((role.name,), Costs()))
-        for role in lines.roles
-    ]
-    several = [each for roles, each in found.items() if len(roles) > 1]
-    if several:
-        rows.append((SHARED, "", costs.add(several)))
-    if () in found:
-        rows.append((NOT_RUN, "", found[()]))
-    return rows
 
 
 # ---- lines ---------------------------------------------------------------------------------------
@@ -205,7 +165,7 @@ def _whose(lines: Lines, piece: Piece) -> str:
     if len(lines.roles) < 2:
         return ""
     names = [role.name for role in lines.roles if role.name in piece.roles]
-    return ", ".join(names) or NOT_RUN
+    return ", ".join(names) or ranking.NOT_RUN
 
 
 def _table(
@@ -336,14 +296,14 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
     }
     if not lines.pieces:
         return {**values, "roles": [], "lines": []}
-    figure, found = rank(lines, by, role)
+    figure, found = ranking.rank(lines, by, role)
     warps = {each.name: each.warps for each in lines.roles}
     return {
         **values,
         "by": figure.name,
         "roles": [
             {"role": name, "warps": members(warps.get(name, 0)), **_figures(each)}
-            for name, _, each in _by_role(lines)
+            for name, _, each in ranking.role_costs(lines)
         ],
         "lines": [
             {
