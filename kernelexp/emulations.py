@@ -140,10 +140,10 @@ def _extent(answer: Consulted, size: str) -> Extent | None:
     return Extent(tiles=facts.tiles[size], ctas=math.prod(facts.launches[size].grid))
 
 
-def exit_code(emulations: Sequence[Emulation], faults: Sequence[KernelexpError]) -> int:
+def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
     """An instruction that is not covered is missing on this machine."""
     if faults:
         return faults[0].exit_code
-    code = verdict.exit_code({each.arm.refused.status for each in emulations if each.arm.refused})
-    uncovered = any(each.arm.emulated and each.arm.emulated.unsupported for each in emulations)
+    code = verdict.exit_code({arm.refused.status for arm in arms if arm.refused})
+    uncovered = any(arm.emulated and arm.emulated.unsupported for arm in arms)
     return code or (errors.ENVIRONMENT if uncovered else errors.OK)

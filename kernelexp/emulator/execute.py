@@ -106,7 +106,7 @@ def run(
         except Fatal:
             pass
     execution.world.write_back()
-    counters = collect(program.sites, execution.tallies, count.warps, count.lanes)
+    counters = collect(program.sites, execution.tallies, count.warps, count.lanes, count.indices)
     return Result(
         schedule=schedule,
         findings=execution.findings.all(),
@@ -146,6 +146,8 @@ class _Count:
     def __init__(self) -> None:
         self.warps: dict[int, int] = {}
         self.lanes: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
+        """The warps of a CTA that came to it, a bit each."""
 
     def add(self, program: Program, scheduler: Scheduler) -> None:
         """A wave's, from how often its blocks ran."""
@@ -155,6 +157,9 @@ class _Count:
                 old = guarded.setdefault(number, [0, 0])
                 old[0] += times
                 old[1] += lanes
+            for first in warps.ran:
+                for number in range(first, program.blocks[first].last):
+                    self.indices[number] = self.indices.get(number, 0) | warps.indices
         for first, times in scheduler.executed.items():
             for number in range(first, program.blocks[first].last):
                 on = guarded.get(number, (times, scheduler.lanes[first]))

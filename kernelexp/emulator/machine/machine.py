@@ -51,6 +51,9 @@ class WarpSet(Warps):
         self.R = machine.registers.rows(first, count)
         self.predicated: dict[int, tuple[int, int]] = {}
         """(warps with an active lane, active lanes) of guarded instructions, by their number."""
+        self.ran: set[int] = set()
+        """The blocks that it has entered, by their first instruction."""
+        self.indices = _indices(first // machine.resident, (first + count - 1) // machine.resident)
         base = SCRATCH_BYTES + self.ctas * machine.shared_stride
         ranks = self.ctas % machine.cluster_size
         self.shared_base = base.astype(np.int64)[:, None]
@@ -62,6 +65,11 @@ class WarpSet(Warps):
         """Counts an execution of a guarded instruction."""
         old = self.predicated.get(number, (0, 0))
         self.predicated[number] = (old[0] + warps, old[1] + lanes)
+
+
+def _indices(first: int, last: int) -> int:
+    """Bits `first` to `last`: the warps of a CTA that a set has, by their index in it."""
+    return (2 << last) - (1 << first)
 
 
 Op: TypeAlias = Callable[[list[Array], Mask, WarpSet], None]

@@ -104,6 +104,7 @@ class Scheduler:
                 return
             executed[pc] = executed.get(pc, 0) + warps.count
             lanes[pc] = lanes.get(pc, 0) + batch.lanes
+            warps.ran.add(pc)
             execution.steps += (block.last - block.first) * warps.count
             if block.gate is not None:
                 if not self._enter(batch, block):
