@@ -38,6 +38,8 @@ REPLAY = "kernel"
 SEED = 1
 # ncu saves and restores memory around a launch, and ends the program that it started.
 ENDING_S = 30.0
+# ncu's word where the kernel that it replays ends in an error of the device.
+_LAUNCH_FAILED = "LaunchFailed"
 _MORE = "allow more with --limit profile=20m, or collect less with --sections"
 
 
@@ -235,6 +237,11 @@ class _Taking:
                     f"{_MORE if failure.status == 'TIMED_OUT' else advice}."
                 )
         if not any(isinstance(answer, Launched) for answer in answers) or not report.is_file():
+            if _LAUNCH_FAILED in said.stdout + said.stderr:
+                raise KernelFault(
+                    f"{self._entry} is CRASHED at size {self._settings.size!r} under "
+                    f"{self._ncu.name} ({_LAUNCH_FAILED}); kernelexp run or emulate says more of it."
+                )
             raise EnvironmentFault(
                 f"{self._ncu.name} made no profile of {self._entry}: {programs.last_words(said)}"
             )

@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
     copy = tmp_path / "project"
     shutil.copytree(ROOT / "variants", copy / "variants")
     shutil.copy(ROOT / "experiments.yaml", copy)
-    shutil.copytree(ROOT / "logs", copy / "logs")
+    shutil.copytree(ROOT / "logs/runs", copy / "logs/runs")
     return copy
 
 
