@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from kernelexp.record import Profile, Record
 from kernelexp.text import quote
 
 if TYPE_CHECKING:  # two files compare without YAML, builds and workers
+    from kernelexp.judge.standing import Tree
     from kernelexp.project import Project
     from kernelexp.toolchain import Toolchain
 
@@ -261,8 +263,9 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
     if making is None:
         raise UsageError(f"{project.label(variant)} is a variant: name a record or a file instead.")
     from kernelexp import profiles, records
+    from kernelexp.judge.standing import Tree
 
-    arm = _make(project, variant, making)
+    arm, tree = _make(project, variant, making), Tree(project.root)
     about = [f"built with nvcc {making.tools.version}"]
     warnings = []
     if arm.emulated is None:
@@ -272,12 +275,14 @@ def _of_variant(project: Project, variant: Variant, making: Making | None) -> Su
     if timed:
         arm = msgspec.structs.replace(arm, measured=timed[1].measured)
         about.append(f"measured in {timed[0].run}")
-        warnings += _since(arm, timed[1], f"measured in {timed[0].run}")
+        warnings += _since(
+            variant, timed[1], timed[0].host_files, tree, f"measured in {timed[0].run}"
+        )
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
         about.append(_spell(profile))
-        warnings += _since(arm, profile.arm, _spell(profile))
+        warnings += _since(variant, profile.arm, {}, tree, _spell(profile))
     found = conditions(arm, record, profile)
     found["built"] = {"compiler": making.tools.version}
     return Subject(
@@ -311,10 +316,14 @@ def _make(project: Project, variant: Variant, making: Making) -> Arm:
     return msgspec.structs.replace(arm, emulated=kept)
 
 
-def _since(now: Arm, then: Arm, what: str) -> list[str]:
-    """A warning where the evidence is of another build of the variant."""
-    same = not then.identity or not now.identity or then.identity == now.identity
-    return [] if same else [f"{what}, before sources, flags or compiler changed"]
+def _since(
+    variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree, what: str
+) -> list[str]:
+    """A warning where the evidence is of the variant as it was before."""
+    from kernelexp.judge.standing import arm_changes
+
+    changed = [] if arm.published else list(arm_changes(variant, arm, files, tree))
+    return [f"{what}, before this changed: {join(changed)}"] if changed else []
 
 
 # ---- conditions ----------------------------------------------------------------------------------

@@ -208,13 +208,22 @@ def test_a_variant_has_its_latest_profile(scale: Path, built: Arm, tools: Toolch
     assert found.warnings == ()
 
 
-def test_a_profile_of_an_earlier_build_is_taken_with_a_warning(
+def test_a_profile_of_other_sources_is_taken_with_a_warning(
     scale: Path, built: Arm, tools: Toolchain
 ) -> None:
-    earlier = msgspec.structs.replace(built, identity="0" * 12)
-    profiles.write(scale, profile_of(earlier, "20261121T000000Z-00000001", a=1.0))
+    profiles.write(scale, profile_of(built, "20261121T000000Z-00000001", a=1.0))
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text() + "// edited\n")
     (warning,) = find_variant(scale, tools, "scale:width=4").warnings
-    assert warning.endswith("before sources, flags or compiler changed")
+    assert warning.endswith("before this changed: variants/scale/scale.cu")
+
+
+def test_a_profile_by_another_installation_of_the_compiler_needs_no_warning(
+    scale: Path, built: Arm, tools: Toolchain
+) -> None:
+    other = msgspec.structs.replace(built, identity="0" * 12)
+    profiles.write(scale, profile_of(other, "20261121T000000Z-00000001", a=1.0))
+    assert find_variant(scale, tools, "scale:width=4").warnings == ()
 
 
 def test_a_record_has_the_profile_of_its_own_build_alone(scale: Path, built: Arm) -> None:

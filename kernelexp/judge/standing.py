@@ -205,16 +205,17 @@ def changes(
             yield f"baseline {axis}={_spell(now, axis)} (was {spell(value)})"
     if record.provenance == "published":
         return
-    yield from _arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
+    yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
 
 
 def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:
     """The same since a variant was profiled; an imported profile knows of no files."""
     if profile.provenance != "published":
-        yield from _arm_changes(variant, profile.arm, {}, tree)
+        yield from arm_changes(variant, profile.arm, {}, tree)
 
 
-def _arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree) -> Iterator[str]:
+def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree) -> Iterator[str]:
+    """What is no longer as it was when `arm` was made, with other files that went into it."""
     added = [axis for axis in variant.axes if axis not in arm.axes]
     yield from (f"axis {axis} is new" for axis in added)
     if arm.source and arm.source != variant.source:

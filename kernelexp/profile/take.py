@@ -240,7 +240,7 @@ class _Taking:
             if _LAUNCH_FAILED in said.stdout + said.stderr:
                 raise KernelFault(
                     f"{self._entry} is CRASHED at size {self._settings.size!r} under "
-                    f"{self._ncu.name} ({_LAUNCH_FAILED}); kernelexp run or emulate says more of it."
+                    f"{self._ncu.name} ({_LAUNCH_FAILED}); kernelexp run or emulate says more."
                 )
             raise EnvironmentFault(
                 f"{self._ncu.name} made no profile of {self._entry}: {programs.last_words(said)}"
