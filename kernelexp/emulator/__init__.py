@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run
 from kernelexp.emulator.machine.counters import Counters
+from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
 from kernelexp.emulator.machine.hangs import Waiter
 from kernelexp.emulator.machine.site import UnsupportedInstruction
@@ -21,6 +22,7 @@ __all__ = [
     "Counters",
     "Finding",
     "Module",
+    "Printed",
     "PtxSyntaxError",
     "Result",
     "Schedule",

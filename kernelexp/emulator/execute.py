@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.counters import Counters, collect
-from kernelexp.emulator.machine.execution import Execution
+from kernelexp.emulator.machine.execution import Execution, Printed
 from kernelexp.emulator.machine.findings import Fatal, Finding
 from kernelexp.emulator.machine.hangs import Waiter
 from kernelexp.emulator.machine.machine import Machine
@@ -21,6 +21,7 @@ from kernelexp.emulator.machine.program import Program
 from kernelexp.emulator.machine.scheduler import Scheduler
 from kernelexp.emulator.ptx.decode import decode
 from kernelexp.emulator.ptx.parser import parse
+from kernelexp.emulator.ptx.syntax import Module as Syntax
 from kernelexp.errors import UsageError
 from kernelexp.launch import Launch
 
@@ -44,6 +45,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     hang: tuple[Waiter, ...]
     """Who waited for what when nothing could go on; empty if the launch finished."""
+    printed: tuple[Printed, ...]
+    """What printf() showed, in the order of this schedule."""
     counters: Counters
     warp_instructions: int
     thread_instructions: int
@@ -52,21 +55,42 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Whether every thread came to its end."""
-        fatal = {"hang", "trap", "step-limit", "out-of-bounds", "misaligned", "read-only"}
+        fatal = {
+            "hang",
+            "trap",
+            "assertion",
+            "step-limit",
+            "out-of-bounds",
+            "misaligned",
+            "read-only",
+        }
         return not any(finding.name in fatal for finding in self.findings)
 
 
-class Module(msgspec.Struct, frozen=True, kw_only=True):
-    """Decoded entries by name."""
+class Module:
+    """The entries of a PTX file; each is decoded when it is first asked for."""
 
-    entries: dict[str, Program]
+    def __init__(self, syntax: Syntax) -> None:
+        self._syntax = syntax
+        self._decoded: dict[str, Program] = {}
+        self.entries = tuple(f.name for f in syntax.functions.values() if f.entry)
+
+    def program(self, entry: str) -> Program:
+        """An entry, decoded; UnsupportedInstruction names what is not covered, with its lines."""
+        if entry not in self._decoded:
+            self._decoded[entry] = decode(self._syntax, entry)
+        return self._decoded[entry]
 
 
 def load(ptx: str) -> Module:
-    """Parses and decodes; UnsupportedInstruction names what is not covered, with its lines."""
-    syntax = parse(ptx)
-    names = [name for name, function in syntax.functions.items() if function.entry]
-    return Module(entries={name: decode(syntax, name) for name in names})
+    """Parses a PTX file, and decodes its entry if it has but one.
+
+    PtxSyntaxError for what can't be read, UnsupportedInstruction for what is not covered.
+    """
+    module = Module(parse(ptx))
+    if len(module.entries) == 1:
+        module.program(module.entries[0])
+    return module
 
 
 def run(
@@ -111,6 +135,7 @@ def run(
         schedule=schedule,
         findings=execution.findings.all(),
         hang=hang,
+        printed=tuple(execution.printed),
         counters=counters,
         warp_instructions=sum(each.executed for each in counters.instructions),
         thread_instructions=sum(each.lanes for each in counters.instructions),
@@ -126,7 +151,8 @@ def _entry(module: Module, launch: Launch) -> Program:
         raise UsageError(f"the PTX has no entry {entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         raise UsageError(f"grid {launch.grid} is no multiple of cluster {launch.cluster}.")
-    image, threads = module.entries[entry].image, math.prod(launch.block)
+    program, threads = module.program(entry), math.prod(launch.block)
+    image = program.image
     if image.cluster is not None and image.cluster != launch.cluster:
         raise UsageError(
             f"{entry} was compiled for clusters of {image.cluster}, not {launch.cluster}."
@@ -137,7 +163,7 @@ def _entry(module: Module, launch: Launch) -> Program:
         )
     if image.block is not None and image.block != launch.block:
         raise UsageError(f"{entry} was compiled for CTAs of {image.block}, not {launch.block}.")
-    return module.entries[entry]
+    return program
 
 
 class _Count:

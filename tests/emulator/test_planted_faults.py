@@ -217,7 +217,7 @@ def test_the_wrong_lane_group_of_tensor_memory_is_found():
 
 
 def test_bar_sync_in_a_divergent_branch_is_found():
-    body = "setp.lt.u32 %p0, %t, 16; @%p0 bra OUT; bar.sync 0; OUT:"
+    body = "setp.lt.u32 %p0, %t, 16; @%p0 bra OUT; bar.sync 0; OUT: bar.sync 1;"
     assert "divergent-aligned" in found(run(ptx(body), {}))
 
 

@@ -6,6 +6,8 @@ import math
 import random
 from collections.abc import Mapping
 
+import msgspec
+
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.findings import Findings
@@ -17,6 +19,15 @@ from kernelexp.launch import Launch
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread printed."""
+
+    cta: int
+    thread: int
+    """Of the CTA."""
+    text: str
 
 
 class Execution:
@@ -39,6 +50,9 @@ class Execution:
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""
+        self.printed: list[Printed] = []
+        self.allocated: dict[int, int] = {}
+        """Bytes that malloc() gave, by their address."""
         self.steps = 0
         """Warp instructions so far."""
         self.cluster_size = math.prod(launch.cluster)
@@ -47,7 +61,9 @@ class Execution:
         self.grid_ctas = math.prod(launch.grid)
         self.layout = SharedLayout(image.variables, launch.dynamic_smem_bytes)
         self.local = LocalLayout(image.variables)
-        self.world = GlobalLayout(image.variables, arrays, unwritten)
+        self.world = GlobalLayout(
+            image.variables, arrays, unwritten, image.heap_bytes, image.functions
+        )
         self.parameters = Parameters(image, launch, self.world)
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""

@@ -56,6 +56,8 @@ NAMES: dict[str, str] = {
     "setmaxnreg": "a register count that setmaxnreg does not allow",
     "hang": "no warp can go on",
     "trap": "the kernel executed trap",
+    "assertion": "an assert() of the kernel failed",
+    "heap": "free() of what malloc() did not give",
     "step-limit": "the launch executed more than the allowed number of warp instructions",
 }
 

@@ -37,11 +37,21 @@ class Block:
     gate: Gate | None = None
     sync: int | None = None
     """Slot of the member mask of a first instruction that needs its lanes together; -1: all."""
+    anywhere: bool = False
+    """Whether the lanes may stand at different instructions of that kind (__syncwarp)."""
+    weight: int = 1
+    """How much of a turn it takes: polls of memory are more than one."""
     end: Branch | Exit | None = None
     join: int | None = None
     """Where lanes that part at this block's end meet again."""
     joins: bool = False
     """Whether some block's lanes meet here."""
+
+
+# Blocks that a batch may run before others get their turn: most batches stop at a barrier long
+# before. A poll of memory counts as many, so that who polls does not keep off whom it waits for.
+QUANTUM = 4000
+POLL = QUANTUM // 8
 
 
 class Program:

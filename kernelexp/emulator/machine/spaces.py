@@ -267,6 +267,7 @@ class Generic(Memory):
 
     def parts(self, address: Array, m: Mask) -> list[tuple[Space, Array, Mask]]:
         """(space, address in it, mask of lanes) for each window in use."""
+        address = address.astype(np.uint64, copy=False)
         window = address >> np.uint64(WINDOW_BITS)
         parts: list[tuple[Space, Array, Mask]] = []
         active = window if m is True else window[m]

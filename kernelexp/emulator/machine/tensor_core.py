@@ -13,6 +13,8 @@ from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
 from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.machine.tmem import LANES
+from kernelexp.emulator.machine.warps import expand
 
 _TYPES = {
     "f8f6f4": {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"},
@@ -66,6 +68,15 @@ class Mma(NamedTuple):
     b: int
     """Matrix descriptor."""
     accumulate: bool
+    disabled: tuple[int, ...] = ()
+    """Masks of the lanes that it does not write, 32 lanes a word; none: it writes all."""
+
+    def kept(self, cta: int) -> Array | None:
+        """Which of the 128 lanes of a resident CTA it writes; None: all."""
+        words = self.disabled[4 * (cta & 1 if self.shape.group == 2 else 0) :][:4]
+        if not any(words):
+            return None
+        return ~expand(list(words)).reshape(-1)
 
     def rows(self) -> int:
         """Rows of A in each CTA."""
@@ -149,6 +160,10 @@ def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b:
     if split:
         half = result.shape[1] // 2
         result = np.concatenate([result[:, :half], result[:, half:]])
+    kept = mma.kept(cta)
+    if kept is not None:
+        chosen = np.arange(LANES)[lanes]
+        result, lanes = result[kept[chosen]], chosen[kept[chosen]]
     data[lanes, window] = result
     written[lanes, window] = True
 

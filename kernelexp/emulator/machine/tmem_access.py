@@ -73,7 +73,7 @@ class Form:
     def window(self, machine: Machine, place: int, address: int) -> Window:
         """What a warp reaches at a tensor-memory address, checked."""
         cta, quarter = machine.cta_of(place).place, machine.warp_of(place) % 4
-        lane, column = address >> 16, address & 0xFFFF
+        lane, column = address >> 16 & 127, address & 0xFFFF
         if lane >> 5 != quarter:
             sentence = (
                 f"warp {machine.warp_of(place)} addresses lane {lane}: a warp reaches lanes "

@@ -26,8 +26,13 @@ from kernelexp.emulator.ptx.syntax import (
 
 # Calls inlined in one kernel before it is taken for recursion.
 MAX_CALLS = 1000
-# What assert() calls when it fails.
-FAILING = "__assertfail"
+# Functions that the driver brings, by the opcode that a call of them becomes.
+BUILTINS = {
+    "vprintf": "builtin.vprintf",
+    "__assertfail": "builtin.assertfail",
+    "malloc": "builtin.malloc",
+    "free": "builtin.free",
+}
 
 
 def inlined(module: Module, name: str) -> Function:
@@ -47,9 +52,10 @@ def inlined(module: Module, name: str) -> Function:
 def _put_in_place(module: Module, caller: Function, at: int, mark: str) -> Function:
     call = caller.instructions[at]
     results, target, arguments = _parts(call)
-    if target == FAILING:
+    if target in BUILTINS:
         callee = Function(name=target, entry=False)
-        body = [msgspec.structs.replace(call, opcode="trap", operands=())]
+        operands = tuple(Symbol(name) for name in (*results, *arguments))
+        body = [msgspec.structs.replace(call, opcode=BUILTINS[target], operands=operands)]
     else:
         if target not in module.functions or call.guard is not None:
             raise refuse(call, "calls a function that is not in this PTX")
@@ -58,7 +64,7 @@ def _put_in_place(module: Module, caller: Function, at: int, mark: str) -> Funct
     moved = len(body) - 1
     labels = {k: (v + moved if v > at else v) for k, v in caller.labels.items()}
     labels |= {k + mark: v + at for k, v in callee.labels.items()}
-    if target != FAILING:
+    if target not in BUILTINS:
         labels[_end(mark)] = at + len(body)
     tables = {k + mark: tuple(t + mark for t in v) for k, v in callee.tables.items()}
     return msgspec.structs.replace(

@@ -35,8 +35,10 @@ def mma(d: Decoder) -> Op:
     a = d.pointer(d.operands[1]).slot if a_in_tmem else d.source(d.operands[1], "b64")
     b, descriptor = d.source(d.operands[2], "b64"), d.source(d.operands[3], "b32")
     enable, *rest = d.operands[4:]
+    disabled: list[int] = []
     if isinstance(enable, Vector):
-        raise d.refuse("disables output lanes, which the emulator does not model")
+        disabled = d.sources(enable, "b32", 4 * group)
+        enable, *rest = rest
     accumulates, flip = d.predicate(enable)
     if rest:
         raise d.refuse("scales its input, which the emulator does not model")
@@ -49,6 +51,7 @@ def mma(d: Decoder) -> Op:
             a_in_tmem=a_in_tmem,
             b=int(R[b][row, lane]),
             accumulate=bool(R[accumulates][row, lane]) != flip,
+            disabled=tuple(int(R[slot][row, lane]) for slot in disabled),
         )
         tensor_core.issue(machine, issuer, mma)
 

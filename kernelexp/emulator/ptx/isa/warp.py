@@ -65,9 +65,11 @@ def _shuffle(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
 
 @builder("vote.sync.{o:all|any|uni}.pred", sync=True)
 @builder("vote.sync.ballot.b32", sync=True)
+@builder("vote.{o:all|any|uni}.sync.pred", sync=True)
+@builder("vote.ballot.sync.b32", sync=True)
 def vote(d: Decoder) -> Op:
     """Over the lanes of the member mask."""
-    mode = d.parts[2]
+    mode = next(part for part in d.parts[1:] if part != "sync")
     target = d.destination(d.operands[0])
     p, flip = d.predicate(d.operands[1])
     members = d.source(d.operands[2], "b32")
