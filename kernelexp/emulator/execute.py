@@ -45,6 +45,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     hang: tuple[Waiter, ...]
     """Who waited for what when nothing could go on; empty if the launch finished."""
+    contended: bool
+    """Whether flags or atomics met in an order that nothing in the kernel decides."""
     printed: tuple[Printed, ...]
     """What printf() showed, in the order of this schedule."""
     counters: Counters
@@ -135,6 +137,7 @@ def run(
         schedule=schedule,
         findings=execution.findings.all(),
         hang=hang,
+        contended=execution.contended,
         printed=tuple(execution.printed),
         counters=counters,
         warp_instructions=sum(each.executed for each in counters.instructions),
@@ -194,6 +197,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     differing: tuple[str, ...]
     """Arrays whose contents depend on the schedule."""
+    varying: tuple[str, ...]
+    """The same of a kernel in which flags or atomics meet in any order: as they may."""
     findings: tuple[Finding, ...]
     """Findings of all schedules, each once."""
 
@@ -234,6 +239,10 @@ def compare(
     for result in results:
         for finding in result.findings:
             found.setdefault((finding.name, finding.line), finding)
+    may_vary = any(result.contended for result in results)
     return Comparison(
-        results=tuple(results), differing=tuple(differing), findings=tuple(found.values())
+        results=tuple(results),
+        differing=() if may_vary else tuple(differing),
+        varying=tuple(differing) if may_vary else (),
+        findings=tuple(found.values()),
     )

@@ -29,7 +29,7 @@ class Pending:
     """Slots that it writes when it is waited for."""
     done: bool = False
     landed: int = 0
-    """The clock when a bulk store had read its source."""
+    """The clock when it landed: for a bulk store, when it had read its source."""
 
 
 class Engines:
@@ -88,7 +88,9 @@ class Issuer:
         self.thread = place * 32 + lane
         self.site = site
         self.seen: Array = clocks.seen[place].copy()
-        self.fence: Array = clocks.fence_seen[place].copy()
+        self.fences: dict[str, Array] = {
+            space: fences.seen[place].copy() for space, fences in clocks.proxy.items()
+        }
 
 
 class Groups:

@@ -21,13 +21,15 @@ def update(
     function: Callable[[Array, Array], Array] | None,
     access: Access,
     m: Mask,
+    *,
+    relaxed: bool,
 ) -> Array:
     """The old values; `function` None swaps in the second operand where the first is the old value.
 
-    Orders what the warps did before and do after.
+    relaxed: it hands over only what fences have made visible before it.
     """
     flags = warps.machine.flags
-    flags.release(warps, addresses, m)
+    flags.release(warps, addresses, m, relaxed=relaxed)
     old = np.zeros((warps.count, 32), operands[0].dtype)
     for space, within, lanes in memory.parts(addresses, m):
         offsets = space.offsets(warps, within, access, lanes)

@@ -181,8 +181,8 @@ class ClusterArrive(Gate):
                 fragment.warp,
             )
         barrier.arrive(fragment)
-        if self.releases:
-            barrier.release(machine.clocks.release(fragment.warp))
+        row = machine.clocks.release(fragment.warp)
+        barrier.release(row if self.releases else machine.clocks.engines_only(row))
         state.arrivals[fragment.warp] = barrier.generation
         _complete_cluster(machine, fragment, barrier)
         return True

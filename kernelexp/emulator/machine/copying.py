@@ -59,12 +59,14 @@ def landing(
 def land(machine: Machine, issuer: Issuer, place: Landing, data: Array, form: tma.Image) -> None:
     """Writes a load's bytes to every CTA that receives them, and completes them there."""
     for cta in place.ctas:
-        land_in_shared(machine, issuer, cta, place.low, data, form)
-        machine.mbarriers.landed(_signalled(machine, issuer, cta, place), len(data), issuer)
+        barrier = _signalled(machine, issuer, cta, place)
+        agent = machine.clocks.copy if barrier is None else barrier.agent
+        _land_in_shared(machine, issuer, cta, place.low, data, form, agent)
+        machine.mbarriers.landed(barrier, len(data), issuer)
 
 
-def land_in_shared(
-    machine: Machine, issuer: Issuer, cta: int, low: int, data: Array, form: tma.Image
+def _land_in_shared(
+    machine: Machine, issuer: Issuer, cta: int, low: int, data: Array, form: tma.Image, agent: int
 ) -> None:
     """Writes bytes to shared memory of a resident CTA."""
     base = machine.arena_offset(cta, low)
@@ -74,7 +76,7 @@ def land_in_shared(
     _in_use(machine, issuer, base, form.footprint(len(data)))
     machine.clocks.tick()
     units = _units(machine, base, low, len(data), form)
-    machine.races.engine_write(units, issuer)
+    machine.races.engine_write(units, issuer, agent)
     if form is tma.LINEAR:
         machine.shared.data[base : base + len(data)] = data
         machine.shared.state[base : base + len(data)] = WRITTEN
@@ -85,11 +87,11 @@ def land_in_shared(
 
 def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) -> Array | slice:
     """What a copy touches, in the race check's units."""
-    unit = machine.clocks.unit
+    unit = machine.races.history.unit
     if form.row == form.pitch:  # No gaps, whatever the swizzle does.
         return slice(base // unit, (base + size) // unit)
     chunks = tma.chunks(low, size, form) + (base - low)
-    return machine.clocks.units_of(chunks, tma.CHUNK_BYTES).ravel()
+    return machine.races.history.units_of(chunks, tma.CHUNK_BYTES).ravel()
 
 
 def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
@@ -143,7 +145,7 @@ def _signalled(machine: Machine, issuer: Issuer, cta: int, place: Landing) -> Mb
 def fetch_shared(
     machine: Machine, issuer: Issuer, cta: int, low: int, size: int, form: tma.Image, agent: int
 ) -> Array:
-    """Bytes from shared memory, read by the copy engine: `agent` is clocks.copy or clocks.store."""
+    """Bytes from shared memory, read by the copy engine as `agent` of the clocks."""
     base = machine.arena_offset(cta, low)
     machine.clocks.tick()
     units = _units(machine, base, low, size, form)

@@ -50,6 +50,8 @@ class Execution:
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""
+        self.contended = False
+        """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []
         self.allocated: dict[int, int] = {}
         """Bytes that malloc() gave, by their address."""

@@ -45,6 +45,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the smallest shared-memory access: what the race check distinguishes."""
     heap_bytes: int = 0
     """What malloc() may give."""
+    global_unit: int = 4
+    """The same of global memory."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None

@@ -165,6 +165,13 @@ class GlobalLayout:
             raise UsageError(f"the kernel uses {name!r}, which its PTX does not define.")
         return GLOBAL_BASE + self._symbols[name]
 
+    def name_at(self, offset: int) -> str:
+        """An arena offset as findings name it."""
+        for name, first in self.offsets.items():
+            if first <= offset < first + self.arrays[name].nbytes:
+                return f"byte {offset - first:,} of {name}"
+        return f"global {GLOBAL_BASE + offset:#x}"
+
     def write_back(self) -> None:
         """The arena's bytes into the caller's arrays."""
         for name, array in self.arrays.items():

@@ -13,6 +13,7 @@ from kernelexp.emulator.machine.asynchronous import Engines, Issuer
 from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.execution import Execution
 from kernelexp.emulator.machine.flags import Flags
+from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.layout import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -39,6 +40,10 @@ from kernelexp.emulator.machine.tmem import TensorMemory
 from kernelexp.emulator.machine.warps import Warps
 
 T = TypeVar("T")
+
+# Warps of a CTA whose reads of a word of shared memory are told apart, and of any CTA in global.
+READERS = 16
+GLOBAL_READERS = 2
 
 
 class WarpSet(Warps):
@@ -78,7 +83,7 @@ class Machine(Residents):
         self.world = execution.world
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
-        self.clocks = Clocks(len(self.shared.data), execution.image.shared_unit, warps)
+        self.clocks = Clocks(warps)
         self.local = Arena(warps * 32 * local)
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
         for cta in self.ctas:
@@ -86,15 +91,27 @@ class Machine(Residents):
         self.mbarriers = Mbarriers(self, self.clocks, self.shared)
         self.tmem = TensorMemory(self)
         self.engines = Engines(self.late, execution.chance)
-        self.races = Races(self, self.clocks, self.shared)
+        self.races = self._shared_races()
+        self.world_races = self._global_races()
         self.flags = Flags(self.clocks, self.cluster_size)
         self.shared_space = Shared(self, self.shared, self.races)
-        self.global_space = Global(self, self.world.arena)
+        self.global_space = Global(self, self.world.arena, self.world_races)
         self.spaces = self._spaces()
         self.sets: dict[tuple[int, int], WarpSet] = {}
         self._states: dict[type, object] = {}
         self.registers.poison()
         self._constants()
+
+    def _shared_races(self) -> Races:
+        columns = min(self.warps_per_cta, READERS)
+        unit = self.execution.image.shared_unit
+        history = History(len(self.shared.data), unit, columns)
+        return Races(self, self.clocks, self.shared, history, "shared", self.shared_name)
+
+    def _global_races(self) -> Races:
+        arena = self.world.arena
+        history = History(len(arena.data), self.execution.image.global_unit, GLOBAL_READERS)
+        return Races(self, self.clocks, arena, history, "global", self.world.name_at)
 
     def _spaces(self) -> dict[str, Memory]:
         cluster = Cluster(self, self.shared, self.races)

@@ -32,6 +32,8 @@ class Mbarrier:
     """Byte offset in that CTA's shared memory."""
     expected: int
     pending: int
+    agent: int
+    """Of the clocks: that of the copies which signal it."""
     phase: int = 0
     transactions: int = 0
     releasing: Array | None = None
@@ -102,7 +104,9 @@ class Mbarriers:
         old = self.at.get(offset)
         if old is not None and (old.pending != old.expected or old.transactions):
             self._misused(f"mbarrier.init of a barrier in use: {old.describe()}.", site)
-        self.at[offset] = Mbarrier(self.residents.ctas[cta].number, low, count, count)
+        self.at[offset] = Mbarrier(
+            self.residents.ctas[cta].number, low, count, count, self.clocks.copy_agent(offset)
+        )
         self.shared.state[offset : offset + MBARRIER_BYTES] = WRITTEN
 
     def invalidate(self, place: int, address: int, site: Site) -> None:
@@ -154,8 +158,7 @@ class Mbarriers:
     def landed(self, barrier: Mbarrier | None, size: int, issuer: Issuer) -> None:
         """A copy's bytes have arrived: who waits for the barrier has seen them."""
         if barrier is not None:
-            row = np.zeros_like(issuer.seen)
-            row[self.clocks.copy] = self.clocks.now
+            row = self.clocks.landed(barrier.agent, issuer.seen)
             self.complete(barrier, size, row, issuer.site)
 
     def _move(self, barrier: Mbarrier, size: int, site: Site) -> None:

@@ -152,6 +152,19 @@ class Global(Space):
 
     name = "global"
 
+    def __init__(self, residents: Residents, arena: Arena, races: Races) -> None:
+        super().__init__(residents, arena)
+        self.races = races
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        if access.relaxed:
+            self.races.observe(warps, offsets, access, m)
+        else:
+            self.races.read(warps, offsets, access, m)
+
+    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        self.races.write(warps, offsets, values, access, m)
+
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         off = address.astype(np.int64) - GLOBAL_BASE
         if m is not True:
@@ -223,7 +236,9 @@ class Shared(Space):
         return offsets - warps.shared
 
     def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
-        if not access.relaxed:
+        if access.relaxed:
+            self.races.observe(warps, offsets, access, m)
+        else:
             self.races.read(warps, offsets, access, m)
 
     def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:

@@ -12,6 +12,7 @@ from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.bulk import issue_store
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.copying import (
     Destination,
     fetch_shared,
@@ -82,7 +83,7 @@ def store(
     cta, low = shared_range(machine, issuer, source, footprint, ALIGN)
     sectors = tma.sectors(tensor, machine.world.address(tensor.array), start, load=False)
     machine.execution.tally(issuer.site.number).tma_sectors += sectors
-    agent, base = machine.clocks.store, machine.arena_offset(cta, low)
+    agent, base = machine.clocks.store + issuer.place % SLOTS, machine.arena_offset(cta, low)
     read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent)
     write = functools.partial(_write_box, machine, tensor, start, operation)
     issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)

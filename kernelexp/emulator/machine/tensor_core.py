@@ -9,6 +9,7 @@ import numpy as np
 from kernelexp.emulator.arithmetic import tensor
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
@@ -215,6 +216,7 @@ def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
         machine.report("remote-cta-exited", sentence, issuer.site, issuer.place)
     barrier = machine.mbarriers.find_in(cta, low, issuer.site)
     if barrier is not None:
-        row = np.zeros_like(issuer.seen)
-        row[machine.clocks.tensor] = machine.clocks.tick()
+        clocks = machine.clocks
+        clocks.tick()
+        row = clocks.landed(clocks.tensor + issuer.place % SLOTS, issuer.seen)
         machine.mbarriers.arrive(barrier, 1, row, issuer.site)

@@ -40,9 +40,8 @@ class Alloc(Gate):
         offset, _, _ = machine.shared_offset(place, address, self.site)
         machine.shared.data[offset : offset + 4].view(np.uint32)[0] = first
         machine.shared.state[offset : offset + 4] = WRITTEN
-        unit = offset // machine.clocks.unit
-        machine.clocks.write_time[unit] = machine.clocks.now
-        machine.clocks.write_thread[unit] = place * 32
+        unit = offset // machine.races.history.unit
+        machine.races.history.written[unit] = machine.clocks.epoch(place * 32)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         columns = scalar(machine, self.count, fragment)

@@ -12,6 +12,7 @@ import numpy as np
 from kernelexp.emulator.arithmetic import fragments, tensor
 from kernelexp.emulator.machine.arrays import POISON, Array
 from kernelexp.emulator.machine.asynchronous import Groups, Pending
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.gates import Fragment, PendingWait
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
@@ -133,6 +134,7 @@ def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]
             # Late, so that a register changed before the wait shows.
             left = _registers(machine, wgmma, places) if early is None else early
         _multiply(machine, wgmma, places, left, right, accumulate)
+        operation.landed = machine.clocks.now
 
     operation.land = land
     operation.order = ("wgmma", cta, first)
@@ -198,6 +200,7 @@ class WgmmaWait(PendingWait):
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         place, state = fragment.warp, machine.state(Warpgroups)
+        landed = max((p.landed for p in self.waited(machine, fragment)), default=0)
         state.groups.forget(place, self.allowed)
         pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
         busy = {slot for operation in pending for slot in operation.registers}
@@ -205,6 +208,7 @@ class WgmmaWait(PendingWait):
         for slot in [slot for slot in held if slot not in busy]:
             machine.value(slot, place)[...] = held.pop(slot)
         # What the MMAs have read may be overwritten by whoever hears of this.
-        row = np.zeros_like(machine.clocks.seen[place])
-        row[machine.clocks.tensor] = machine.clocks.now
-        machine.clocks.acquire(place, row)
+        first = machine.warp_place(
+            place % machine.resident, machine.warp_of(place) // WARPS * WARPS
+        )
+        machine.clocks.learn(place, machine.clocks.tensor + first % SLOTS, landed)

@@ -57,6 +57,7 @@ def _image(module: Module, decoder: Decoder) -> Image:
         variables=(*module.variables, *function.variables),
         functions=tuple(f.name for f in module.functions.values() if not f.entry),
         shared_unit=decoder.shared_unit,
+        global_unit=decoder.global_unit,
         heap_bytes=HEAP_BYTES if any(s.opcode == "builtin.malloc" for s in decoder.sites) else 0,
         cluster=_padded(function.directives.get("reqnctapercluster")),
         block=_padded(function.directives.get("reqntid")),

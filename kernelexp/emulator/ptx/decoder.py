@@ -59,6 +59,8 @@ class Decoder:
         self.sites = [site_of(number, ins) for number, ins in enumerate(function.instructions)]
         self.shared_unit = 4
         """Bytes of the smallest shared-memory access so far."""
+        self.global_unit = 4
+        """The same of global memory."""
         self.at(0)
 
     def at(self, number: int) -> None:
@@ -180,6 +182,8 @@ class Decoder:
         """Races are told apart at the size of the smallest shared-memory access of the kernel."""
         if space in ("shared", "cluster", "generic"):
             self.shared_unit = min(self.shared_unit, size)
+        if space in ("global", "generic"):
+            self.global_unit = min(self.global_unit, size)
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.isa.memory import nothing
 from kernelexp.emulator.ptx.registry import builder
@@ -13,10 +13,15 @@ from kernelexp.emulator.ptx.registry import builder
 @builder("fence.proxy.async{s:|.global|.shared::cta|.shared::cluster}")
 def fence_async(d: Decoder) -> Op:
     """Makes the lanes' earlier writes visible to the copy engine and the tensor core."""
-    parts = d.parts
-    if parts[-1] == "global":
-        return nothing
-    return lambda R, m, warps: warps.machine.clocks.fence_async(warps.warps, m)
+    last = d.parts[-1]
+    spaces = ("shared", "global") if last == "async" else (last.partition("::")[0],)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for space in spaces:
+            warps.machine.clocks.fence_async(space, warps.warps, m)
+        warps.machine.clocks.tick()
+
+    return op
 
 
 @builder("fence{o:|.sc|.acq_rel|.acquire|.release}{s:.cta|.cluster|.gpu|.sys}")
@@ -24,8 +29,11 @@ def fence_async(d: Decoder) -> Op:
 @builder("fence.release.sync_restrict::shared::{a:cta|cluster}.cluster")
 @builder("membar.{s:cta|gl|sys}")
 def fence(d: Decoder) -> Op:
-    """Memory is sequentially consistent here; order between warps comes from flags and barriers."""
-    return nothing
+    """Makes the warp's accesses visible to other CTAs, except with scope cta. What it orders within
+    a CTA is in order here anyway."""
+    if d.parts[-1] == "cta":
+        return nothing
+    return each_warp(lambda machine, warp: machine.clocks.fence(warp))
 
 
 @builder("fence.mbarrier_init.release.cluster")

@@ -53,8 +53,7 @@ class Form:
         self.elements = int(vector[1:])
         self.element = width_of(self.kind) // 8
         self.relaxed = bool({"volatile", "relaxed", "acquire", "release"} & set(parts))
-        self.acquire = "acquire" in parts or "volatile" in parts
-        self.release = "release" in parts or "volatile" in parts
+        self.ordered = "release" in parts
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
@@ -93,7 +92,7 @@ def ld(d: Decoder) -> Op:
         op(R, m, warps)
         warps.machine.flags.acquire(warps, where(R), m)
 
-    return acquiring if form.acquire else op
+    return acquiring if form.relaxed else op
 
 
 def _ld_param(d: Decoder, form: Form) -> Op:
@@ -137,10 +136,10 @@ def st(d: Decoder) -> Op:
         warps.machine.spaces[space].store(warps, where(R), values, access, m)
 
     def releasing(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        warps.machine.flags.release(warps, where(R), m)
+        warps.machine.flags.release(warps, where(R), m, relaxed=not form.ordered)
         op(R, m, warps)
 
-    return releasing if form.release else op
+    return releasing if form.relaxed else op
 
 
 @builder("prefetch{s:|.global|.local}{c:.L1|.L2|.L2::evict_last|.L2::evict_normal}")
