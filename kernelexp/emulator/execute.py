@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -43,6 +43,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: Schedule
     findings: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    """Formal mistakes: what the ISA asks for, though hardware has not been seen to need it."""
     hang: tuple[Waiter, ...]
     """Who waited for what when nothing could go on; empty if the launch finished."""
     contended: bool
@@ -136,6 +138,7 @@ def run(
     return Result(
         schedule=schedule,
         findings=execution.findings.all(),
+        warnings=execution.findings.warnings(),
         hang=hang,
         contended=execution.contended,
         printed=tuple(execution.printed),
@@ -201,6 +204,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The same of a kernel in which flags or atomics meet in any order: as they may."""
     findings: tuple[Finding, ...]
     """Findings of all schedules, each once."""
+    warnings: tuple[Finding, ...]
+    """The same of formal mistakes."""
 
 
 SCHEDULES: tuple[Schedule, ...] = (
@@ -235,14 +240,19 @@ def compare(
     ]
     for name, array in arrays.items():
         array[...] = outputs[0][name]
-    found: dict[tuple[str, int], Finding] = {}
-    for result in results:
-        for finding in result.findings:
-            found.setdefault((finding.name, finding.line), finding)
     may_vary = any(result.contended for result in results)
     return Comparison(
         results=tuple(results),
         differing=() if may_vary else tuple(differing),
         varying=tuple(differing) if may_vary else (),
-        findings=tuple(found.values()),
+        findings=_once(finding for result in results for finding in result.findings),
+        warnings=_once(finding for result in results for finding in result.warnings),
     )
+
+
+def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each mistake as the first schedule that showed it found it."""
+    found: dict[tuple[str, int], Finding] = {}
+    for finding in findings:
+        found.setdefault((finding.name, finding.line), finding)
+    return tuple(found.values())

@@ -4,9 +4,9 @@ Agents are the warps (their ordinary accesses), the warps again (their accesses 
 and the slots of the engines: copies by the mbarrier that they signal, MMAs, bulk stores' reads and
 their writes by who issues them. `seen[w, a]` is the time up to which agent a's accesses are ordered
 before what warp w does now; barriers, mbarriers and atomics carry such rows from one warp to the
-next. On the diagonal stands a warp's own last meeting point, so that lanes of one warp that exchange
-data without __syncwarp() are found too. An access has the time `now`; whatever orders accesses ends
-that time, so that later ones are told from earlier ones.
+next. On the diagonal stands a warp's own last meeting point, so that lanes of one warp that
+exchange data without __syncwarp() are found too. An access has the time `now`; whatever orders
+accesses ends that time, so that later ones are told from earlier ones.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class Clocks:
         self._performed[: 2 * warps] = 0
         self._fenced = np.zeros((warps, agents), np.int64)
         """What each warp had seen at its last fence."""
+        self.fenced_after = np.zeros((warps, agents), np.int64)
+        """What each warp had seen at its last tcgen05.fence::after_thread_sync."""
+        self.fenced_before = np.zeros(warps, np.int64)
+        """When each warp last made a tcgen05.fence::before_thread_sync."""
         self.now = 1
 
     def tick(self) -> int:
@@ -88,6 +92,14 @@ class Clocks:
         self._fenced[warp] = self.release(warp)
         self._performed[warp] = self._fenced[warp, warp]
 
+    def fence_tensor_memory(self, warp: int, *, before: bool) -> None:
+        """tcgen05.fence, before or after what synchronises threads."""
+        if before:
+            self.fenced_before[warp] = self.now
+            self.now += 1
+        else:
+            self.fenced_after[warp] = self.seen[warp]
+
     def acquire(self, warp: int, row: Array) -> None:
         np.maximum(self.seen[warp], row, out=self.seen[warp])
 
@@ -119,7 +131,7 @@ class Clocks:
 
     def epoch(self, thread: Array | int) -> Array | int:
         """An access of now."""
-        return thread | self.now << THREAD_BITS
+        return thread | np.int64(self.now << THREAD_BITS)
 
     def unordered(self, warps: Array, threads: Array, epochs: Array) -> Array:
         """Which earlier accesses are not ordered before these threads' accesses."""

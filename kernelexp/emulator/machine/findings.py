@@ -32,6 +32,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(parts)
 
 
+FORMAL: dict[str, str] = {
+    "missing-tcgen05-fence": "tensor memory used by two threads without tcgen05.fence around what "
+    "synchronises them",
+    "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
+    "missing-init-fence": "an mbarrier used by an engine or another CTA without "
+    "fence.mbarrier_init since its init",
+}
+"""What the ISA asks for and no hardware has been seen to need: warnings."""
+
 NAMES: dict[str, str] = {
     "out-of-bounds": "an access outside every array, or outside the CTA's shared memory",
     "misaligned": "an address that is no multiple of the access size, or of what the copy asks",
@@ -45,6 +54,7 @@ NAMES: dict[str, str] = {
     "transaction-bytes": "a transaction count that can't return to zero, or out of range",
     "mbarrier-misuse": "an mbarrier used before its init, or initialised while in use",
     "tmem-bounds": "tensor memory outside the allocation",
+    "tmem-race": "tensor memory read or overwritten while an MMA, a load or a store uses it",
     "tmem-lanes": "tensor memory of another warp's lanes",
     "tmem-uninitialised": "a load of tensor memory that nothing wrote",
     "tmem-not-freed": "tensor memory that a CTA did not free",
@@ -80,7 +90,7 @@ class Findings:
         if old is not None:
             self._found[name, line] = msgspec.structs.replace(old, count=old.count + 1)
             return
-        assert name in NAMES, name
+        assert name in NAMES or name in FORMAL, name
         self._found[name, line] = Finding(
             name=name,
             sentence=sentence,
@@ -92,4 +102,8 @@ class Findings:
         )
 
     def all(self) -> tuple[Finding, ...]:
-        return tuple(self._found.values())
+        return tuple(found for found in self._found.values() if found.name in NAMES)
+
+    def warnings(self) -> tuple[Finding, ...]:
+        """What is formally wrong only."""
+        return tuple(found for found in self._found.values() if found.name in FORMAL)

@@ -16,8 +16,8 @@ class Flags:
     """Atomics, release stores, acquire loads and volatile accesses, by address.
 
     What is released without a fence reaches other CTAs only as far as fences have made it visible.
-    Who reads a flag acquires, with a fence or without: hardware that has seen the flag sees what was
-    made visible before it.
+    Who reads a flag acquires, with a fence or without: hardware that has seen the flag sees what
+    was made visible before it.
     """
 
     def __init__(self, clocks: Clocks, cluster_size: int) -> None:

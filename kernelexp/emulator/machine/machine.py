@@ -89,7 +89,7 @@ class Machine(Residents):
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
         self.mbarriers = Mbarriers(self, self.clocks, self.shared)
-        self.tmem = TensorMemory(self)
+        self.tmem = TensorMemory(self, self.clocks)
         self.engines = Engines(self.late, execution.chance)
         self.races = self._shared_races()
         self.world_races = self._global_races()

@@ -100,7 +100,7 @@ class Races:
         self._note_write(units, thread)
 
     def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
-        """A volatile or relaxed load: no half of a race, but what it sees may be a matter of luck."""
+        """A volatile or relaxed load: no half of a race, but what it sees may be left open."""
         self._contend(*self._flat(warps, offsets, access.size, m))
 
     def _contend(self, units: Array, warp: Array, thread: Array) -> None:

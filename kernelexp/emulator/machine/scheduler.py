@@ -14,7 +14,6 @@ from kernelexp.emulator.machine.partings import Partings
 from kernelexp.emulator.machine.program import QUANTUM, Block, Branch, Program
 from kernelexp.emulator.machine.warps import ALL, pack
 
-
 # Turns of polling after which it is looked whether any register has changed.
 PATIENCE = 16
 

@@ -15,6 +15,7 @@ from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
 from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.machine.tmem import LANES
+from kernelexp.emulator.machine.tmem_races import GRANULE, Area
 from kernelexp.emulator.machine.warps import expand
 
 _TYPES = {
@@ -114,8 +115,14 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     tally = machine.execution.tally(issuer.site.number)
     tally.operand_wavefronts += (shape.m + shape.n) * K_BYTES // 128
 
+    areas = [_areas(mma, cta) for cta in ctas]
+    for d, a in areas:
+        machine.tmem.races.multiply(d, issuer, a)
+
     def land() -> None:
         machine.clocks.tick()
+        for d, a in areas:
+            machine.tmem.races.multiplied(d, issuer, a)
         parts = [fetch(machine, issuer, cta, mma.matrix_b()) for cta in ctas]
         b = np.concatenate(parts) if len(parts) > 1 else parts[0]
         for cta in ctas:
@@ -131,8 +138,21 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
             touches.append(span(machine, cta, mma.matrix_b()))
             if not mma.a_in_tmem:
                 touches.append(span(machine, cta, mma.matrix_a()))
-    what, order = f"an MMA ({issuer.site.where()})", ("tensor", own, issuer.thread)
+    what, order = f"an MMA ({issuer.site.where()})", ("tensor", own)
     machine.engines.issue(Pending(what, land, issuer.site, order, tuple(touches)))
+
+
+def _areas(mma: Mma, cta: int) -> tuple[Area, Area | None]:
+    """The tensor memory of a CTA that an MMA writes, and that it reads A from."""
+    shape = mma.shape
+    _, split = _lanes(shape)
+    first = mma.d & 0xFFFF
+    every = slice(0, 128 // GRANULE, 2 if shape.m == 64 else 1)
+    d = Area(cta, every, first, first + shape.n // (2 if split else 1))
+    if not mma.a_in_tmem:
+        return d, None
+    column = mma.a & 0xFFFF
+    return d, Area(cta, slice(0, mma.rows() // GRANULE), column, column + K_BYTES // 4)
 
 
 def _from_tmem(machine: Machine, issuer: Issuer, cta: int, mma: Mma) -> Array:
@@ -206,7 +226,7 @@ def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) ->
             _arrive(machine, issuer, target, low)
 
     own = machine.cta_of(issuer.place).place
-    what, order = f"a commit ({issuer.site.where()})", ("tensor", own, issuer.thread)
+    what, order = f"a commit ({issuer.site.where()})", ("tensor", own)
     machine.engines.issue(Pending(what, land, issuer.site, order))
 
 

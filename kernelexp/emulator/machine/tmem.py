@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import POISON, Array
+from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
+from kernelexp.emulator.machine.tmem_races import TmemRaces
 
 LANES, COLUMNS = 128, 512
 
@@ -15,8 +17,10 @@ LANES, COLUMNS = 128, 512
 class TensorMemory:
     """Tensor memory of all resident CTAs."""
 
-    def __init__(self, residents: Residents) -> None:
+    def __init__(self, residents: Residents, clocks: Clocks) -> None:
         self.residents = residents
+        self._clocks = clocks
+        self._races: TmemRaces | None = None
         self.allocated: dict[int, dict[int, int]] = {}
         """Columns of each allocation by its first column, by CTA."""
         self._relinquished: set[int] = set()
@@ -31,6 +35,12 @@ class TensorMemory:
         if self._data is None:
             self._data = np.full((self.residents.resident, LANES, COLUMNS), POISON[32], np.uint32)
         return self._data
+
+    @property
+    def races(self) -> TmemRaces:
+        if self._races is None:
+            self._races = TmemRaces(self.residents, self._clocks)
+        return self._races
 
     @property
     def written(self) -> Array:
@@ -74,6 +84,7 @@ class TensorMemory:
             # What a previous owner left must not be relied on.
             self.data[cta, :, first : first + columns] = POISON[32]
             self.written[cta, :, first : first + columns] = False
+            self.races.clear(cta, first, columns)
         return first
 
     def free(self, cta: int, first: int, columns: int, site: Site, place: int) -> None:
@@ -86,6 +97,9 @@ class TensorMemory:
                 place,
             )
             return
+        if self.races.busy(cta, first, columns):
+            sentence = f"columns {first} to {first + columns - 1} are freed while in use."
+            self.residents.report("tmem-race", sentence, site, place)
         del held[first]
 
     def check(self, cta: int, first: int, columns: int, site: Site, place: int) -> None:

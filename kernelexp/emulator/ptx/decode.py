@@ -232,7 +232,7 @@ def _blocks(decoder: Decoder, made: list[Op | Gate | None], cuts: list[int]) -> 
 def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
     decoder.at(block.first)
     entry, opcode = find(decoder.site.opcode), decoder.site.opcode
-    aligned = "aligned" in decoder.parts or opcode.startswith("bar.") and "warp" not in opcode
+    aligned = "aligned" in decoder.parts or (opcode.startswith("bar.") and "warp" not in opcode)
     if isinstance(entry, Built) and entry.gate:
         block.sync = -1 if aligned else None
     elif isinstance(entry, Built) and entry.sync:
