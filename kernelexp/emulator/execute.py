@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -71,30 +71,46 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return not any(finding.name in fatal for finding in self.findings)
 
 
-class Module:
+class Module(msgspec.Struct, frozen=True, kw_only=True):
+    """Programs by the names of their entries."""
+
+    entries: Mapping[str, Program]
+
+
+class _Decoded(Mapping[str, Program]):
     """The entries of a PTX file; each is decoded when it is first asked for."""
 
     def __init__(self, syntax: Syntax) -> None:
         self._syntax = syntax
-        self._decoded: dict[str, Program] = {}
-        self.entries = tuple(f.name for f in syntax.functions.values() if f.entry)
+        self._names = tuple(f.name for f in syntax.functions.values() if f.entry)
+        self._programs: dict[str, Program] = {}
 
-    def program(self, entry: str) -> Program:
-        """An entry, decoded; UnsupportedInstruction names what is not covered, with its lines."""
-        if entry not in self._decoded:
-            self._decoded[entry] = decode(self._syntax, entry)
-        return self._decoded[entry]
+    def __getitem__(self, name: str) -> Program:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._programs:
+            self._programs[name] = decode(self._syntax, name)
+        return self._programs[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def load(ptx: str) -> Module:
-    """Parses a PTX file, and decodes its entry if it has but one.
+    """Parses a PTX file, and decodes its entry if it has but one; others when they are launched.
 
     PtxSyntaxError for what can't be read, UnsupportedInstruction for what is not covered.
     """
-    module = Module(parse(ptx))
-    if len(module.entries) == 1:
-        module.program(module.entries[0])
-    return module
+    decoded = _Decoded(parse(ptx))
+    if len(decoded) == 1:
+        dict(decoded)
+    return Module(entries=decoded)
 
 
 def run(
@@ -116,7 +132,9 @@ def run(
     schedule = schedule or Schedule()
     started = time.perf_counter()
     chance, late = random.Random(schedule.seed), schedule.asynchrony == "late"
-    execution = Execution(program.image, launch, arrays, frozenset(unwritten), chance, late)
+    execution = Execution(
+        program.image, launch, arrays, frozenset(unwritten), chance, late, schedule.seed != 0
+    )
     count = _Count()
     hang: tuple[Waiter, ...] = ()
     first = 0
@@ -125,10 +143,11 @@ def run(
             while first < execution.grid_ctas and not hang:
                 machine = Machine(execution, first)
                 first += len(machine.ctas)
-                scheduler = Scheduler(machine, program, schedule.seed != 0, limit)
+                scheduler = Scheduler(machine, program, limit)
                 try:
                     scheduler.run()
                 finally:
+                    machine.undefined.finish(execution.world.arena.state)
                     hang = scheduler.hang
                     count.add(program, scheduler)
         except Fatal:
@@ -157,7 +176,7 @@ def _entry(module: Module, launch: Launch) -> Program:
         raise UsageError(f"the PTX has no entry {entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         raise UsageError(f"grid {launch.grid} is no multiple of cluster {launch.cluster}.")
-    program, threads = module.program(entry), math.prod(launch.block)
+    program, threads = module.entries[entry], math.prod(launch.block)
     image = program.image
     if image.cluster is not None and image.cluster != launch.cluster:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Tensor memory that MMAs, loads and stores of several warps use: what orders them, and what not."""
+"""Tensor memory that MMAs, loads and stores of several warps use: what orders them, what not."""
 
 from __future__ import annotations
 

@@ -125,7 +125,15 @@ def load(
         land(machine, issuer, place, data, tma.LINEAR)
 
     what = f"a bulk load of {size} bytes ({issuer.site.where()})"
-    machine.engines.issue(Pending(what, arrive, issuer.site, touches=place.touches(machine, size)))
+    machine.engines.issue(
+        Pending(
+            what,
+            arrive,
+            issuer.site,
+            touches=place.touches(machine, size),
+            signals=place.signals(machine),
+        )
+    )
 
 
 def _sectors(address: int, size: int) -> int:

@@ -49,6 +49,8 @@ class Clocks:
         self._performed[: 2 * warps] = 0
         self._fenced = np.zeros((warps, agents), np.int64)
         """What each warp had seen at its last fence."""
+        self.fenced_init = np.zeros(warps, np.int64)
+        """When each warp last made a fence.mbarrier_init."""
         self.fenced_after = np.zeros((warps, agents), np.int64)
         """What each warp had seen at its last tcgen05.fence::after_thread_sync."""
         self.fenced_before = np.zeros(warps, np.int64)
@@ -91,6 +93,11 @@ class Clocks:
         """A memory fence for other CTAs, such as __threadfence()."""
         self._fenced[warp] = self.release(warp)
         self._performed[warp] = self._fenced[warp, warp]
+
+    def fence_init(self, warp: int) -> None:
+        """fence.mbarrier_init."""
+        self.fenced_init[warp] = self.now
+        self.now += 1
 
     def fence_tensor_memory(self, warp: int, *, before: bool) -> None:
         """tcgen05.fence, before or after what synchronises threads."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelexp.emulator.machine import tma
-from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
+from kernelexp.emulator.machine.arena import BARRIER, UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.findings import Fatal
@@ -37,6 +37,12 @@ class Landing(NamedTuple):
     barrier_cta: int
     barrier: int
     pair: bool
+
+    def signals(self, machine: Machine) -> tuple[int, ...]:
+        """Arena offsets of the mbarriers that it may complete on."""
+        return tuple(
+            machine.arena_offset(cta, self.barrier) for cta in {*self.ctas, self.barrier_cta}
+        )
 
     def touches(self, machine: Machine, size: int) -> tuple[tuple[int, int], ...]:
         base = [machine.arena_offset(cta, self.low) for cta in self.ctas]
@@ -77,6 +83,7 @@ def _land_in_shared(
     machine.clocks.tick()
     units = _units(machine, base, low, len(data), form)
     machine.races.engine_write(units, issuer, agent)
+    _overwrite(machine, issuer, base, form.footprint(len(data)))
     if form is tma.LINEAR:
         machine.shared.data[base : base + len(data)] = data
         machine.shared.state[base : base + len(data)] = WRITTEN
@@ -92,6 +99,13 @@ def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) ->
         return slice(base // unit, (base + size) // unit)
     chunks = tma.chunks(low, size, form) + (base - low)
     return machine.races.history.units_of(chunks, tma.CHUNK_BYTES).ravel()
+
+
+def _overwrite(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
+    """A finding if mbarriers lie where a copy writes."""
+    barriers = np.flatnonzero(machine.shared.state[base : base + size] == BARRIER)
+    if len(barriers):
+        machine.mbarriers.overwrite(base + barriers, issuer.site)
 
 
 def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:

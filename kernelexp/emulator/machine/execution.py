@@ -41,11 +41,14 @@ class Execution:
         unwritten: frozenset[str],
         chance: random.Random,
         late: bool,
+        shuffle: bool,
     ) -> None:
         self.image = image
         self.launch = launch
         self.chance = chance
         self.late = late
+        self.shuffle = shuffle
+        """Whether everything that the hardware leaves open is decided by chance."""
         """Whether asynchronous effects land as late as they may."""
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}

@@ -64,6 +64,7 @@ NAMES: dict[str, str] = {
     "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
     "remote-cta-exited": "an access to the shared memory of a CTA that has ended",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
+    "wgmma-registers": "an accumulator written while a wgmma has it",
     "hang": "no warp can go on",
     "trap": "the kernel executed trap",
     "assertion": "an assert() of the kernel failed",

@@ -37,6 +37,7 @@ from kernelexp.emulator.machine.spaces import (
 )
 from kernelexp.emulator.machine.specials import special
 from kernelexp.emulator.machine.tmem import TensorMemory
+from kernelexp.emulator.machine.undefined import Undefined
 from kernelexp.emulator.machine.warps import Warps
 
 T = TypeVar("T")
@@ -88,14 +89,15 @@ class Machine(Residents):
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
+        self.undefined = Undefined(self, execution.image.slots, warps)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared)
         self.tmem = TensorMemory(self, self.clocks)
-        self.engines = Engines(self.late, execution.chance)
+        self.engines = Engines(self.late, execution.chance, not execution.shuffle)
         self.races = self._shared_races()
         self.world_races = self._global_races()
         self.flags = Flags(self.clocks, self.cluster_size)
-        self.shared_space = Shared(self, self.shared, self.races)
-        self.global_space = Global(self, self.world.arena, self.world_races)
+        self.shared_space = Shared(self.undefined, self, self.mbarriers, self.races)
+        self.global_space = Global(self.undefined, self, self.world.arena, self.world_races)
         self.spaces = self._spaces()
         self.sets: dict[tuple[int, int], WarpSet] = {}
         self._states: dict[type, object] = {}
@@ -114,9 +116,9 @@ class Machine(Residents):
         return Races(self, self.clocks, arena, history, "global", self.world.name_at)
 
     def _spaces(self) -> dict[str, Memory]:
-        cluster = Cluster(self, self.shared, self.races)
-        local = Local(self, self.local)
-        param = Parameter(self, self.execution.parameters.arena)
+        cluster = Cluster(self.undefined, self, self.mbarriers, self.races)
+        local = Local(self.undefined, self, self.local)
+        param = Parameter(self.undefined, self, self.execution.parameters.arena)
         windows = {
             SHARED_WINDOW >> WINDOW_BITS: cluster,
             LOCAL_WINDOW >> WINDOW_BITS: local,
@@ -180,7 +182,7 @@ class Machine(Residents):
 
     def end_cta(self, cta: Cta) -> None:
         """All warps of a CTA have exited: what it leaves behind."""
-        cta.exited = True
+        cta.exited = self.any_ended = True
         findings = self.execution.findings
         held = self.tmem.allocated.get(cta.place)
         if held:

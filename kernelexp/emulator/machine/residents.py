@@ -44,6 +44,7 @@ class Residents:
         self.shared_stride = execution.layout.stride
         count = min(self.resident, execution.grid_ctas - first)
         self.ctas = [self._cta(first + place, place) for place in range(count)]
+        self.any_ended = False
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited, or never existed."""
         for cta in self.ctas:
@@ -122,6 +123,16 @@ class Residents:
             )
         return self.arena_offset(cta, low), cta, low
 
+    def _refuse_ended(self, warps: Warps, ctas: Array, site: Site) -> None:
+        """A finding for an access to shared memory of a CTA that has ended."""
+        ended = [cta.place for cta in self.ctas if cta.exited]
+        wrong = np.isin(ctas, ended)
+        if wrong.any():
+            row, lane = (int(i[0]) for i in np.nonzero(wrong))
+            number = self.ctas[int(ctas[row, lane])].number
+            sentence = f"shared memory of CTA {number}, which has ended (lane {lane})."
+            self.report("remote-cta-exited", sentence, site, int(warps.warps[row]))
+
     def cluster_offsets(self, warps: Warps, address: Array, site: Site, m: Mask) -> Array:
         """Arena offsets of cluster addresses; Fatal with a finding for one outside the cluster."""
         value = address.astype(np.int64)
@@ -139,5 +150,7 @@ class Residents:
             )
             raise Fatal
         cta = warps.ctas[:, None] // self.cluster_size * self.cluster_size + rank
+        if self.any_ended:
+            self._refuse_ended(warps, cta if m is True else np.where(m, cta, -1), site)
         offsets: Array = SCRATCH_BYTES + cta * self.shared_stride + low
         return offsets if m is True else np.where(m, offsets, 0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelexp.emulator.machine.asynchronous import Pending
 from kernelexp.emulator.machine.batches import Batch, merge, runs
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.gates import Fragment
+from kernelexp.emulator.machine.gates import Fragment, PendingWait
 from kernelexp.emulator.machine.gathering import Gathering
 from kernelexp.emulator.machine.hangs import Waiter, waiters
 from kernelexp.emulator.machine.machine import Machine
@@ -21,14 +22,14 @@ PATIENCE = 16
 class Scheduler:
     """Executes one wave of resident CTAs to its end."""
 
-    def __init__(self, machine: Machine, program: Program, shuffle: bool, limit: int) -> None:
+    def __init__(self, machine: Machine, program: Program, limit: int) -> None:
         self.machine = machine
         self.execution = machine.execution
         self.program = program
         self.blocks = program.blocks
         self.end = len(program.sites)
         self.chance = machine.execution.chance
-        self.shuffle = shuffle
+        self.shuffle = machine.execution.shuffle
         self.limit = limit
         self.ready: dict[int, list[Fragment]] = {}
         self.parked: list[Fragment] = []
@@ -43,6 +44,7 @@ class Scheduler:
         """Whether all of these polled memory."""
         self.polled: tuple[int, int] = 0, 0
         """Turns in which nobody did anything but poll, and the registers a while ago."""
+        machine.undefined.uses = program.uses
         self.partings = Partings(self._put)
         self.gathering = Gathering(machine, program, self.partings, self.parked, self._put)
 
@@ -58,7 +60,7 @@ class Scheduler:
                 continue
             elif self.tired:
                 self._next_turn()
-            elif self.machine.engines.land_one():
+            elif self._land():
                 continue
             elif self.partings.give_up() or self.gathering.give_up():
                 continue
@@ -105,6 +107,7 @@ class Scheduler:
         blocks, executed, lanes = self.blocks, self.executed, self.lanes
         execution, warps = self.execution, batch.set
         R, mask = warps.R, batch.mask
+        undefined = self.machine.undefined
         turn = polls = 0
         while turn < QUANTUM:
             if pc == self.end:
@@ -125,8 +128,11 @@ class Scheduler:
                     return
                 pc = block.last
                 continue
-            for op in block.ops:
-                op(R, mask, warps)
+            if undefined.live or block.loads:
+                self._carefully(batch, block)
+            else:
+                for op in block.ops:
+                    op(R, mask, warps)
             end = block.end
             if end is None:
                 pc = block.last
@@ -139,6 +145,18 @@ class Scheduler:
                 self._exit(batch)
                 return
         self._yield(batch, pc, polls > 0)
+
+    def _carefully(self, batch: Batch, block: Block) -> None:
+        """Executes a block that may read, or use, what nobody wrote."""
+        undefined, warps, mask = self.machine.undefined, batch.set, batch.mask
+        for number, op in zip(block.numbers, block.ops, strict=True):
+            if undefined.live:
+                undefined.before(number, warps.R, warps, mask)
+            op(warps.R, mask, warps)
+        if undefined.live:
+            if isinstance(block.end, Branch) and block.end.guard is not None:
+                undefined.decides(block.end.guard, warps, mask, "decides a branch")
+            undefined.settle()
 
     def _check_limit(self) -> None:
         if self.execution.steps > self.limit:
@@ -161,7 +179,7 @@ class Scheduler:
         for fragment in tired:
             self._put(fragment)
         polling, self.polling = self.polling, True
-        if not polling or self.machine.engines.land_one() or self.partings.give_up():
+        if not polling or self._land() or self.partings.give_up():
             self.polled = 0, 0
             return
         # Registers that are the same after many turns in which all polled will be so for ever.
@@ -249,6 +267,17 @@ class Scheduler:
                 self._put(fragment)
                 woken = True
         return self.gathering.reunite() or woken
+
+    def _land(self) -> bool:
+        """Lands an operation, if it can be one that somebody waits for; whether there was any."""
+        wanted: list[Pending] = []
+        barriers: set[int] = set()
+        for fragment in self.parked:
+            gate = self.blocks[fragment.pc].gate
+            if isinstance(gate, PendingWait):
+                wanted += gate.waited(self.machine, fragment)
+            barriers |= {barrier.offset for barrier, _, _ in fragment.phases if barrier}
+        return self.machine.engines.land_one(wanted, barriers)
 
     def _hang(self, why: str) -> None:
         ready = [fragment for group in self.ready.values() for fragment in group]

@@ -63,7 +63,13 @@ def load(
 
     what = f"the load of the box at {start} of {tensor.array} ({issuer.site.where()})"
     machine.engines.issue(
-        Pending(what, arrive, issuer.site, touches=place.touches(machine, footprint))
+        Pending(
+            what,
+            arrive,
+            issuer.site,
+            touches=place.touches(machine, footprint),
+            signals=place.signals(machine),
+        )
     )
 
 

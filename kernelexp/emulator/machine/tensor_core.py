@@ -227,7 +227,8 @@ def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) ->
 
     own = machine.cta_of(issuer.place).place
     what, order = f"a commit ({issuer.site.where()})", ("tensor", own)
-    machine.engines.issue(Pending(what, land, issuer.site, order))
+    signals = tuple(machine.arena_offset(target, low) for target in ctas)
+    machine.engines.issue(Pending(what, land, issuer.site, order, signals=signals))
 
 
 def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
@@ -236,6 +237,7 @@ def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
         machine.report("remote-cta-exited", sentence, issuer.site, issuer.place)
     barrier = machine.mbarriers.find_in(cta, low, issuer.site)
     if barrier is not None:
+        machine.mbarriers.signalled(barrier, issuer.site)
         clocks = machine.clocks
         clocks.tick()
         row = clocks.landed(clocks.tensor + issuer.place % SLOTS, issuer.seen)

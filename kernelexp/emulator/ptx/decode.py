@@ -44,7 +44,7 @@ def decode(module: Module, name: str) -> Program:
         elif isinstance(entry, Built) and entry.sync:
             cuts.add(number)
     blocks = _blocks(decoder, made, sorted(cut for cut in cuts if cut < len(made)))
-    return Program(_image(module, decoder), decoder.sites, blocks)
+    return Program(_image(module, decoder), decoder.sites, blocks, decoder.uses())
 
 
 def _image(module: Module, decoder: Decoder) -> Image:
@@ -115,10 +115,8 @@ def _build(decoder: Decoder, entry: Alu | Built | None) -> Op | Gate:
 
 
 def _guard(decoder: Decoder, op: Op) -> Op:
-    slot, negated = (
-        decoder.source(decoder.instruction.guard, "pred"),
-        decoder.instruction.guard_negated,
-    )
+    slot = decoder.guard(decoder.instruction.guard)
+    negated = decoder.instruction.guard_negated
     number = decoder.site.number
 
     def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -247,6 +245,8 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
             block.gate = item
         elif item is not None:
             block.ops.append(item)
+            block.numbers.append(number)
+            block.loads |= decoder.sites[number].opcode.startswith(("ld", "wmma.load"))
         else:
             decoder.at(number)
             block.end = _end(decoder)
@@ -254,7 +254,7 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
 
 def _end(decoder: Decoder) -> Branch | Exit:
     ins, following = decoder.instruction, decoder.site.number + 1
-    guard = None if ins.guard is None else decoder.source(ins.guard, "pred")
+    guard = None if ins.guard is None else decoder.guard(ins.guard)
     if is_exit(ins):
         if guard is None:
             return Exit()

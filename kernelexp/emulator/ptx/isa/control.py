@@ -38,8 +38,8 @@ def fence(d: Decoder) -> Op:
 
 @builder("fence.mbarrier_init.release.cluster")
 def fence_init(d: Decoder) -> Op:
-    """An initialised mbarrier is visible at once here: a missing fence is not detected."""
-    return nothing
+    """An initialised mbarrier is visible at once here; a missing fence is a warning."""
+    return each_warp(lambda machine, warp: machine.clocks.fence_init(warp))
 
 
 @builder("fence.proxy.{p:alias|tensormap}")
