@@ -271,7 +271,7 @@ def compare(
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each mistake as the first schedule that showed it found it."""
-    found: dict[tuple[str, int], Finding] = {}
+    found: dict[tuple[str, str], Finding] = {}
     for finding in findings:
-        found.setdefault((finding.name, finding.line), finding)
+        found.setdefault((finding.name, finding.cause), finding)
     return tuple(found.values())

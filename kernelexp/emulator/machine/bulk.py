@@ -154,9 +154,14 @@ def _check_size(machine: Machine, issuer: Issuer, size: int) -> None:
 def _read_global(machine: Machine, issuer: Issuer, address: int, size: int) -> Array:
     first = _global_range(machine, issuer, address, size)
     arena = machine.world.arena
-    if (arena.state[first : first + size] == UNWRITTEN).any():
+    # Between written bytes lies what pads a struct: it may be copied with it.
+    if (arena.state[first : first + size] == UNWRITTEN).reshape(-1, ALIGN).all(axis=1).any():
         sentence = "a copy reads memory that nobody wrote."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
+    races = machine.world_races
+    if not races.history.untouched(first, first + size):
+        unit = races.history.unit
+        races.engine_read(slice(first // unit, (first + size) // unit), issuer, machine.clocks.copy)
     return arena.data[first : first + size].copy()
 
 
@@ -197,11 +202,16 @@ def store(
     tally.tma_sectors += _sectors(to, size)
     agent, base = machine.clocks.store + issuer.place % SLOTS, machine.arena_offset(cta, low)
     read = functools.partial(fetch_shared, machine, issuer, cta, low, size, tma.LINEAR, agent)
-    write = functools.partial(_write, machine, first, reduction)
+    write = functools.partial(_write, machine, issuer, first, reduction)
     issue_store(machine, issuer, "global memory", (base, base + size), read, write)
 
 
-def _write(machine: Machine, first: int, reduction: Reduction | None, data: Array) -> None:
+def _write(
+    machine: Machine, issuer: Issuer, first: int, reduction: Reduction | None, data: Array
+) -> None:
+    races, unit = machine.world_races, machine.world_races.history.unit
+    units = np.arange(first // unit, (first + len(data)) // unit)
+    races.engine_output(units, issuer, reduces=reduction is not None)
     arena = machine.world.arena
     view = arena.data[first : first + len(data)]
     if reduction is not None:

@@ -136,9 +136,9 @@ class Clocks:
 
     # Accesses
 
-    def epoch(self, thread: Array | int) -> Array | int:
+    def epoch(self, thread: Array | int) -> Array:
         """An access of now."""
-        return thread | np.int64(self.now << THREAD_BITS)
+        return np.asarray(thread | np.int64(self.now << THREAD_BITS))
 
     def unordered(self, warps: Array, threads: Array, epochs: Array) -> Array:
         """Which earlier accesses are not ordered before these threads' accesses."""

@@ -157,15 +157,27 @@ def _signalled(machine: Machine, issuer: Issuer, cta: int, place: Landing) -> Mb
 
 
 def fetch_shared(
-    machine: Machine, issuer: Issuer, cta: int, low: int, size: int, form: tma.Image, agent: int
+    machine: Machine,
+    issuer: Issuer,
+    cta: int,
+    low: int,
+    size: int,
+    form: tma.Image,
+    agent: int,
+    wanted: Array | None = None,
 ) -> Array:
-    """Bytes from shared memory, read by the copy engine as `agent` of the clocks."""
+    """Bytes from shared memory, read by the copy engine as `agent` of the clocks.
+
+    wanted: which of them, bool [size], are not dropped; None: all, but bytes that pad a struct
+        between written ones.
+    """
     base = machine.arena_offset(cta, low)
     machine.clocks.tick()
     units = _units(machine, base, low, size, form)
     machine.races.engine_read(units, issuer, agent)
     chunks = tma.chunks(low, size, form) + (base - low)
-    if (machine.shared.states(16)[chunks // 16].view(np.uint8) == UNWRITTEN).any():
+    unwritten = machine.shared.states(16)[chunks // 16].view(np.uint8).reshape(-1, 16) == UNWRITTEN
+    if (unwritten.all(axis=1) if wanted is None else unwritten.ravel() & wanted).any():
         sentence = f"a copy reads {machine.shared_name(base)}, which nobody wrote."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
     return machine.shared.view(8, 2)[chunks // 16].reshape(-1).view(np.uint8)

@@ -8,7 +8,7 @@ from kernelexp.emulator.machine.site import Site, Source
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One mistake of a kernel; repeats at the same instruction are counted, not listed."""
+    """One mistake of a kernel: what has one cause is counted, and the first is the example."""
 
     name: str
     """Which check: see NAMES."""
@@ -22,6 +22,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     warp: int = -1
     """Warp of the CTA; -1 for an asynchronous engine."""
     count: int = 1
+    cause: str = ""
+    """What findings of a name have in common to be one: a source line, or what is raced for."""
 
     def where(self) -> str:
         """Source line, line of the listing, CTA and warp, as far as they are known."""
@@ -46,7 +48,9 @@ NAMES: dict[str, str] = {
     "misaligned": "an address that is no multiple of the access size, or of what the copy asks",
     "uninitialised-read": "a load of memory that nobody wrote",
     "read-only": "a store to a parameter or constant",
-    "race": "two accesses to a shared-memory word, one of them a write, with no barrier between",
+    "race": "two accesses to a word, one of them a write, with no barrier, or no flag and fence, "
+    "between",
+    "non-coherent-read": "a load through the non-coherent cache of memory that the kernel writes",
     "missing-proxy-fence": "shared memory written by stores and read by the copy engine or the "
     "tensor core without fence.proxy.async between",
     "overwritten-in-use": "shared memory overwritten while a pending copy or MMA uses it",
@@ -78,28 +82,39 @@ class Fatal(Exception):
 
 
 class Findings:
-    """Collects findings: one for each (name, instruction), with a count of its repeats."""
+    """Collects findings: one for each cause, with a count of its repeats."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Finding] = {}
+        self._found: dict[tuple[str, str], Finding] = {}
 
     def add(
-        self, name: str, sentence: str, site: Site | None = None, *, cta: int = -1, warp: int = -1
+        self,
+        name: str,
+        sentence: str,
+        site: Site | None = None,
+        *,
+        cta: int = -1,
+        warp: int = -1,
+        cause: str = "",
     ) -> None:
-        line = site.line if site else 0
-        old = self._found.get((name, line))
+        """Notes a mistake; `cause`: what it has in common with others, if not the source line."""
+        if not cause and site is not None:
+            own = site.source.own() if site.source else None
+            cause = f"{own.file}:{own.line}" if own else f"line {site.line}"
+        old = self._found.get((name, cause))
         if old is not None:
-            self._found[name, line] = msgspec.structs.replace(old, count=old.count + 1)
+            self._found[name, cause] = msgspec.structs.replace(old, count=old.count + 1)
             return
         assert name in NAMES or name in FORMAL, name
-        self._found[name, line] = Finding(
+        self._found[name, cause] = Finding(
             name=name,
             sentence=sentence,
             source=site.source if site else None,
             listing=site.listing if site else "",
-            line=line,
+            line=site.line if site else 0,
             cta=cta,
             warp=warp,
+            cause=cause,
         )
 
     def all(self) -> tuple[Finding, ...]:

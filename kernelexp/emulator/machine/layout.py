@@ -69,6 +69,11 @@ class SharedLayout:
         self.end = end + dynamic_bytes
         self.stride = _up(self.end + 1024, 1024)
 
+    def name_at(self, low: int) -> str:
+        """The variable at an offset in a CTA's shared memory."""
+        before = [(first, name) for name, first in self.symbols.items() if first <= low]
+        return max(before)[1] if before else ""
+
     def allocate(self, arena: Arena, base: int) -> None:
         arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
 
@@ -165,11 +170,19 @@ class GlobalLayout:
             raise UsageError(f"the kernel uses {name!r}, which its PTX does not define.")
         return GLOBAL_BASE + self._symbols[name]
 
-    def name_at(self, offset: int) -> str:
-        """An arena offset as findings name it."""
+    def object_at(self, offset: int) -> str:
+        """The array or variable at an arena offset."""
         for name, first in self.offsets.items():
             if first <= offset < first + self.arrays[name].nbytes:
-                return f"byte {offset - first:,} of {name}"
+                return name
+        before = [(first, name) for name, first in self._symbols.items() if first <= offset]
+        return max(before)[1] if before else ""
+
+    def name_at(self, offset: int) -> str:
+        """An arena offset as findings name it."""
+        name = self.object_at(offset)
+        if name in self.offsets:
+            return f"byte {offset - self.offsets[name]:,} of {name}"
         return f"global {GLOBAL_BASE + offset:#x}"
 
     def write_back(self) -> None:

@@ -108,12 +108,16 @@ class Machine(Residents):
         columns = min(self.warps_per_cta, READERS)
         unit = self.execution.image.shared_unit
         history = History(len(self.shared.data), unit, columns)
-        return Races(self, self.clocks, self.shared, history, "shared", self.shared_name)
+        return Races(
+            self, self.clocks, self.shared, history, "shared", self.shared_name, self.shared_object
+        )
 
     def _global_races(self) -> Races:
         arena = self.world.arena
         history = History(len(arena.data), self.execution.image.global_unit, GLOBAL_READERS)
-        return Races(self, self.clocks, arena, history, "global", self.world.name_at)
+        return Races(
+            self, self.clocks, arena, history, "global", self.world.name_at, self.world.object_at
+        )
 
     def _spaces(self) -> dict[str, Memory]:
         cluster = Cluster(self.undefined, self, self.mbarriers, self.races)

@@ -10,7 +10,7 @@ from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arena import Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
-from kernelexp.emulator.machine.clocks import THREAD, Clocks
+from kernelexp.emulator.machine.clocks import SLOTS, THREAD, Clocks
 from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
@@ -41,6 +41,7 @@ class Races:
         history: History,
         space: str,
         name_of: Callable[[int], str],
+        object_of: Callable[[int], str],
     ) -> None:
         self.residents = residents
         self.clocks = clocks
@@ -50,6 +51,8 @@ class Races:
         """Whose proxy fences count: "shared" or "global"."""
         self.name_of = name_of
         """An arena offset as findings name it."""
+        self.object_of = object_of
+        """The variable at an arena offset: races for one variable are one finding."""
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.engines
 
@@ -126,8 +129,8 @@ class Races:
         index = tuple(axis[0] for axis in np.nonzero(bad))
         place = int(np.broadcast_to(warp, bad.shape)[index])
         other = int(epochs[index]) & THREAD
-        address = self.name_of(int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit)
-        who = self._agent(other >> 5)
+        offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+        address, who = self.name_of(offset), self._agent(other >> 5)
         if other >> 5 == place:
             who += f", lane {other & 31}"
         self.residents.report(
@@ -135,6 +138,7 @@ class Races:
             f"{address} is {now} here and {who} {before} it, with nothing between.",
             site,
             place,
+            cause=f"{self.object_of(offset)} {now}, {before}",
         )
 
     def _agent(self, agent: int) -> str:
@@ -166,7 +170,30 @@ class Races:
                 self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
         if isinstance(units, slice):
             units = np.arange(units.start, units.stop)
-        self._note_write(units, np.int64(agent << 5))
+        self._note_write(units, np.array(agent << 5))
+
+    def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
+        """A bulk store writes to global memory; reductions of several threads may meet."""
+        agent = self.clocks.output + issuer.place % SLOTS
+        if reduces:
+            self.residents.execution.contended = True
+            self._note_write(units, np.array(agent << 5))
+        else:
+            self.engine_write(units, issuer, agent)
+
+    def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """A load through the non-coherent cache: nothing may have been written in this launch."""
+        units, warp, _ = self._flat(warps, offsets, access.size, m)
+        bad = self.history.written[units] != 0
+        if bad.any():
+            index = tuple(axis[0] for axis in np.nonzero(bad))
+            offset = int(units[index]) * self.history.unit
+            self.residents.report(
+                "non-coherent-read",
+                f"{self.name_of(offset)} is read by a non-coherent load, and the kernel writes it.",
+                access.site,
+                int(np.broadcast_to(warp, bad.shape)[index]),
+            )
 
     def _report_engine(
         self, name: str, units: Array | slice, bad: Array, epochs: Array, issuer: Issuer, agent: int
@@ -175,13 +202,14 @@ class Races:
         if isinstance(units, slice):
             units = np.arange(units.start, units.stop)
         index = tuple(axis[0] for axis in np.nonzero(bad))
-        address = self.name_of(int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit)
-        who = self._agent((int(epochs[index]) & THREAD) >> 5)
+        offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+        address, who = self.name_of(offset), self._agent((int(epochs[index]) & THREAD) >> 5)
         self.residents.report(
             name,
             f"{address} is {now.format(self._agent(agent))}; {who} {before} it, {tail}.",
             issuer.site,
             issuer.place,
+            cause=f"{self.object_of(offset)} {now}, {before}",
         )
 
     # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's

@@ -85,10 +85,12 @@ class Residents:
 
     # Findings
 
-    def report(self, name: str, sentence: str, site: Site | None, place: int = -1) -> None:
-        """A finding at an instruction of the warp at `place`, or of an engine."""
+    def report(
+        self, name: str, sentence: str, site: Site | None, place: int = -1, cause: str = ""
+    ) -> None:
+        """A finding at an instruction of the warp at `place`, or of an engine; see Findings.add."""
         cta, warp = (-1, -1) if place < 0 else (self.cta_of(place).number, self.warp_of(place))
-        self.execution.findings.add(name, sentence, site, cta=cta, warp=warp)
+        self.execution.findings.add(name, sentence, site, cta=cta, warp=warp, cause=cause)
 
     def warp_name(self, place: int) -> str:
         return f"warp {self.warp_of(place)} of CTA {self.cta_of(place).number}"
@@ -96,6 +98,10 @@ class Residents:
     def shared_name(self, offset: int) -> str:
         cta, low = divmod(offset - SCRATCH_BYTES, self.shared_stride)
         return f"shared {low:#x} of CTA {self.ctas[cta].number}"
+
+    def shared_object(self, offset: int) -> str:
+        """The variable at an arena offset."""
+        return self.layout.name_at((offset - SCRATCH_BYTES) % self.shared_stride)
 
     # Shared memory by address: rank << 24 | offset
 

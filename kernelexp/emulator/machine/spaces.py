@@ -185,6 +185,8 @@ class Global(Space):
         self.races = races
 
     def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        if not access.coherent:
+            self.races.stale(warps, offsets, access, m)
         if access.relaxed:
             self.races.observe(warps, offsets, access, m)
         else:

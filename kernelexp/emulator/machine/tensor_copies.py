@@ -90,8 +90,10 @@ def store(
     sectors = tma.sectors(tensor, machine.world.address(tensor.array), start, load=False)
     machine.execution.tally(issuer.site.number).tma_sectors += sectors
     agent, base = machine.clocks.store + issuer.place % SLOTS, machine.arena_offset(cta, low)
-    read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent)
-    write = functools.partial(_write_box, machine, tensor, start, operation)
+    inside = tma.box_offsets(tensor, start)[1]
+    wanted = np.repeat(inside, tma.ELEMENT_BYTES[tensor.element])
+    read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent, wanted)
+    write = functools.partial(_write_box, machine, issuer, tensor, start, operation)
     issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
 
 
@@ -128,6 +130,10 @@ def _read_box(machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[
         index = (base + np.where(inside, offsets, 0))[:, None] + np.arange(element)
         data = np.where(inside[:, None], world.arena.data[index], 0).astype(np.uint8).ravel()
         unwritten = ((world.arena.state[index] == UNWRITTEN) & inside[:, None]).any()
+    races = machine.world_races
+    if not races.history.untouched(base, base + world.arrays[tensor.array].nbytes):
+        units = np.unique((base + offsets[inside]) // races.history.unit)
+        races.engine_read(units, issuer, machine.clocks.copy)
     if unwritten:
         sentence = f"a copy reads parts of {tensor.array} that nobody wrote."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
@@ -135,13 +141,20 @@ def _read_box(machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[
 
 
 def _write_box(
-    machine: Machine, tensor: TensorMap, start: tuple[int, ...], operation: str | None, data: Array
+    machine: Machine,
+    issuer: Issuer,
+    tensor: TensorMap,
+    start: tuple[int, ...],
+    operation: str | None,
+    data: Array,
 ) -> None:
     world = machine.world
     element = tma.ELEMENT_BYTES[tensor.element]
     offsets, inside = tma.box_offsets(tensor, start)
     index = (world.offsets[tensor.array] + offsets[inside]) // element
     values = data.view(f"u{element}")[inside]
+    units = np.unique(index * element // machine.world_races.history.unit)
+    machine.world_races.engine_output(units, issuer, reduces=operation is not None)
     view = world.arena.view(element, 1)
     if operation is not None:
         values = reduction(operation, _KINDS[tensor.element])(view[index], values)

@@ -116,13 +116,13 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     tally.operand_wavefronts += (shape.m + shape.n) * K_BYTES // 128
 
     areas = [_areas(mma, cta) for cta in ctas]
-    for d, a in areas:
-        machine.tmem.races.multiply(d, issuer, a)
+    for written, read in areas:
+        machine.tmem.races.multiply(written, issuer, read)
 
     def land() -> None:
         machine.clocks.tick()
-        for d, a in areas:
-            machine.tmem.races.multiplied(d, issuer, a)
+        for written, read in areas:
+            machine.tmem.races.multiplied(written, issuer, read)
         parts = [fetch(machine, issuer, cta, mma.matrix_b()) for cta in ctas]
         b = np.concatenate(parts) if len(parts) > 1 else parts[0]
         for cta in ctas:

@@ -33,7 +33,7 @@ class Area(NamedTuple):
     end: int
 
     @property
-    def index(self) -> tuple[int, slice, slice]:
+    def place(self) -> tuple[int, slice, slice]:
         return self.cta, self.granules, slice(self.first, self.end)
 
 
@@ -80,30 +80,30 @@ class TmemRaces:
         """A warp's load is issued."""
         self._after_writes("read", area, place, site)
         thread = self._warp(place)
-        self._read[(self._column(place), *area.index)] = FOREVER << THREAD_BITS | thread
+        self._read[(self._column(place), *area.place)] = FOREVER << THREAD_BITS | thread
 
     def loaded(self, area: Area, place: int) -> None:
         """The warp has waited for it."""
         epoch = self.clocks.epoch(self._warp(place))
-        self._read[(self._column(place), *area.index)] = epoch
+        self._read[(self._column(place), *area.place)] = epoch
 
     def store(self, area: Area, place: int, site: Site) -> None:
         """A warp's store is issued."""
         self._after_writes("written", area, place, site)
-        readers = self._read[(slice(None), *area.index)]
+        readers = self._read[(slice(None), *area.place)]
         self._check("written", "read", readers, place, self._warp(place), site)
-        self._written[area.index] = FOREVER << THREAD_BITS | self._warp(place)
+        self._written[area.place] = FOREVER << THREAD_BITS | self._warp(place)
 
     def stored(self, area: Area, place: int) -> None:
         """The warp has waited for it."""
-        self._written[area.index] = self.clocks.epoch(self._warp(place))
+        self._written[area.place] = self.clocks.epoch(self._warp(place))
 
     def _after_writes(self, now: str, area: Area, place: int, site: Site) -> None:
-        if self._multiplying[area.index].any():
+        if self._multiplying[area.place].any():
             sentence = f"{self._name(area)} is {now} here while an MMA that writes it is in flight."
             self.residents.report("tmem-race", sentence, site, place)
             return
-        self._check(now, "wrote", self._written[area.index], place, self._warp(place), site)
+        self._check(now, "wrote", self._written[area.place], place, self._warp(place), site)
 
     # MMAs
 
@@ -111,23 +111,23 @@ class TmemRaces:
         """An MMA that writes an area, and reads its A from another, is issued."""
         own = self._core(issuer)
         for now, before, epochs in (
-            ("overwritten by an MMA", "wrote", self._written[area.index]),
-            ("overwritten by an MMA", "read", self._read[(slice(None), *area.index)]),
-            *([("read by an MMA", "wrote", self._written[operand.index])] if operand else []),
+            ("overwritten by an MMA", "wrote", self._written[area.place]),
+            ("overwritten by an MMA", "read", self._read[(slice(None), *area.place)]),
+            *([("read by an MMA", "wrote", self._written[operand.place])] if operand else []),
         ):
             # What the issuer itself has waited for needs no more.
             mine = (epochs & THREAD) == self._warp(issuer.place)
             epochs = np.where(mine & (epochs < FOREVER << THREAD_BITS), 0, epochs)
             self._check(now, before, epochs, issuer.place, own, issuer.site)
-        self._multiplying[area.index] += 1
+        self._multiplying[area.place] += 1
 
     def multiplied(self, area: Area, issuer: Issuer, operand: Area | None) -> None:
         """It has landed."""
-        self._multiplying[area.index] -= 1
+        self._multiplying[area.place] -= 1
         epoch = self.clocks.epoch(self._core(issuer))
-        self._written[area.index] = epoch
+        self._written[area.place] = epoch
         if operand is not None:
-            self._read[(-1, *operand.index)] = epoch
+            self._read[(-1, *operand.place)] = epoch
 
     def _core(self, issuer: Issuer) -> int:
         return (self.clocks.tensor + issuer.place % SLOTS) << 5

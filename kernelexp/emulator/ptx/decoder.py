@@ -69,10 +69,11 @@ class Decoder:
 
     def uses(self) -> list[Uses]:
         """What each instruction that has been decoded does with registers."""
-        places = (self._reads, self._decides, self._writes)
         return [
             Uses(
-                *(tuple(place.get(site.number, ())) for place in places),
+                reads=tuple(self._reads.get(site.number, ())),
+                decides=tuple(self._decides.get(site.number, ())),
+                writes=tuple(self._writes.get(site.number, ())),
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
                 selects=site.opcode.startswith("selp."),
             )

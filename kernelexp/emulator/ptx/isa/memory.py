@@ -60,7 +60,15 @@ class Form:
         d.note_unit(self.space, self.element)
 
     def access(self, *, store: bool, relaxed: bool) -> Access:
-        return Access(self.site, self.element, self.elements, store=store, relaxed=relaxed)
+        coherent = "nc" not in self.site.opcode.split(".")
+        return Access(
+            self.site,
+            self.element,
+            self.elements,
+            store=store,
+            relaxed=relaxed,
+            coherent=coherent,
+        )
 
 
 @builder("ld{n:|.nc}" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
