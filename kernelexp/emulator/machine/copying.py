@@ -58,7 +58,7 @@ def landing(
     )
     ctas = [cta]
     if destination.ranks is not None:
-        ctas = machine.multicast(issuer.place, destination.ranks)
+        ctas = machine.multicast(issuer.place, destination.ranks, issuer.site)
     return Landing(ctas, low, barrier_cta, barrier, destination.pair)
 
 

@@ -38,6 +38,7 @@ FORMAL: dict[str, str] = {
     "missing-tcgen05-fence": "tensor memory used by two threads without tcgen05.fence around what "
     "synchronises them",
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
+    "missing-inval": "an mbarrier initialised again without mbarrier.inval",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "
     "fence.mbarrier_init since its init",
 }
@@ -68,6 +69,10 @@ NAMES: dict[str, str] = {
     "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
     "remote-cta-exited": "an access to the shared memory of a CTA that has ended",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
+    "multicast-mask": "a mask that names CTAs beyond the cluster, or none",
+    "barrier-number": "a barrier number beyond 15, or a thread count that is no multiple of 32",
+    "member-mask": "a member mask without the lane that executes the instruction",
+    "tcgen05-group": "cta_group::1 and cta_group::2 in one kernel",
     "wgmma-registers": "an accumulator written while a wgmma has it",
     "hang": "no warp can go on",
     "trap": "the kernel executed trap",

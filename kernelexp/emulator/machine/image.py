@@ -51,5 +51,9 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None
     """The only CTA that it may be launched with."""
+    max_registers: int | None = None
+    """Per thread, if the kernel says so."""
+    min_ctas: int = 1
+    """CTAs that are to fit on an SM."""
     max_threads: int | None = None
     """Threads of the largest CTA that it may be launched with."""

@@ -112,8 +112,12 @@ class Mbarriers:
         if not 1 <= count <= MAX_COUNT:
             self._misused(f"mbarrier.init with count {count}: it must be 1 to {MAX_COUNT}.", site)
         old = self.at.get(offset)
-        if old is not None and old.busy() and not old.overwritten:
-            self._misused(f"mbarrier.init of a barrier in use: {old.describe()}.", site)
+        if old is not None and not old.overwritten:
+            if old.busy():
+                self._misused(f"mbarrier.init of a barrier in use: {old.describe()}.", site)
+            else:
+                sentence = f"initialised again without mbarrier.inval: {old.describe()}."
+                self.residents.report("missing-inval", sentence, site, place)
         self.at[offset] = Mbarrier(
             self.residents.ctas[cta].number,
             low,
@@ -192,8 +196,22 @@ class Mbarriers:
     def _misused(self, sentence: str, site: Site, cta: int = -1) -> None:
         self.residents.execution.findings.add("mbarrier-misuse", sentence, site, cta=cta)
 
-    def arrive(self, barrier: Mbarrier, count: int, seen: Array, site: Site, drop: int = 0) -> None:
-        """`count` arrivals that release what `seen` says; `drop` of them leave the barrier."""
+    def arrive(
+        self,
+        barrier: Mbarrier,
+        count: int,
+        seen: Array,
+        site: Site,
+        *,
+        drop: int = 0,
+        completes: bool = True,
+    ) -> None:
+        """`count` arrivals that release what `seen` says; `drop` of them leave the barrier.
+
+        completes: whether they may be the last of the phase (they may not with .noComplete).
+        """
+        if not completes and barrier.pending <= count:
+            self._misused(f".noComplete completes a phase: {barrier.describe()}.", site)
         barrier.release(seen)
         barrier.pending -= count
         barrier.expected -= drop

@@ -77,8 +77,12 @@ class Residents:
     def warp_of(self, place: int) -> int:
         return place // self.resident
 
-    def multicast(self, place: int, mask: int) -> list[int]:
+    def multicast(self, place: int, mask: int, site: Site) -> list[int]:
         """The resident CTAs that a warp names by a mask of ranks in its cluster."""
+        if mask == 0 or mask >> self.cluster_size:
+            size = self.cluster_size
+            sentence = f"the mask {mask:#x} names other than the {size} CTAs of the cluster."
+            self.report("multicast-mask", sentence, site, place)
         cta = self.cta_of(place)
         first = cta.place - cta.rank
         return [first + rank for rank in range(self.cluster_size) if mask >> rank & 1]

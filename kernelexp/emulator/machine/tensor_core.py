@@ -25,6 +25,9 @@ _TYPES = {
 }
 _ELEMENT = {"f8f6f4": 1, "f16": 2, "tf32": 4, "i8": 1}
 
+RESERVED = 1 << 6 | 1 << 23 | 1 << 29 | 3 << 30
+"""Bits of an instruction descriptor; the last two are the shift of forms that are not modelled."""
+
 
 class Shape:
     """What an instruction descriptor says (PTX ISA, "Instruction descriptor")."""
@@ -42,10 +45,13 @@ class Shape:
         self.element = _ELEMENT[kind]
         types = _TYPES.get(kind, {})
         self.a_type, self.b_type = types.get(value >> 7 & 7, ""), types.get(value >> 10 & 7, "")
+        self.reserved = value & RESERVED
         self.sparse = bool(value >> 2 & 1)
 
     def faults(self) -> list[str]:
         faults = []
+        if self.reserved:
+            faults.append(f"{self.reserved:#x} in the reserved bits of an instruction descriptor")
         step = 8 if self.group == 1 else 16
         if self.m not in ((64, 128) if self.group == 1 else (128, 256)):
             faults.append(f"M = {self.m} with cta_group::{self.group}")
@@ -109,6 +115,7 @@ def _check(machine: Machine, issuer: Issuer, shape: Shape) -> None:
 
 def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     shape = mma.shape
+    machine.tmem.grouped(shape.group, issuer.site, issuer.place)
     _check(machine, issuer, shape)
     own = machine.cta_of(issuer.place).place
     ctas = [own] if shape.group == 1 else [own & ~1, own | 1]
@@ -219,7 +226,7 @@ def _product(a: Array, b: Array, c: Array | None, shape: Shape) -> Array:
 def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) -> None:
     """One arrival when the thread's MMAs so far have landed, in every CTA of the mask of ranks."""
     _, cta, low = machine.shared_offset(issuer.place, barrier & WINDOW, issuer.site)
-    ctas = [cta] if ranks is None else machine.multicast(issuer.place, ranks)
+    ctas = [cta] if ranks is None else machine.multicast(issuer.place, ranks, issuer.site)
 
     def land() -> None:
         for target in ctas:

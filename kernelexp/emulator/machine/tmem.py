@@ -26,6 +26,8 @@ class TensorMemory:
         self._relinquished: set[int] = set()
         self._last: dict[int, int] = {}
         """Columns of the last allocation, by CTA."""
+        self._group = 0
+        """The cta_group of the first instruction that named one."""
         self._data: Array | None = None
         self._written: Array | None = None
 
@@ -47,6 +49,13 @@ class TensorMemory:
         if self._written is None:
             self._written = np.zeros((self.residents.resident, LANES, COLUMNS), bool)
         return self._written
+
+    def grouped(self, group: int, site: Site, place: int) -> None:
+        """A finding if the kernel uses another cta_group elsewhere."""
+        if self._group and group != self._group:
+            sentence = f"cta_group::{group} in a kernel that uses cta_group::{self._group}."
+            self.residents.report("tcgen05-group", sentence, site, place)
+        self._group = self._group or group
 
     def request(self, columns: int, site: Site, place: int) -> None:
         """Checks an allocation that a warp asks for."""

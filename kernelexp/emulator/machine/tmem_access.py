@@ -24,8 +24,11 @@ class Alloc(Gate):
     """Where in shared memory the address goes."""
     count: int
     """Slot."""
+    group: int
+    """CTAs of its cta_group."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        machine.tmem.grouped(self.group, self.site, fragment.warp)
         machine.tmem.request(scalar(machine, self.count, fragment), self.site, fragment.warp)
         return super().enter(machine, fragment)
 

@@ -61,6 +61,8 @@ def _image(module: Module, decoder: Decoder) -> Image:
         heap_bytes=HEAP_BYTES if any(s.opcode == "builtin.malloc" for s in decoder.sites) else 0,
         cluster=_padded(function.directives.get("reqnctapercluster")),
         block=_padded(function.directives.get("reqntid")),
+        max_registers=next(iter(function.directives.get("maxnreg", ())), None),
+        min_ctas=next(iter(function.directives.get("minnctapersm", ())), 1),
         max_threads=None if most is None else math.prod(most),
     )
 
@@ -108,10 +110,21 @@ def _build(decoder: Decoder, entry: Alu | Built | None) -> Op | Gate:
     if entry is None:
         raise decoder.refuse()
     item = _pure(decoder, entry) if isinstance(entry, Alu) else entry.function(decoder)
+    if decoder.checks and not isinstance(item, Gate):
+        item = _checked(decoder.checks, item)
     # Instructions at which lanes wait have a branch around them instead of a guard.
     if decoder.instruction.guard is None or isinstance(item, Gate):
         return item
     return _guard(decoder, item)
+
+
+def _checked(checks: list[Op], op: Op) -> Op:
+    def checked(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for check in checks:
+            check(R, m, warps)
+        op(R, m, warps)
+
+    return checked
 
 
 def _guard(decoder: Decoder, op: Op) -> Op:

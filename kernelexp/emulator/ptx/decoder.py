@@ -10,6 +10,7 @@ import numpy as np
 from kernelexp.emulator.machine import registers
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
 from kernelexp.emulator.machine.gates import Pointer
+from kernelexp.emulator.machine.machine import Op
 from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 from kernelexp.emulator.machine.undefined import Uses
@@ -62,6 +63,8 @@ class Decoder:
         """Bytes of the smallest shared-memory access so far."""
         self.global_unit = 4
         """The same of global memory."""
+        self.checks: list[Op] = []
+        """What is checked before the instruction at hand is executed."""
         self._reads: dict[int, list[int]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
@@ -82,6 +85,7 @@ class Decoder:
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""
+        self.checks = []
         self.instruction = self.function.instructions[number]
         self.site = self.sites[number]
         self.operands = self.instruction.operands

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.register_pool import SetRegisters
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.isa.memory import nothing
 from kernelexp.emulator.ptx.registry import builder
@@ -73,18 +74,8 @@ def trap(d: Decoder) -> Op:
     return op
 
 
-@builder("setmaxnreg.{o:inc|dec}.sync.aligned.u32", sync=True)
-def setmaxnreg(d: Decoder) -> Op:
-    """The count must be 24 to 256 in steps of 8; whether the registers suffice is not modelled."""
-    count, site = d.constant(d.operands[0]), d.site
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        if count % 8 or not 24 <= count <= 256:
-            warps.machine.report(
-                "setmaxnreg",
-                f"setmaxnreg of {count} registers: 24 to 256 in steps of 8 are allowed.",
-                site,
-                int(warps.warps[0]),
-            )
-
-    return op
+@builder("setmaxnreg.{o:inc|dec}.sync.aligned.u32", gate=True)
+def setmaxnreg(d: Decoder) -> SetRegisters:
+    """The count must be 24 to 256 in steps of 8. `inc` waits for registers that others give back;
+    a CTA begins with as many as its launch bounds leave each thread."""
+    return SetRegisters(d.site, d.constant(d.operands[0]), d.parts[1] == "inc")
