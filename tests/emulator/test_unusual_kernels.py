@@ -84,7 +84,7 @@ KERNELS = (
     Kernel("printing", words(out=32), np.full(32, 32)),
     Kernel("asserting", words(out=32), np.ones(32), scalars=(32,)),
     Kernel("allocating", words(out=32), T[:32]),
-    # Kernel("recursion", words(out=32), FIBONACCI),
+    Kernel("recursion", words(out=32), FIBONACCI),
     Kernel(
         "function_pointers",
         words(out=32),

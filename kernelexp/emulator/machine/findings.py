@@ -77,6 +77,7 @@ NAMES: dict[str, str] = {
     "hang": "no warp can go on",
     "trap": "the kernel executed trap",
     "assertion": "an assert() of the kernel failed",
+    "stack": "more calls in each other than a thread's stack can hold",
     "heap": "free() of what malloc() did not give",
     "step-limit": "the launch executed more than the allowed number of warp instructions",
 }

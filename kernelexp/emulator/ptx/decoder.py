@@ -43,7 +43,7 @@ def site_of(number: int, ins: Instruction) -> Site:
     return Site(
         number=number,
         opcode=ins.opcode,
-        kind="" if ins.opcode == AROUND else classify(ins.opcode),
+        kind="" if ins.opcode.startswith((AROUND, "frame.")) else classify(ins.opcode),
         listing=LISTING,
         line=ins.line,
         source=ins.source,
