@@ -149,6 +149,14 @@ def test_an_outcome_that_may_depend_on_the_order_is_no_finding() -> None:
     assert compared.differing == ()
 
 
+def test_tf32_fragments_are_multiplied() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((16, 8), (8, 16)))
+    out = np.zeros((16, 16), np.float32)
+    assert launch("tf32_fragments", {"a": a, "b": b, "out": out}).findings == ()
+    assert (out == a @ b).all()
+
+
 def test_printf_shows_the_text_with_cta_and_thread() -> None:
     result = launch("printing", words(out=64)(), ctas=2)
     assert [(x.cta, x.thread, x.text) for x in result.printed] == [

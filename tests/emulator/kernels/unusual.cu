@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <cooperative_groups.h>
 #include <cuda/atomic>
+#include <mma.h>
 #include <stdio.h>
 
 extern "C" {
@@ -113,6 +114,19 @@ __device__ unsigned (*const TABLE[])(unsigned) = {twice, square};
 
 __global__ void function_pointers(unsigned *out, unsigned odd) {
   out[threadIdx.x] = TABLE[(threadIdx.x + odd) % 2](threadIdx.x);
+}
+
+// 16 x 8 by 8 x 16, in TF32.
+__global__ void tf32_fragments(const float *a, const float *b, float *out) {
+  using namespace nvcuda::wmma;
+  fragment<matrix_a, 16, 16, 8, precision::tf32, row_major> left;
+  fragment<matrix_b, 16, 16, 8, precision::tf32, row_major> right;
+  fragment<accumulator, 16, 16, 8, float> sum;
+  load_matrix_sync(left, a, 8);
+  load_matrix_sync(right, b, 16);
+  fill_fragment(sum, 0.0f);
+  mma_sync(sum, left, right, sum);
+  store_matrix_sync(out, sum, 16, mem_row_major);
 }
 
 // Spinning: each ends in about the time of the work that it guards.
