@@ -21,6 +21,7 @@ FOREVER = 1 << 42
 THREAD_BITS = 20
 THREAD = (1 << THREAD_BITS) - 1
 """An access is an epoch: its time, and in the low bits its thread (agent * 32 + lane)."""
+_NONE = np.zeros(1, bool)
 
 
 class ProxyFences:
@@ -142,11 +143,15 @@ class Clocks:
 
     def unordered(self, warps: Array, threads: Array, epochs: Array) -> Array:
         """Which earlier accesses are not ordered before these threads' accesses."""
+        if not epochs.any():
+            return _NONE
         thread = epochs & THREAD
         return (self.seen[warps, thread >> 5] < epochs >> THREAD_BITS) & (thread != threads)
 
     def unseen(self, row: Array, issuer: int, epochs: Array) -> Array:
         """The same of an engine's accesses: `row` is what the issuing thread had seen."""
+        if not epochs.any():
+            return _NONE
         thread = epochs & THREAD
         return (row[thread >> 5] < epochs >> THREAD_BITS) & (thread != issuer)
 
