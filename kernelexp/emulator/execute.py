@@ -154,6 +154,16 @@ def run(
             pass
     execution.world.write_back()
     counters = collect(program.sites, execution.tallies, count.warps, count.lanes)
+    return _result(schedule, execution, hang, counters, time.perf_counter() - started)
+
+
+def _result(
+    schedule: Schedule,
+    execution: Execution,
+    hang: tuple[Waiter, ...],
+    counters: Counters,
+    seconds: float,
+) -> Result:
     return Result(
         schedule=schedule,
         findings=execution.findings.all(),
@@ -164,7 +174,7 @@ def run(
         counters=counters,
         warp_instructions=sum(each.executed for each in counters.instructions),
         thread_instructions=sum(each.lanes for each in counters.instructions),
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
     )
 
 

@@ -125,60 +125,58 @@ class Outline:
         if not self._waiting:
             return None
         name = self._waiting.pop()
-        callee = self._module.functions[name]
-        mark = f"@of:{name}"
+        callee, mark = self._module.functions[name], f"@of:{name}"
         last = callee.instructions[-1]
         if recursive(self._module, name) and any(v.space == "local" for v in callee.variables):
             raise refuse(last, "is in a recursive function with local variables")
-        labels = dict(function.labels)
         body = [*function.instructions, _instruction(last, "ret")]
-        labels[_entry(name)] = len(body)
-        for passed, variable in zip(
-            _passed("param", callee.parameters), callee.parameters, strict=True
-        ):
-            self._pass(passed, variable)
+        labels = function.labels | {_entry(name): len(body)}
+        for passed, variable in self._passes("param", callee.parameters):
             body.append(_copy(last, variable.name + mark, passed, variable.size))
-        own = [v.name for v in (*callee.parameters, *callee.results)]
-        copies = {}
-        for passed, variable in zip(_passed("result", callee.results), callee.results, strict=True):
-            self._pass(passed, variable)
-            copies[passed] = (variable.name + mark, variable.size)
-        shift: list[int] = []
-        for ins in marked(callee, {name: name + mark for name in own}, mark):
-            shift.append(len(body))
+        moved = self._append(body, callee, mark)
+        labels |= {label + mark: moved[at] for label, at in callee.labels.items()}
+        tables = {k + mark: tuple(t + mark for t in v) for k, v in callee.tables.items()}
+        own = [
+            msgspec.structs.replace(v, name=v.name + mark, space="param")
+            for v in (*callee.parameters, *callee.results)
+        ]
+        registers = {k + mark: v for k, v in callee.registers.items()}
+        return msgspec.structs.replace(
+            function,
+            instructions=body,
+            labels=labels,
+            registers=function.registers | registers,
+            tables=function.tables | tables,
+            variables=[*function.variables, *own, *marked_variables(callee, mark)],
+        )
+
+    def _append(self, body: list[Instruction], callee: Function, mark: str) -> list[int]:
+        """Appends a function's instructions; where each of them, and its end, has gone."""
+        own = {v.name: v.name + mark for v in (*callee.parameters, *callee.results)}
+        results = self._passes("result", callee.results)
+        moved: list[int] = []
+        for ins in marked(callee, own, mark):
+            moved.append(len(body))
             if ins.opcode not in ("ret", "ret.uni"):
                 body.append(ins)
                 continue
             if ins.guard is not None:
                 raise refuse(ins, "returns from a called function under a guard")
-            body += [_copy(ins, to, source, size) for to, (source, size) in copies.items()]
+            body += [_copy(ins, to, v.name + mark, v.size) for to, v in results]
             body.append(_instruction(ins, "frame.return", Register(_RETURN)))
             body.append(_instruction(ins, "brx.idx", Register(_RETURN), Symbol(RETURNS)))
-        shift.append(len(body))
-        labels |= {label + mark: shift[at] for label, at in callee.labels.items()}
-        extra = [
-            msgspec.structs.replace(v, name=v.name + mark, space="param")
-            for v in (*callee.parameters, *callee.results)
-        ]
-        return msgspec.structs.replace(
-            function,
-            instructions=body,
-            labels=labels,
-            registers=function.registers
-            | {k + mark: v for k, v in callee.registers.items()}
-            | {_RETURN: "b32", _CALLEE: "b32"},
-            tables=function.tables
-            | {k + mark: tuple(t + mark for t in v) for k, v in callee.tables.items()},
-            variables=[*function.variables, *extra, *marked_variables(callee, mark)],
-        )
+        return [*moved, len(body)]
 
-    def _pass(self, name: str, variable: Variable) -> None:
-        """A variable in which arguments or results of this size are handed over."""
-        old = self.variables.get(name)
-        if old is None or old.size < variable.size:
-            self.variables[name] = msgspec.structs.replace(
-                variable, name=name, space="param", align=16
-            )
+    def _passes(self, kind: str, variables: Sequence[Variable]) -> list[tuple[str, Variable]]:
+        """(what each argument or result is handed over in, the variable of the function)."""
+        pairs = list(zip(_passed(kind, variables), variables, strict=True))
+        for name, variable in pairs:
+            old = self.variables.get(name)
+            if old is None or old.size < variable.size:
+                self.variables[name] = msgspec.structs.replace(
+                    variable, name=name, space="param", align=16
+                )
+        return pairs
 
     def finished(self, function: Function) -> Function:
         """The function when all calls have been replaced."""
