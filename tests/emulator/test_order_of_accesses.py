@@ -149,6 +149,17 @@ def test_a_store_onto_a_live_mbarrier_is_found(schedule: Schedule) -> None:
         assert bool(expected) == bool(names(body, schedule=schedule))
 
 
+@pytest.mark.parametrize(("at", "expected"), [(1536, set()), (896, {"mbarrier-misuse"})])
+def test_a_copy_onto_a_live_mbarrier_is_found(at: int, expected: set[str]) -> None:
+    body = INIT.replace("COUNT", "1") + (
+        "setp.ne.u32 %p0, %t, 0; @%p0 bra WAIT;"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+1024], 256;"
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
+        f"[%r1+{at}], [%out], 256, [%r1+1024];"
+    )
+    assert names(body + WAIT + "mov.u32 %r5, 0;") == expected
+
+
 def test_an_mbarrier_used_before_anything_orders_its_init_is_found() -> None:
     init = INIT.replace("COUNT", "64")
     body = ARRIVE + WAIT + "mov.u32 %r5, 0;"
@@ -220,6 +231,12 @@ def test_data_that_a_flag_announces_needs_a_threadfence(schedule: Schedule) -> N
     assert handed_over("", RELEASE, schedule=schedule) == set()
     assert handed_over("", VOLATILE, schedule=schedule) == {"race"}
     assert handed_over("membar.cta;", VOLATILE, schedule=schedule) == {"race"}
+
+
+def test_a_flag_may_be_polled_past_the_cache() -> None:
+    text = FLAG.replace("ld.volatile.global", "ld.global.cg").replace("FENCE", "membar.gl;")
+    text = ptx(text.replace("RAISE", VOLATILE).replace("LOAD", LOAD), ["out"])
+    assert found(run(text, {"out": np.zeros(4, np.uint32)}, threads=1, grid=2)) == set()
 
 
 def test_a_non_coherent_load_of_what_the_kernel_writes_is_found() -> None:

@@ -91,6 +91,13 @@ KERNELS = (
         np.where(T[:32] % 2, T[:32] ** 2, 2 * T[:32]),
         scalars=(0,),
     ),
+    Kernel(
+        "volatile_reduction",
+        lambda: {"x": np.arange(64, dtype=np.float32), "out": np.zeros(1, np.float32)},
+        np.array([2016]),
+        threads=64,
+    ),
+    Kernel("ping_pong", words(out=64), np.full(64, 8), threads=64),
     Kernel("a_lock", words(lock=1, count=1), np.array([40]), ctas=40),
     Kernel("a_lock_of_every_lane", words(lock=1, count=1), np.array([64]), ctas=2),
     Kernel(
@@ -147,6 +154,20 @@ def test_an_outcome_that_may_depend_on_the_order_is_no_finding() -> None:
     )
     assert compared.findings == ()
     assert compared.differing == ()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_a_ring_through_the_shared_memory_of_a_cluster_is_right(schedule: Schedule) -> None:
+    out = np.zeros(128, np.uint32)
+    how = Launch(
+        entry="ring_of_a_cluster",
+        grid=(4, 1, 1),
+        block=(32, 1, 1),
+        cluster=(4, 1, 1),
+        arguments=(Pointer(array="out"),),
+    )
+    assert emulator.run(unusual(), how, {"out": out}, schedule=schedule).findings == ()
+    assert out.reshape(4, 32)[:, 0].tolist() == [100, 200, 300, 0]
 
 
 def test_tf32_fragments_are_multiplied() -> None:

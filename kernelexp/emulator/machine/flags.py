@@ -29,15 +29,17 @@ class Flags:
         in order, but not the lanes of one."""
 
     def release(self, warps: Warps, address: Array, m: Mask, *, relaxed: bool) -> None:
+        rows: dict[tuple[int, bool], Array] = {}
         for warp, key in self._keys(warps, address, m):
-            if not relaxed:
-                self._put(self.released, key, self.clocks.release(warp))
-            elif key[0] >= 0:
-                self._put(self.relaxed, key, self.clocks.release(warp))
-            else:
-                row = self.clocks.fenced(warp)
-                if row.any():
-                    self._put(self.released, key, row)
+            shared = key[0] >= 0
+            if (warp, shared) not in rows:
+                weak = relaxed and not shared
+                rows[warp, shared] = self.clocks.fenced(warp) if weak else self.clocks.release(warp)
+            row = rows[warp, shared]
+            if relaxed and shared:
+                self._put(self.relaxed, key, row)
+            elif not relaxed or row.any():
+                self._put(self.released, key, row)
 
     def _put(self, flags: dict[Key, Array], key: Key, row: Array) -> None:
         old = flags.get(key)

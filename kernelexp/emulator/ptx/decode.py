@@ -26,7 +26,9 @@ from kernelexp.launch import Dim3
 # As much as the driver sets aside for malloc() unless it is told otherwise.
 HEAP_BYTES = 8 << 20
 # What asks whether another thread has done something yet.
-_POLLS = re.compile(r"atom\.|nanosleep|mbarrier\.test_wait|ld\.(.*\.)?(volatile|relaxed|acquire)\b")
+_POLLS = re.compile(
+    r"atom\.|nanosleep|mbarrier\.test_wait|ld\.(.*\.)?(volatile|relaxed|acquire|c[vg])\b"
+)
 
 
 def decode(module: Module, name: str) -> Program:

@@ -116,6 +116,50 @@ __global__ void function_pointers(unsigned *out, unsigned odd) {
   out[threadIdx.x] = TABLE[(threadIdx.x + odd) % 2](threadIdx.x);
 }
 
+// The last steps within a warp, with volatile in place of __syncwarp().
+__global__ void volatile_reduction(const float *x, float *out) {
+  __shared__ float s[64];
+  const int t = threadIdx.x;
+  s[t] = x[t];
+  __syncthreads();
+  if (t < 32) {
+    volatile float *all = s;
+    for (int step = 32; step > 0; step /= 2) all[t] += all[t + step];
+  }
+  if (t == 0) out[0] = s[0];
+}
+
+__global__ void __cluster_dims__(4) ring_of_a_cluster(unsigned *out) {
+  __shared__ unsigned s[32];
+  auto cluster = cooperative_groups::this_cluster();
+  const unsigned rank = cluster.block_rank();
+  s[threadIdx.x] = 100 * rank + threadIdx.x;
+  cluster.sync();
+  out[32 * rank + threadIdx.x] = cluster.map_shared_rank(s, (rank + 1) % 4)[threadIdx.x];
+  cluster.sync();
+}
+
+// Two warps take turns at a word of shared memory.
+__global__ void ping_pong(unsigned *out) {
+  __shared__ volatile unsigned turn;
+  __shared__ unsigned count;
+  if (threadIdx.x == 0) turn = count = 0;
+  __syncthreads();
+  for (int i = 0; i < 4; ++i) {
+    if (threadIdx.x % 32 == 0) {
+      while (turn % 2 != threadIdx.x / 32) {
+      }
+      __threadfence_block();
+      count += 1;
+      __threadfence_block();
+      turn = turn + 1;
+    }
+    __syncwarp();
+  }
+  __syncthreads();
+  out[threadIdx.x] = count;
+}
+
 // 16 x 8 by 8 x 16, in TF32.
 __global__ void tf32_fragments(const float *a, const float *b, float *out) {
   using namespace nvcuda::wmma;

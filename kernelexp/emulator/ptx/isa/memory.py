@@ -52,7 +52,10 @@ class Form:
         vector = next((part for part in parts if re.fullmatch(r"v[248]", part)), "v1")
         self.elements = int(vector[1:])
         self.element = width_of(self.kind) // 8
-        self.relaxed = bool({"volatile", "relaxed", "acquire", "release"} & set(parts))
+        # Loads that pass by the first-level cache poll flags as volatile ones do.
+        polls = {"cv", "cg"} & set(parts) and parts[0] == "ld"
+        ordered = {"volatile", "relaxed", "acquire", "release"} & set(parts)
+        self.relaxed = bool(ordered or polls)
         self.ordered = "release" in parts
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
