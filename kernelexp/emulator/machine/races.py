@@ -55,12 +55,13 @@ class Races:
         """The variable at an arena offset: races for one variable are one finding."""
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.engines
+        self._columns: dict[int, list[int]] = {}
+        """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 
     def _flat(self, warps: Warps, offsets: Array, size: int, m: Mask) -> tuple[Array, Array, Array]:
         """(units, warp of each, thread of each), of active lanes only."""
         units = self.history.units_of(offsets, size)
-        warp = np.broadcast_to(warps.warps_column, offsets.shape)
-        thread = warps.threads
+        warp, thread = warps.of_lanes, warps.threads
         if m is not True:
             units, warp, thread = units[m], warp[m], thread[m]
         if units.ndim > warp.ndim:
@@ -68,9 +69,12 @@ class Races:
         return units, warp, thread
 
     def _note_read(self, warps: Warps, units: Array, warp: Array, thread: Array) -> None:
-        history, columns = self.history, self._column[warps.warps]
-        history.use(columns.tolist())
-        epochs = self.clocks.epoch(thread)
+        history, epochs = self.history, self.clocks.epoch(thread)
+        key = id(warps)
+        if key not in self._columns:
+            self._columns[key] = columns = self._column[warps.warps].tolist()
+            history.use(columns)
+        columns = self._columns[key]
         if len(columns) == 1:
             history.read[columns[0]][units] = epochs
         else:

@@ -154,12 +154,12 @@ def _areas(mma: Mma, cta: int) -> tuple[Area, Area | None]:
     shape = mma.shape
     _, split = _lanes(shape)
     first = mma.d & 0xFFFF
-    every = slice(0, 128 // GRANULE, 2 if shape.m == 64 else 1)
+    every = (0, LANES // GRANULE, 2 if shape.m == 64 else 1)
     d = Area(cta, every, first, first + shape.n // (2 if split else 1))
     if not mma.a_in_tmem:
         return d, None
     column = mma.a & 0xFFFF
-    return d, Area(cta, slice(0, mma.rows() // GRANULE), column, column + K_BYTES // 4)
+    return d, Area(cta, (0, mma.rows() // GRANULE, 1), column, column + K_BYTES // 4)
 
 
 def _from_tmem(machine: Machine, issuer: Issuer, cta: int, mma: Mma) -> Array:

@@ -87,7 +87,7 @@ class Form:
         # Hardware is seen to take the low bits only (DeepGEMM passes lane 0 from every warp).
         first = 32 * quarter + (lane & 31 & ~15 if self.half else 0)
         granule, count = first // GRANULE, 1 if self.half else 2
-        area = Area(cta, slice(granule, granule + count), column, column + self.columns)
+        area = Area(cta, (granule, granule + count, 1), column, column + self.columns)
         return Window(place, area, first + self.lane, column + self.column)
 
 

@@ -28,13 +28,14 @@ class Area(NamedTuple):
     """Columns [first, end) of granules of lanes of a CTA."""
 
     cta: int
-    granules: slice
+    granules: tuple[int, int, int]
+    """First, end, step."""
     first: int
     end: int
 
     @property
     def place(self) -> tuple[int, slice, slice]:
-        return self.cta, self.granules, slice(self.first, self.end)
+        return self.cta, slice(*self.granules), slice(self.first, self.end)
 
 
 class TmemRaces:
@@ -49,6 +50,9 @@ class TmemRaces:
         self._written = np.zeros(shape, np.int64)
         self._read = np.zeros((self.readers + 1, *shape), np.int64)
         """By reader; the last is the tensor core."""
+        self._checked: set[tuple[int, Area, Area | None]] = set()
+        """(issuing warp, written, read) of MMAs since warps last used tensor memory: MMAs of one
+        warp stay in order."""
         self._multiplying = np.zeros(shape, np.int16)
         """MMAs that have been issued, will write there and have not landed."""
 
@@ -78,17 +82,20 @@ class TmemRaces:
 
     def load(self, area: Area, place: int, site: Site) -> None:
         """A warp's load is issued."""
+        self._checked.clear()
         self._after_writes("read", area, place, site)
         thread = self._warp(place)
         self._read[(self._column(place), *area.place)] = FOREVER << THREAD_BITS | thread
 
     def loaded(self, area: Area, place: int) -> None:
         """The warp has waited for it."""
+        self._checked.clear()
         epoch = self.clocks.epoch(self._warp(place))
         self._read[(self._column(place), *area.place)] = epoch
 
     def store(self, area: Area, place: int, site: Site) -> None:
         """A warp's store is issued."""
+        self._checked.clear()
         self._after_writes("written", area, place, site)
         readers = self._read[(slice(None), *area.place)]
         self._check("written", "read", readers, place, self._warp(place), site)
@@ -96,6 +103,7 @@ class TmemRaces:
 
     def stored(self, area: Area, place: int) -> None:
         """The warp has waited for it."""
+        self._checked.clear()
         self._written[area.place] = self.clocks.epoch(self._warp(place))
 
     def _after_writes(self, now: str, area: Area, place: int, site: Site) -> None:
@@ -110,6 +118,11 @@ class TmemRaces:
     def multiply(self, area: Area, issuer: Issuer, operand: Area | None) -> None:
         """An MMA that writes an area, and reads its A from another, is issued."""
         own = self._core(issuer)
+        self._multiplying[area.place] += 1
+        key = issuer.place, area, operand
+        if key in self._checked:
+            return
+        self._checked = {key, *(other for other in self._checked if other[0] == issuer.place)}
         for now, before, epochs in (
             ("overwritten by an MMA", "wrote", self._written[area.place]),
             ("overwritten by an MMA", "read", self._read[(slice(None), *area.place)]),
@@ -119,7 +132,6 @@ class TmemRaces:
             mine = (epochs & THREAD) == self._warp(issuer.place)
             epochs = np.where(mine & (epochs < FOREVER << THREAD_BITS), 0, epochs)
             self._check(now, before, epochs, issuer.place, own, issuer.site)
-        self._multiplying[area.place] += 1
 
     def multiplied(self, area: Area, issuer: Issuer, operand: Area | None) -> None:
         """It has landed."""
