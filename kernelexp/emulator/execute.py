@@ -63,6 +63,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             "hang",
             "trap",
             "assertion",
+            "stack",
             "step-limit",
             "out-of-bounds",
             "misaligned",

@@ -210,3 +210,32 @@ def test_an_mbarrier_initialised_again_without_inval_is_a_warning() -> None:
         result = run(text, {})
         assert result.findings == ()
         assert {warning.name for warning in result.warnings} == expected
+
+
+EXTERN = """
+.extern .func (.param .b64 r) malloc (.param .b64 s);
+.extern .func free (.param .b64 a);
+.func endless () { call.uni endless; ret; }
+"""
+ALLOCATED = """
+{ .param .b64 size; .param .b64 got; st.param.b64 [size], 64;
+call.uni (got), malloc, (size); ld.param.b64 %d1, [got]; }
+st.b32 [%d1+60], %t;
+"""
+FREED = "{ .param .b64 at; st.param.b64 [at], %d1; call.uni free, (at); }"
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (ALLOCATED + FREED, set()),
+        (ALLOCATED + FREED + FREED, {"heap"}),
+        (ALLOCATED + FREED + "st.b32 [%d1], %t;", {"out-of-bounds"}),
+        (ALLOCATED + "st.b32 [%d1+64], %t;", {"out-of-bounds"}),
+        ("call.uni endless;", {"stack"}),
+    ],
+)
+def test_the_heap_and_the_stack_have_their_bounds(body: str, names: set[str]) -> None:
+    result = run(ptx(body, extra=EXTERN), {}, threads=1)
+    assert found(result) == names
+    assert result.finished == (names <= {"heap"})
