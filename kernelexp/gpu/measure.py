@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import isolated, processes
+from kernelexp import isolated, processes, wholefile
 from kernelexp.errors import EnvironmentFault, UsageError
 from kernelexp.gpu import device as devices
 from kernelexp.gpu.job import (
@@ -184,7 +184,9 @@ class _Taking:
     def _take_turn(self, worker: _Pending) -> None:
         begun = time.monotonic()
         excluded = tuple(failure.arm for failure in self._so_far.failures)
-        _write_whole(worker.folder / TURN, msgspec.json.encode(Turn(excluded=excluded)))
+        # The worker polls for it, and must never see half of it.
+        turn = msgspec.json.encode(Turn(excluded=excluded))
+        wholefile.write(worker.folder / TURN, turn, durable=False)
         shown = 0
         while not worker.future.done():
             phases = [each.name for each in worker.answers() if isinstance(each, Phase)]
@@ -337,10 +339,3 @@ def is_look_due(so_far: Measurement) -> bool:
     done, first = len(so_far.workers), so_far.options.processes
     at_a_look = done >= first and (done - first) % PROCESSES_BETWEEN_LOOKS == 0
     return at_a_look and done not in so_far.looks
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """So that a reader who polls for the file never sees half of it."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(data)
-    temporary.replace(path)
