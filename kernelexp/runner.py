@@ -209,6 +209,8 @@ def _run_one(
     )
     made = _judge(record.complete(made), timed.why_not, earlier)
     made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    if timed.journal:
+        timed.journal.unlink(missing_ok=True)
     return Outcome(
         experiment=name,
         record=made,
@@ -269,6 +271,7 @@ class _Timed(msgspec.Struct, frozen=True, kw_only=True):
     size: str = ""
     flops: int = 0
     margin: float = 0.01
+    journal: Path | None = None
 
 
 def _find_gpu(measuring: Measuring | None) -> Device | str:
@@ -301,7 +304,6 @@ def _time(shared: _Run, arms: Sequence[Arm]) -> _Timed:
         usable,
         measuring,
         shared.settings.limits,
-        enough=lambda so_far: verdict.enough(so_far, measuring.margin),
         on_progress=shared.on_progress,
     )
     return _Timed(
@@ -309,6 +311,7 @@ def _time(shared: _Run, arms: Sequence[Arm]) -> _Timed:
         size=measuring.size,
         flops=taken.flops,
         margin=measuring.margin,
+        journal=taken.journal,
     )
 
 

@@ -18,6 +18,7 @@ import msgspec
 from kernelexp import isolated, processes
 from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
 from kernelexp.gpu import device as devices
+from kernelexp.gpu import journals
 from kernelexp.gpu.job import (
     Answer,
     Failed,
@@ -30,7 +31,15 @@ from kernelexp.gpu.job import (
     WorkerJob,
 )
 from kernelexp.gpu.worker import ANSWERS, CRASH, DISMISSED, JOB, TURN
-from kernelexp.measurement import LOOKS_MAX, Device, Failure, Measurement, Options
+from kernelexp.measurement import (
+    EARLY_LOOKS,
+    LOOKS_MAX,
+    Device,
+    Failure,
+    Look,
+    Measurement,
+    Options,
+)
 from kernelexp.problem import consult
 
 # Processes that import torch and wait while one holds the GPU: with an H200, imports took 3.5 s
@@ -54,7 +63,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OnProgress = Callable[[Progress], None]
-Enough = Callable[[Measurement], bool]
+OnLook = Callable[[Measurement], Look]
 
 
 def measure(
@@ -63,13 +72,16 @@ def measure(
     *,
     device: str | None = None,
     on_progress: OnProgress | None = None,
-    enough: Enough | None = None,
+    look: OnLook | None = None,
+    journal: Path | None = None,
 ) -> Measurement:
     """Times the arms of `job` on one GPU and gives back every sample.
 
-    `enough` is asked after `options.processes` processes and then after every second one; without
-    it the measurement ends there. Arms that fail are left out of later processes; when the baseline
-    or the last candidate has failed, it ends.
+    `look` is asked after `options.processes` processes and then after every second one, in a race
+    after two and three too; without it the measurement ends at the first. Arms that fail or that a
+    look settles are left out of later processes; when the baseline or the last candidate has
+    failed, it ends. `journal` is a file that has the samples so far, for a measurement that was
+    interrupted to go on from; whoever keeps the result removes it.
 
     Raises EnvironmentFault (no GPU, something missing, GPU held by another run), UsageError (a
     cubin for another architecture), ConfigurationError (the problem's own faults).
@@ -84,8 +96,9 @@ def measure(
         arms=tuple(arm.arm for arm in job.arms),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    begun = journals.resume(journal, start) if journal else start
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
-        taking = _Taking(job, start, Path(folder), on_progress, enough)
+        taking = _Taking(job, begun, Path(folder), on_progress, look, journal)
         return taking.run()
 
 
@@ -129,15 +142,17 @@ class _Taking:
         start: Measurement,
         folder: Path,
         on_progress: OnProgress | None,
-        enough: Enough | None,
+        look: OnLook | None,
+        journal: Path | None,
     ) -> None:
         self._job, self._so_far, self._folder = job, start, folder
-        self._on_progress, self._enough = on_progress, enough
+        self._on_progress, self._on_look, self._journal = on_progress, look, journal
         self._options = start.options
         self._name = job.name or Path(job.problem).name
-        self._rng = random.Random(start.seed)
-        self._begun = time.monotonic()
-        self._started = 0
+        # A measurement that goes on where another was killed draws on from there.
+        self._started = len(start.workers) + len(start.failures)
+        self._rng = random.Random(f"{start.seed}:{self._started}" if self._started else start.seed)
+        self._begun = time.monotonic() - start.elapsed_s
         self._order: tuple[int, ...] = ()
         self._turns_s: list[float] = []
 
@@ -156,12 +171,15 @@ class _Taking:
                     (folder / DISMISSED).touch()
         done = len(self._so_far.workers)
         if done > 1 and done not in self._so_far.looks:  # the budget ended between two looks
-            self._look(done)
+            self._take_look()
+        return self._timed()
+
+    def _timed(self) -> Measurement:
         return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
 
     def _may_need_another(self) -> bool:
         wanted = self._options.processes_max
-        if self._enough is None:
+        if self._on_look is None:
             wanted = self._options.processes + len(self._so_far.failures)
         return self._started < wanted
 
@@ -185,7 +203,7 @@ class _Taking:
 
     def _next_order(self, process: int) -> tuple[int, ...]:
         """A random order in which to load the arms, then its reverse, then another."""
-        if process % 2:
+        if process % 2 and self._order:
             self._order = tuple(reversed(self._order))
         else:
             order = list(range(len(self._job.arms)))
@@ -195,8 +213,8 @@ class _Taking:
 
     def _take_turn(self, worker: _Pending) -> None:
         begun = time.monotonic()
-        excluded = tuple(failure.arm for failure in self._so_far.failures)
-        _write_whole(worker.folder / TURN, msgspec.json.encode(Turn(excluded=excluded)))
+        turn = Turn(excluded=self._so_far.excluded)
+        _write_whole(worker.folder / TURN, msgspec.json.encode(turn))
         shown = 0
         while not worker.future.done():
             phases = [each.name for each in worker.answers() if isinstance(each, Phase)]
@@ -206,6 +224,8 @@ class _Taking:
             time.sleep(POLL_S)
         self._turns_s.append(time.monotonic() - begun)
         self._take_answers(worker)
+        if self._journal:
+            journals.save(self._journal, self._timed())
         self._say("between processes")
 
     def _take_answers(self, worker: _Pending) -> None:
@@ -298,12 +318,17 @@ class _Taking:
             return True
         if not is_look_due(self._so_far):
             return False
-        self._look(done)
-        last = len(self._so_far.looks) == LOOKS_MAX
-        return last or self._enough is None or self._enough(self._so_far)
+        return self._take_look()
 
-    def _look(self, done: int) -> None:
-        self._add(looks=(*self._so_far.looks, done))
+    def _take_look(self) -> bool:
+        """Looks at the samples, leaves out what is settled; whether that was the last look."""
+        self._add(looks=(*self._so_far.looks, len(self._so_far.workers)))
+        if self._on_look is None:
+            return True
+        seen = self._on_look(self._so_far)
+        self._add(departures=(*self._so_far.departures, *seen.leaving))
+        looks_max = LOOKS_MAX + (len(EARLY_LOOKS) if self._options.race else 0)
+        return seen.done or len(self._so_far.looks) == looks_max
 
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._begun
@@ -340,13 +365,16 @@ def is_budget_spent(elapsed_s: float, turns_s: Sequence[float], budget_s: float)
     """
     if len(turns_s) < 2:
         return False
-    starting_up = max(0.0, turns_s[0] - turns_s[-1])
+    starting_up = max(0.0, turns_s[0] - turns_s[1])
     return elapsed_s - starting_up + turns_s[-1] > budget_s
 
 
 def is_look_due(so_far: Measurement) -> bool:
-    """Whether the interval is to be looked at now: after the first processes, then every second."""
+    """Whether the interval is to be looked at now: after the first processes, then every second; in
+    a race early too."""
     done, first = len(so_far.workers), so_far.options.processes
+    if so_far.options.race and done in EARLY_LOOKS and done < first:
+        return done not in so_far.looks
     at_a_look = done >= first and (done - first) % PROCESSES_BETWEEN_LOOKS == 0
     return at_a_look and done not in so_far.looks
 

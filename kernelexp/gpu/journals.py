@@ -1,0 +1,37 @@
+"""The samples of a measurement under way, in a file: one that was killed goes on from there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.measurement import Measurement
+
+# A journal that is older is of another day's machine: begin again.
+FRESH_S = 24 * 3600.0
+
+
+def resume(path: Path, start: Measurement) -> Measurement:
+    """The journal's measurement if it is of the same arms, device and options; else `start`."""
+    try:
+        if time.time() - path.stat().st_mtime > FRESH_S:
+            return start
+        past = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    except (OSError, msgspec.DecodeError):
+        return start
+    return past if _subject(past) == _subject(start) else start
+
+
+def _subject(measurement: Measurement) -> object:
+    """What has to be the same for samples to belong together; a seed that was drawn need not be."""
+    return measurement.device, measurement.options, measurement.arms
+
+
+def save(path: Path, so_far: Measurement) -> None:
+    """Replaces the journal; a kill leaves the one before or this one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(msgspec.json.encode(so_far))
+    temporary.replace(path)
