@@ -19,6 +19,9 @@ TOKEN = (
 FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
 SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
 
+SWEEP = "sweep-"
+"""How the names begin under which sweeps are recorded; no experiment's id does."""
+
 SENTENCES = {
     LINE: "this is a single line",
     NAME: "a name is letters, digits, '.', '_' and '-', and begins with a letter or a digit",
@@ -27,6 +30,11 @@ SENTENCES = {
     FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
     SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
 }
+
+
+def is_sweep(name: str) -> bool:
+    """Whether records under this name are of sweeps."""
+    return name.startswith(SWEEP)
 
 
 def is_name(text: str) -> bool:

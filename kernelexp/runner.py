@@ -44,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """None: nothing is timed."""
     keep: bool = True
     """Write records."""
+    partial: bool = False
+    """Leave out candidates that could not be examined, where there are others."""
     limits: Limits = Limits()
 
 
@@ -56,6 +58,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     earlier: tuple[Record, ...] = ()
     unreadable: tuple[records.Unreadable, ...] = ()
     error: KernelexpError | None = None
+    faults: tuple[tuple[Variant, KernelexpError], ...] = ()
+    """What kept candidates from being examined, where the others were run without them."""
 
 
 class _Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +179,7 @@ def _run_one(
 ) -> Outcome:
     """One experiment; raises what kept its variants from being examined or timed."""
     experiment = shared.project.experiments[name]
+    variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
     timed = _time(shared, arms)
     baseline, *candidates = arms
@@ -217,7 +222,20 @@ def _run_one(
         path=path,
         earlier=tuple(earlier),
         unreadable=tuple(unreadable),
+        faults=faults,
     )
+
+
+def _examined(
+    shared: _Run, variants: Sequence[Variant], prepared: Prepared
+) -> tuple[Sequence[Variant], tuple[tuple[Variant, KernelexpError], ...]]:
+    """The variants to go on with, the baseline first, and the faults of those left out."""
+    if not shared.settings.partial:
+        return variants, ()
+    faults = [(each, fault) for each in variants[1:] if (fault := prepared.fault(each))]
+    faulty = [variant for variant, _ in faults]
+    kept = [each for each in variants if each not in faulty]
+    return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
 
 
 def _placeholder(arm: Arm) -> Candidate:

@@ -20,7 +20,7 @@ def show(
         typer.Argument(
             metavar="EXPERIMENT|RUN",
             autocompletion=complete(experiment_names),
-            help="An experiment's id; or a run's name, the beginning of it, or a record's file.",
+            help="An experiment's id, a run's name or its beginning, a record's file, sweep-KERNEL.",
         ),
     ],
     every: Annotated[
@@ -33,14 +33,18 @@ def show(
     """Show an experiment and its records, or one run."""
     from kernelexp import records
     from kernelexp.judge import standing
-    from kernelexp.report import listing, page
+    from kernelexp.names import is_sweep
+    from kernelexp.report import listing, page, sweep
 
     loaded = common.load(project, sources=False)
     if name not in loaded.experiments and _names_a_run(name):
         path = records.find(loaded.root, name)
         record = records.read_file(path)
         shown = path.relative_to(loaded.root) if path.is_relative_to(loaded.root) else path
-        output(record, page.render(record, (), str(shown), verbose), json)
+        if is_sweep(record.experiment):
+            output(sweep.to_values(record), sweep.render(record, None, str(shown), verbose), json)
+        else:
+            output(record, page.render(record, (), str(shown), verbose), json)
         return
     standings = standing.of_experiment(loaded, name, standing.Tree(loaded.root))
     found, unreadable = records.read(loaded.root, name)
@@ -55,5 +59,8 @@ def show(
 
 
 def _names_a_run(name: str) -> bool:
-    """Runs are named after the moment at which they ran: 20261121T000044Z-485c4d1d."""
-    return name[:4].isdigit() or name.endswith(".json")
+    """Runs are named after the moment at which they ran: 20261121T000044Z-485c4d1d; a sweep's name
+    stands for its latest."""
+    from kernelexp.names import is_sweep
+
+    return name[:4].isdigit() or name.endswith(".json") or is_sweep(name)

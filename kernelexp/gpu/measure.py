@@ -178,10 +178,9 @@ class _Taking:
         return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
 
     def _may_need_another(self) -> bool:
-        wanted = self._options.processes_max
-        if self._on_look is None:
-            wanted = self._options.processes + len(self._so_far.failures)
-        return self._started < wanted
+        options = self._options
+        wanted = options.processes if self._on_look is None else options.processes_max
+        return self._started < wanted + len(self._so_far.failures)
 
     def _start(self, pool: ThreadPoolExecutor) -> _Pending:
         process, self._started = self._started, self._started + 1

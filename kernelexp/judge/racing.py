@@ -93,7 +93,8 @@ def _look(measurement: Measurement, leaving: Mapping[str, str], done: bool) -> L
 
 def _race(measurement: Measurement, margin: float, level: float) -> Race | None:
     entered = _entered(measurement)
-    risk = (1.0 - level) * share_of_look(len(measurement.looks), race=True) / (len(entered) - 1)
+    share = share_of_look(len(measurement.looks), measurement.options.race)
+    risk = (1.0 - level) * share / (len(entered) - 1)
     running = [arm for arm in entered if arm not in measurement.excluded]
     return race(scores(measurement), running, risk, margin)
 
