@@ -22,7 +22,7 @@ from kernelexp.model import AxisValue, Experiment, Point, Variant, spell, spell_
 from kernelexp.names import SWEEP
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project, parse_point
-from kernelexp.record import Record, own_axes
+from kernelexp.record import Candidate, Record, own_axes
 from kernelexp.runner import Outcome, Settings
 from kernelexp.toolchain import Toolchain
 
@@ -250,6 +250,13 @@ def exit_code(outcome: Outcome) -> int:
     return verdict.exit_code(statuses) or (errors.INCONCLUSIVE if undecided else errors.OK)
 
 
+def _figures(candidate: Candidate) -> str:
+    """What is known of a candidate's time, as the reason to try it alone."""
+    if candidate.arm.measured and candidate.arm.measured.effect:
+        return candidate.verdict.sentence
+    return "not timed yet."
+
+
 def experiment_of(project: Project, record: Record, row: int) -> dict[str, Any]:
     """A row of the sweep's table as an experiment, ready for YAML; UsageError where there is no
     such candidate."""
@@ -268,5 +275,5 @@ def experiment_of(project: Project, record: Record, row: int) -> dict[str, Any]:
         "title": spell_point(own),
         "baseline": {axis: each for axis, each in base.items() if each != default.get(axis)},
         "candidate": own,
-        "hypothesis": f"In sweep {record.run}: {candidate.verdict.sentence}",
+        "hypothesis": f"Sweep {record.run}: {_figures(candidate)}",
     }

@@ -20,7 +20,7 @@ def show(
         typer.Argument(
             metavar="EXPERIMENT|RUN",
             autocompletion=complete(experiment_names),
-            help="An experiment's id, a run's name or its beginning, a record's file, sweep-KERNEL.",
+            help="An experiment's id; sweep-KERNEL; a run's name, its beginning, or its file.",
         ),
     ],
     every: Annotated[

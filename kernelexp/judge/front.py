@@ -18,7 +18,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 def front(costs: Mapping[str, Cost], margin: float) -> tuple[str, ...]:
     """The names that are not dominated, in their order.
 
-    A time counts as shorter only beyond the margin, so that noise buys no place on the front.
+    A time counts as shorter only beyond the margin, so that noise neither wins nor loses a place.
     """
     return tuple(
         name
@@ -35,5 +35,6 @@ def _dominates(one: Cost, other: Cost, margin: float) -> bool:
     cheaper = any(mine < others for mine, others in pairs)
     if one.time is None or other.time is None:
         return cheaper and one.time is other.time
-    within = one.time <= other.time * (1.0 + margin)
-    return within and (cheaper or one.time < other.time)
+    is_faster = one.time * (1.0 + margin) < other.time
+    is_slower = one.time > other.time * (1.0 + margin)
+    return not is_slower and (cheaper or is_faster)

@@ -41,6 +41,18 @@ class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Of the log time, from `before` to `after`, averaged over the pairs."""
     pairs: int
 
+    def turned(self) -> AxisEffect:
+        """The same from `after` to `before`."""
+        change = Interval(
+            center=-self.change.center,
+            low=-self.change.high,
+            high=-self.change.low,
+            processes=self.change.processes,
+        )
+        return AxisEffect(
+            axis=self.axis, before=self.after, after=self.before, change=change, pairs=self.pairs
+        )
+
     @property
     def bound(self) -> float:
         """The largest relative change that this interval leaves possible: 0.01 is 1%."""
@@ -61,10 +73,15 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
         """The pair of values that may differ most."""
         return max(self.effects, key=lambda each: each.bound)
 
-    @property
-    def strongest(self) -> AxisEffect:
-        """The pair of values that was seen to differ most."""
-        return max(self.effects, key=lambda each: abs(each.change.center))
+    def from_best(self) -> tuple[AxisEffect, ...]:
+        """From the value that was the fastest on average to each other, the nearest first."""
+        both = (*self.effects, *(each.turned() for each in self.effects))
+        gains: dict[str, float] = {}
+        for each in both:
+            gains[each.before] = gains.get(each.before, 0.0) + each.change.center
+        best = max(gains, key=lambda value: gains[value])
+        own = (each for each in both if each.before == best)
+        return tuple(sorted(own, key=lambda each: each.change.center))
 
     @property
     def matters(self) -> bool:

@@ -14,7 +14,7 @@ _SHADES: tuple[tuple[float, str, Style], ...] = (
     (1.00, "▓", "warn"),
     (float("inf"), "█", "bad"),
 )
-_BEST, _REFUSED = "░", "×"
+_BEST, _REFUSED = "░", "x"
 # Columns with a figure each that fit next to the labels; more have the glyph alone.
 _COLUMNS = 7
 

@@ -53,9 +53,9 @@ def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[s
 
 
 def _method(measurement: Measurement, estimate: Estimate) -> str:
-    pairs = sum(effect.pairs for effect in estimate.effects[:1])
-    dropped = sum(effect.dropped for effect in estimate.effects[:1])
-    level = estimate.effects[0].level if estimate.effects else 0.0
+    longest = max(estimate.effects, key=lambda effect: effect.pairs, default=None)
+    pairs, dropped = (longest.pairs, longest.dropped) if longest else (0, 0)
+    level = longest.level if longest else 0.0
     l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
     return (
         f"Timed on {measurement.device.name}: {pairs:,} pairs in {len(measurement.workers)} "

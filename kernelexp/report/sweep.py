@@ -1,4 +1,4 @@
-"""A sweep's page: its table, what the race came to, its axes, a map of two of them; CSV and JSON."""
+"""A sweep's page: its table, what the race came to, its axes, a map of two; CSV, JSON and YAML."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from kernelexp.text import printable
 
 _SHOWN = 8
 _FRONT = "*"
+_TOGETHER = ("variant",)
+# Columns that the axes' values may take of 80.
+_AXES_WIDTH = 34
 
 
 def planned(grid: Grid, refused: Mapping[str, Any]) -> Iterator[Block]:
@@ -43,7 +46,8 @@ def render(
     examined = sweep.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield _ranking(record, examined)
-    yield paragraph(f"all: {spell_point(_shared(record))}", style="dim")
+    if shared := _shared(record):
+        yield paragraph(f"all: {spell_point(shared)}", style="dim")
     if examined.front:
         yield paragraph(
             f"{_FRONT} no other is better in "
@@ -84,19 +88,22 @@ def _ranking(record: Record, examined: Examined) -> Block:
     timed = any(arm.measured for arm in record.arms)
     arms = dict(zip(record.names, record.arms, strict=True))
     words = dict(zip(record.names[1:], record.candidates, strict=True))
-    header = ["row", "variant", *(["ms", "change"] if timed else [])]
-    header += ["registers", "smem, B", "", "verdict"]
-    rows: list[list[Cell]] = []
     swept = sweep.swept_axes(record)
+    labels = _columns(record, swept)
+    header = ["row", *labels, *(["ms", "change"] if timed else [])]
+    header += ["regs", "smem, B", "", "verdict"]
+    rows: list[list[Cell]] = []
     for name in examined.ranking:
         arm = arms[name]
         if arm.refused:
             continue
         summary = metrics.summarize(arm)
         effect = arm.measured.effect if arm.measured else None
-        cells: list[Cell] = [sweep.row_of(record, name), spell_point(_own(arm.axes, swept))]
+        own = _own(arm.axes, swept)
+        values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
+        cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
-            cells += [figures.time_of(arm), figures.percent(effect.ratio) if effect else ""]
+            cells += [figures.time_of(arm), _ratio(effect.ratio) if effect else ""]
         cells += [
             figures.value(summary.get("registers")),
             figures.value(summary.get("smem_bytes")),
@@ -105,7 +112,16 @@ def _ranking(record: Record, examined: Examined) -> Block:
         ]
         rows.append(cells)
     last = len(header) - 1
-    return table(header, rows, numbers=(0, *range(2, last - 1)), unwrapped=(last - 1, last))
+    numbers = (0, *range(1 + len(labels), last - 1))
+    return table(header, rows, numbers=numbers, unwrapped=(last - 1, last))
+
+
+def _columns(record: Record, swept: Sequence[str]) -> tuple[str, ...]:
+    """A column for each axis where they fit next to the figures, else one for all."""
+    widths = (
+        3 + max(len(axis), *(len(spell(arm.axes[axis])) for arm in record.arms)) for axis in swept
+    )
+    return tuple(swept) if sum(widths) <= _AXES_WIDTH else _TOGETHER
 
 
 def _refused(record: Record) -> Iterator[Block]:
@@ -162,31 +178,41 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
         )
     if left := Counter(each.processes for each in timed.departures if each.slower_than):
         words = ", ".join(f"{count} after {processes}" for processes, count in sorted(left.items()))
-        yield paragraph(f"Left the race, as too slow: {words} processes.", style="dim")
+        yield paragraph(f"Too slow to be timed on: {words} processes.", style="dim")
 
 
 def _axes(axes: Sequence[AxisFinding]) -> Block:
     rows: list[tuple[Cell, ...]] = []
     for each in axes:
-        shown = each.strongest if each.matters else each.largest
-        rows.append((each.axis, f"{shown.before} → {shown.after}", _change(shown), _finding(each)))
-    return table(("axis", "values", "change of time", ""), rows, numbers=(2,))
+        for number, effect in enumerate(each.from_best() if each.matters else (each.largest,)):
+            values = f"{effect.before} → {effect.after}"
+            own = ("", "") if number else (each.axis, _finding(each))
+            rows.append((own[0], values, _change(effect), own[1]))
+    return table(
+        ("axis", "values", "change of time", "difference"), rows, numbers=(2,), unwrapped=(3,)
+    )
 
 
 def _change(effect: AxisEffect) -> str:
+    """The change with its interval, as factors where it is large."""
+    change = effect.change
     center, low, high = (
-        figures.percent(math.exp(min(value, 3.0)))
-        for value in (effect.change.center, effect.change.low, effect.change.high)
+        _ratio(math.exp(min(value, 50.0))) for value in (change.center, change.low, change.high)
     )
     return f"{center} ({low} to {high})"
 
 
+def _ratio(ratio: float) -> str:
+    """A time ratio: -1.24%, 60x."""
+    if ratio < 2.0:
+        return figures.percent(ratio)
+    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x" if ratio < 1e4 else "over 10000x"
+
+
 def _finding(each: AxisFinding) -> Cell:
     if each.is_idle:
-        return f"no difference: {100 * each.largest.bound:.2f}% at most"
-    if each.matters:
-        return Span("matters", "strong")
-    return "not settled"
+        return f"{100 * each.largest.bound:.2f}% at most"
+    return Span("matters", "strong") if each.matters else "not settled"
 
 
 def _plateau(record: Record, examined: Examined, flat: Plateau) -> Iterator[Block]:

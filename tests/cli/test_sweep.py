@@ -1,0 +1,181 @@
+"""kernelexp sweep: its grid, its page, its record, and that it goes on after a kill."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from fake_gpu import FakeGpu
+from support import Kx
+
+from kernelexp import errors, records
+from kernelexp.model import Experiment
+
+GRID = ("scale", "width=*", "order=*")
+WIDTH_MATTERS = "{1: 1.0, 2: 0.97, 4: 60.0}[width]"
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    return FakeGpu(tmp_path / "locks", monkeypatch)
+
+
+def sweep_of(root: Path):
+    (path,) = (root / "logs/runs/sweep-scale").iterdir()
+    return records.read_file(path)
+
+
+def test_a_dry_run_counts_variants_and_groups_refusals(scale: Path, kx: Kx) -> None:
+    result = kx("sweep", *GRID, "--dry-run", cwd=scale)
+    assert result.exit_code == errors.OK
+    assert "5 of 6 variants, compared with width=1, order=forward." in result.stdout
+    assert "1 IMPOSSIBLE: order backward exists for widths 1 and 2 only." in result.stdout
+    assert not (scale / "logs/runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("scale",), "name the axes to sweep, as in width=*"),
+        (("scale", "width"), "'width' should be AXIS=VALUE,VALUE or AXIS=*"),
+        (("scale", "widht=*"), "unknown axis 'widht'; did you mean 'width'?"),
+        (("scale", "width=3"), "width"),
+        (("scale", "width=1", "width=2"), "axis 'width' is given twice"),
+        (("scale", "width=1"), "this sweep has the baseline only"),
+        (("scale@sm_100a", "width=*"), "kernel scale has no sm_100a"),
+        ((*GRID, "--by", "width"), "--by 'width' should be two of the axes width, order"),
+        ((*GRID, "--by", "width,with"), "--by: 'with' is not swept; did you mean 'width'?"),
+        ((*GRID, "--json", "--csv"), "--json and --csv do not go together"),
+        (("scale", "--experiment", "1"), "there is no sweep of scale@sm_90a yet"),
+    ],
+)
+def test_a_mistake_is_a_sentence(
+    scale: Path, kx: Kx, words: tuple[str, ...], sentence: str
+) -> None:
+    result = kx("sweep", *words, cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert sentence in result.stderr
+
+
+def test_without_a_gpu_builds_are_compared_and_recorded(scale: Path, kx: Kx) -> None:
+    result = kx("sweep", *GRID, cwd=scale)
+    assert result.exit_code == errors.OK
+    assert "Registers per thread" in result.stdout
+    assert "UNMEASURED" in result.stdout
+    assert "1 IMPOSSIBLE: order backward exists" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    record = sweep_of(scale)
+    assert record.experiment == "sweep-scale"
+    assert len(record.candidates) == 5
+
+
+def test_the_fastest_is_found_and_hopeless_variants_leave(
+    scale: Path, kx: Kx, gpu: FakeGpu
+) -> None:
+    gpu.takes(WIDTH_MATTERS)
+    result = kx("sweep", *GRID, cwd=scale)
+    assert result.exit_code == errors.OK, result.output
+    text = " ".join(result.stdout.split())
+    assert "Fastest: row 3 (width=2, order=backward), or within 1% of the fastest" in text
+    assert "which may be row 2 (99%)" in text
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    record = sweep_of(scale)
+    assert record.measurement.departures[0].arm == "candidate 4"
+    assert record.measurement.departures[0].processes == 2
+    words = {each.arm.axes["width"]: each.verdict.status for each in record.candidates[:4]}
+    assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
+
+
+def test_axes_are_told_apart_from_those_that_do_nothing(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
+    gpu.takes(WIDTH_MATTERS)
+    lines = kx("sweep", *GRID, cwd=scale).stdout.splitlines()
+    assert any(line.split()[0:1] == ["width"] and line.endswith("matters") for line in lines)
+    assert any(line.split()[0:1] == ["order"] and line.endswith("% at most") for line in lines)
+
+
+def test_variants_that_are_all_equal_are_a_plateau(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
+    gpu.takes("1.0")
+    result = kx("sweep", *GRID, "--emulate", cwd=scale)
+    assert result.exit_code == errors.OK
+    text = " ".join(result.stdout.split())
+    assert "Plateau: none of the 5 variants differs from the fastest by more than 1%" in text
+    assert "What they share:" in text
+
+
+def test_a_sweep_that_was_killed_goes_on(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
+    gpu.takes(WIDTH_MATTERS, killed_at=3)
+    assert kx("sweep", *GRID, cwd=scale).exit_code == errors.ENVIRONMENT
+    (journal,) = (scale / ".kernelexp/sweeps").iterdir()
+    assert not (scale / "logs/runs").exists()
+    first = json.loads(journal.read_bytes())
+    gpu.takes(WIDTH_MATTERS)
+    assert kx("sweep", *GRID, cwd=scale).exit_code == errors.OK
+    record = sweep_of(scale)
+    assert record.measurement.seed == first["seed"]
+    assert [worker.seed for worker in record.measurement.workers[:3]] == [
+        worker["seed"] for worker in first["workers"]
+    ]
+    assert not journal.exists()
+
+
+def test_show_prints_the_page_of_the_latest_sweep_again(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
+    gpu.takes(WIDTH_MATTERS)
+    kx("sweep", *GRID, cwd=scale)
+    assert "Fastest: row 3" in kx("show", "sweep-scale", cwd=scale).stdout
+    assert "sweep-scale" not in kx("log", cwd=scale).stdout.replace("Sweeps", "")
+
+
+def test_a_row_is_an_experiment_to_paste(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
+    gpu.takes(WIDTH_MATTERS)
+    kx("sweep", *GRID, "--baseline", "order=backward", cwd=scale)
+    text = kx("sweep", "scale", "--experiment", "3", cwd=scale).stdout
+    written = msgspec.convert(yaml.safe_load(text), Experiment)
+    assert written.baseline == {"order": "backward"}
+    (scale / "experiments").mkdir()
+    (scale / "experiments/S3.yaml").write_text(text)
+    assert "S3" in kx("list", cwd=scale).stdout
+    missing = kx("sweep", "scale", "--experiment", "9", cwd=scale)
+    assert missing.exit_code == errors.USAGE
+
+
+def test_csv_has_a_row_per_arm_in_the_order_of_the_ranking(
+    scale: Path, kx: Kx, gpu: FakeGpu
+) -> None:
+    gpu.takes(WIDTH_MATTERS)
+    rows = list(csv.DictReader(io.StringIO(kx("sweep", *GRID, "--csv", cwd=scale).stdout)))
+    assert len(rows) == 6
+    assert rows[0]["width"] == "2"
+    assert rows[0]["verdict"] == "IMPROVED"
+    assert rows[-1]["verdict"] == "IMPOSSIBLE"
+
+
+def test_json_has_race_axes_and_front(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
+    gpu.takes(WIDTH_MATTERS)
+    found = json.loads(kx("sweep", *GRID, "--json", "--no-record", cwd=scale).stdout)
+    assert found["race"]["is_decided"] is True
+    assert found["ranking"][0] in (2, 3)
+    assert {each["axis"] for each in found["axes"]} == {"width", "order"}
+    assert found["path"] is None
+
+
+def test_a_variant_that_could_not_be_examined_leaves_the_others(scale: Path, kx: Kx) -> None:
+    problem = scale / "variants/scale/problem.py"
+    slow = '    if axes["width"] == 2: 1 / 0\n    count = size["count"]'
+    problem.write_text(problem.read_text().replace('    count = size["count"]', slow, 1))
+    result = kx("sweep", *GRID, "--emulate", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert result.stderr.count("error: ") == 2
+    assert len(sweep_of(scale).candidates) == 3
+
+
+def test_ids_of_sweeps_are_not_for_experiments(scale: Path, kx: Kx) -> None:
+    file = scale / "experiments.yaml"
+    file.write_text(file.read_text().replace("  S1:", "  sweep-1:"))
+    result = kx("list", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "ids that begin with sweep- are those of sweeps" in result.stderr
