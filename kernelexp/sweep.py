@@ -105,12 +105,12 @@ def plan(project: Project, name: str, choices: Sequence[str], baseline: Sequence
 
 
 def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]:
-    """The variants that the kernel's rules or the architecture forbid, before any build, by label;
-    raises the fault of a problem.py that can't be asked."""
+    """The variants that the kernel's rules or the architecture forbid, before any build, by their
+    swept axes; raises the fault of a problem.py that can't be asked."""
     variants = (grid.baseline, *grid.candidates)
     refused = prepare.refused(project, variants, limits)
     return {
-        project.label(each): refused[prepare.key(each)]
+        spell_point({axis: each.axes[axis] for axis in grid.swept}): refused[prepare.key(each)]
         for each in variants
         if prepare.key(each) in refused
     }

@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kernelexp import metrics, sweep
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, Verdict
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model import spell, spell_point
-from kernelexp.record import Candidate, Record
+from kernelexp.record import Record
 from kernelexp.report import figures, heatmap, measurement
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.sweep import Examined, Grid
@@ -26,17 +27,13 @@ _TOGETHER = ("variant",)
 _AXES_WIDTH = 34
 
 
-def planned(grid: Grid, refused: Mapping[str, Any]) -> Iterator[Block]:
+def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
     """What a sweep would compare, and what is refused before it is built."""
     yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
     yield paragraph(f"{words} {spell_point(_own(grid.baseline.axes, grid.swept))}.")
-    groups: dict[str, list[str]] = {}
-    for label, verdict in refused.items():
-        groups.setdefault(f"{verdict.status}: {verdict.sentence}", []).append(label)
-    for sentence, labels in groups.items():
-        yield paragraph(f"{len(labels)} {sentence} {_some(labels)}.")
+    yield from _grouped(refused)
 
 
 def render(
@@ -126,19 +123,30 @@ def _columns(record: Record, swept: Sequence[str]) -> tuple[str, ...]:
 
 def _refused(record: Record) -> Iterator[Block]:
     """Variants that there was nothing to time of, by their reason."""
-    groups: dict[tuple[str, str], list[Candidate]] = {}
-    for candidate in record.candidates:
-        if candidate.arm.refused:
-            reason = (candidate.verdict.status.value, candidate.verdict.sentence)
-            groups.setdefault(reason, []).append(candidate)
     if record.baseline.refused:
         word = status(record.baseline.refused.status)
         yield paragraph("The baseline is ", word, f": {record.baseline.refused.sentence}")
     swept = sweep.swept_axes(record)
-    for (_, sentence), members in groups.items():
-        labels = [spell_point(_own(each.arm.axes, swept)) for each in members]
-        word = status(members[0].verdict.status)
-        yield paragraph(f"{len(members)} ", word, f": {sentence} {_some(labels)}.")
+    yield from _grouped(
+        {
+            spell_point(_own(each.arm.axes, swept)): each.verdict
+            for each in record.candidates
+            if each.arm.refused
+        }
+    )
+
+
+def _grouped(refused: Mapping[str, Verdict]) -> Iterator[Block]:
+    """Verdicts by what is refused: those that differ in figures only share a paragraph."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for label, verdict in refused.items():
+        masked = re.sub(r" \([^()]*\)|\d[\d,.]*", "", verdict.sentence)
+        groups.setdefault((verdict.status.value, masked), []).append(label)
+    for first, *others in groups.values():
+        sentence = refused[first].sentence
+        also = f" Also {_some(others)}." if others else ""
+        word = status(refused[first].status)
+        yield paragraph(f"{1 + len(others)} ", word, f": {first}: {sentence}{also}")
 
 
 def _some(labels: Sequence[str]) -> str:

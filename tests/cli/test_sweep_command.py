@@ -34,8 +34,15 @@ def test_a_dry_run_counts_variants_and_groups_refusals(scale: Path, kx: Kx) -> N
     result = kx("sweep", *GRID, "--dry-run", cwd=scale)
     assert result.exit_code == errors.OK
     assert "5 of 6 variants, compared with width=1, order=forward." in result.stdout
-    assert "1 IMPOSSIBLE: order backward exists for widths 1 and 2 only." in result.stdout
+    assert "1 IMPOSSIBLE: width=4, order=backward: order backward exists for" in result.stdout
     assert not (scale / "logs/runs").exists()
+
+
+def test_refusals_that_differ_in_figures_only_share_a_paragraph(kx: Kx) -> None:
+    result = kx("sweep", "patch_embed_gemm@sm_90a", "stages=*", "--dry-run")
+    (refused,) = (line for line in result.stdout.splitlines() if "IMPOSSIBLE" in line)
+    assert refused.startswith("4 IMPOSSIBLE: stages=7: Shared memory: 237,704 bytes")
+    assert "Also stages=8; stages=12; stages=15." in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -67,7 +74,7 @@ def test_without_a_gpu_builds_are_compared_and_recorded(scale: Path, kx: Kx) -> 
     assert result.exit_code == errors.OK
     assert "Registers per thread" in result.stdout
     assert "UNMEASURED" in result.stdout
-    assert "1 IMPOSSIBLE: order backward exists" in result.stdout
+    assert "1 IMPOSSIBLE: width=4, order=backward: order backward exists" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     record = sweep_of(scale)
     assert record.experiment == "sweep-scale"
