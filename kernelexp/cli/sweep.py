@@ -114,14 +114,19 @@ def sweep(
         output(values, report.planned(grid, refused), json)
         return
     options = Options(
-        budget_s=parse_seconds(budget, "--budget"),
         peers=False,
         shared_gpu=shared_gpu,
         problem_timeout_s=limits.problem_s,
     )
     settings = Settings(
         emulate=emulate,
-        measuring=Measuring(options=options, device=device, margin=margin / 100, size=size)
+        measuring=Measuring(
+            options=options,
+            device=device,
+            margin=margin / 100,
+            size=size,
+            budget_s=parse_seconds(budget, "--budget"),
+        )
         if gpu
         else None,
         keep=not no_record,

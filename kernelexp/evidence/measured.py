@@ -22,6 +22,9 @@ from kernelexp.problem.consult import Point
 from kernelexp.progress import OnProgress, Step
 
 SIZE = "full"
+# For one candidate, and for each further one.
+BUDGET_S = 30.0
+BUDGET_PER_ARM_S = 5.0
 
 
 class Measuring(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +35,8 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     """Index or UUID; None takes the first."""
     margin: float = 0.01
     size: str = SIZE
+    budget_s: float | None = None
+    """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
     goal: racing.Goal = "verdicts"
     """What several candidates are raced for."""
     journals: Path | None = None
@@ -84,7 +89,11 @@ def take(
         size_name=size,
         arms=tuple(jobs_),
     )
-    options = msgspec.structs.replace(measuring.options, race=len(arms) > 2)
+    options = msgspec.structs.replace(
+        measuring.options,
+        race=len(arms) > 2,
+        budget_s=measuring.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (len(arms) - 2),
+    )
     journal = _journal(measuring, job)
     taken = measure(
         job,

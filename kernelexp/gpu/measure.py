@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,23 +30,20 @@ from kernelexp.gpu.job import (
     Turn,
     WorkerJob,
 )
-from kernelexp.gpu.worker import ANSWERS, CRASH, DISMISSED, JOB, TURN
-from kernelexp.measurement import (
-    EARLY_LOOKS,
-    LOOKS_MAX,
-    Device,
-    Failure,
-    Look,
-    Measurement,
-    Options,
+from kernelexp.gpu.stopping import (
+    is_budget_spent,
+    is_hopeless,
+    is_look_due,
+    looks_max,
+    next_share,
 )
+from kernelexp.gpu.worker import ANSWERS, CRASH, DISMISSED, JOB, TURN
+from kernelexp.measurement import Device, Failure, Look, Measurement, Options
 from kernelexp.problem import consult
 
 # Processes that import torch and wait while one holds the GPU: with an H200, imports took 3.5 s
 # and a turn 2 to 3 s.
 AHEAD = 2
-# Looks at the interval after the first: each costs confidence, so not after every process.
-PROCESSES_BETWEEN_LOOKS = 2
 POLL_S = 0.02
 # The net under the worker's own limits; it waits for its turn in this time too.
 WORKER_LIMIT_S = 1800.0
@@ -154,6 +151,7 @@ class _Taking:
         self._rng = random.Random(f"{start.seed}:{self._started}" if self._started else start.seed)
         self._begun = time.monotonic() - start.elapsed_s
         self._order: tuple[int, ...] = ()
+        self._left_out = 0
         self._turns_s: list[float] = []
 
     def run(self) -> Measurement:
@@ -213,6 +211,7 @@ class _Taking:
     def _take_turn(self, worker: _Pending) -> None:
         begun = time.monotonic()
         turn = Turn(excluded=self._so_far.excluded)
+        self._left_out = len(turn.excluded)
         _write_whole(worker.folder / TURN, msgspec.json.encode(turn))
         shown = 0
         while not worker.future.done():
@@ -310,14 +309,14 @@ class _Taking:
         return "\n".join(lines)[:WORDS_KEPT]
 
     def _ended(self) -> bool:
-        done = len(self._so_far.workers)
         if is_hopeless(self._so_far):
             return True
-        if done and is_budget_spent(self._elapsed_s(), self._turns_s, self._options.budget_s):
+        if is_look_due(self._so_far) and self._take_look():
             return True
-        if not is_look_due(self._so_far):
-            return False
-        return self._take_look()
+        share = next_share(self._so_far, self._left_out)
+        budget_s = self._options.budget_s
+        spent = is_budget_spent(self._elapsed_s(), self._turns_s, budget_s, share)
+        return bool(self._so_far.workers) and spent
 
     def _take_look(self) -> bool:
         """Looks at the samples, leaves out what is settled; whether that was the last look."""
@@ -326,8 +325,7 @@ class _Taking:
             return True
         seen = self._on_look(self._so_far)
         self._add(departures=(*self._so_far.departures, *seen.leaving))
-        looks_max = LOOKS_MAX + (len(EARLY_LOOKS) if self._options.race else 0)
-        return seen.done or len(self._so_far.looks) == looks_max
+        return seen.done or len(self._so_far.looks) == looks_max(self._options)
 
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._begun
@@ -345,37 +343,6 @@ class _Taking:
 
     def _add(self, **fields: object) -> None:
         self._so_far = msgspec.structs.replace(self._so_far, **fields)
-
-
-def is_hopeless(so_far: Measurement) -> bool:
-    """Whether more processes could not lead to a verdict on any candidate."""
-    failed = {failure.arm for failure in so_far.failures}
-    roles = [arm.role for arm in so_far.arms if arm.name not in failed]
-    nothing_left = "baseline" not in roles or "candidate" not in roles
-    return bool(so_far.invalid) or "" in failed or nothing_left
-
-
-def is_budget_spent(elapsed_s: float, turns_s: Sequence[float], budget_s: float) -> bool:
-    """Whether another process like the last one would end after the budget.
-
-    Two processes are taken in any case, as one says nothing of another. What the first takes longer
-    than the last is not counted: on a fresh H200 machine the first one's imports and peers that
-    compile themselves took all of 30 s.
-    """
-    if len(turns_s) < 2:
-        return False
-    starting_up = max(0.0, turns_s[0] - turns_s[1])
-    return elapsed_s - starting_up + turns_s[-1] > budget_s
-
-
-def is_look_due(so_far: Measurement) -> bool:
-    """Whether the interval is to be looked at now: after the first processes, then every second; in
-    a race early too."""
-    done, first = len(so_far.workers), so_far.options.processes
-    if so_far.options.race and done in EARLY_LOOKS and done < first:
-        return done not in so_far.looks
-    at_a_look = done >= first and (done - first) % PROCESSES_BETWEEN_LOOKS == 0
-    return at_a_look and done not in so_far.looks
 
 
 def _run_worker(argv: list[str], uuid: str) -> processes.Completed:
