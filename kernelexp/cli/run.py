@@ -23,7 +23,7 @@ from kernelexp.cli.options import (
     SetOption,
     VerboseOption,
 )
-from kernelexp.errors import KernelexpError, UsageError, explain
+from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -158,19 +158,9 @@ def run(
         else:
             outcomes = runner.run(loaded, names, tools, settings, overrides, bars)
     if not no_record:
-        _write_log(loaded)
+        common.refresh_log(loaded)
     _print(loaded, outcomes, verbose, json)
     raise typer.Exit(runner.exit_code(outcomes, reproduce))
-
-
-def _write_log(project: Project) -> None:
-    """The run is over and recorded: a log that can't be written is a warning."""
-    try:
-        common.write_log(project)
-    except KernelexpError as error:
-        typer.echo(f"warning: {error}", err=True)
-    except OSError as error:
-        typer.echo(f"warning: {explain(error)}.", err=True)
 
 
 def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:

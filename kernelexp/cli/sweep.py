@@ -135,6 +135,8 @@ def sweep(
     tools = common.tools(loaded, nvcc)
     with progress_bars() as bars:
         outcome = service.run(loaded, grid, tools, settings, bars)
+    if not no_record:
+        common.refresh_log(loaded)
     _print(outcome, mapped, verbose, json, csv)
     raise typer.Exit(service.exit_code(outcome))
 

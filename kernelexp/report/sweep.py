@@ -65,6 +65,20 @@ def render(
         yield paragraph(f"Record: {path}", style="dim")
 
 
+def fastest(record: Record) -> tuple[str, str]:
+    """Time and variant of the fastest arm, and whether that is settled; empty where none was
+    timed."""
+    race = sweep.examine(record).race
+    if race is None:
+        return figures.NONE, "not timed"
+    arm = dict(zip(record.names, record.arms, strict=True))[race.leader]
+    others = len(race.contenders) - 1
+    also = f", or {others} within {100 * record.margin:g}%" if others else ""
+    doubt = also if race.is_decided else " (undecided)"
+    own = spell_point(_own(arm.axes, sweep.swept_axes(record)))
+    return figures.time_of(arm), f"{own}{doubt}"
+
+
 def _shared(record: Record) -> dict[str, Any]:
     swept = sweep.swept_axes(record)
     return {axis: value for axis, value in record.baseline.axes.items() if axis not in swept}

@@ -134,7 +134,20 @@ def test_show_prints_the_page_of_the_latest_sweep_again(scale: Path, kx: Kx, gpu
     gpu.takes(WIDTH_MATTERS)
     kx("sweep", *GRID, cwd=scale)
     assert "Fastest: row 3" in kx("show", "sweep-scale", cwd=scale).stdout
-    assert "sweep-scale" not in kx("log", cwd=scale).stdout.replace("Sweeps", "")
+
+
+def test_the_log_has_a_row_per_sweep_and_experiments_as_before(
+    scale: Path, kx: Kx, gpu: FakeGpu
+) -> None:
+    before = kx("log", cwd=scale).stdout
+    gpu.takes(WIDTH_MATTERS)
+    kx("sweep", *GRID, cwd=scale)
+    after = kx("log", cwd=scale).stdout
+    assert after.startswith(before.rstrip())
+    (row,) = (line for line in after.splitlines() if "width=1,2,4 order=forward,backward" in line)
+    assert "0.0970" in row
+    assert "width=2, order=backward" in row or "order=backward, width=2" in row
+    assert kx("log", "--check", cwd=scale).exit_code == errors.OK
 
 
 def test_a_row_is_an_experiment_to_paste(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
