@@ -14,14 +14,23 @@ FRESH_S = 24 * 3600.0
 
 
 def resume(path: Path, start: Measurement) -> Measurement:
-    """The journal's measurement if it is of the same arms, device and options; else `start`."""
+    """The journal's measurement if it is of the same arms, device and options; else `start`.
+
+    A journal of another process's company on the GPU leads nowhere: begin again.
+    """
     try:
-        if time.time() - path.stat().st_mtime > FRESH_S:
-            return start
+        _remove_old(path.parent)
         past = msgspec.json.decode(path.read_bytes(), type=Measurement)
     except (OSError, msgspec.DecodeError):
         return start
-    return past if _subject(past) == _subject(start) else start
+    return past if _subject(past) == _subject(start) and not past.invalid else start
+
+
+def _remove_old(folder: Path) -> None:
+    limit = time.time() - FRESH_S
+    for path in folder.glob("*.json"):
+        if path.stat().st_mtime < limit:
+            path.unlink(missing_ok=True)
 
 
 def _subject(measurement: Measurement) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kernelexp.measurement import Estimate, Measurement
@@ -26,6 +27,8 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         )
         yield table(header, rows, numbers=(1, 2, 3, 4))
     yield paragraph(_method(measurement, estimate))
+    if measurement.departures:
+        yield paragraph(_departures(measurement))
     if conditions := _conditions(estimate):
         yield paragraph(conditions)
     for failure in measurement.failures:
@@ -62,6 +65,19 @@ def _method(measurement: Measurement, estimate: Estimate) -> str:
         f"processes, {dropped} dropped, "
         f"{100 * level:.4g}% intervals over processes, {l2}, {measurement.elapsed_s:.0f} s."
     )
+
+
+def _departures(measurement: Measurement) -> str:
+    """How many arms the race was over for, by the processes that timed them."""
+    slower = Counter(each.processes for each in measurement.departures if each.slower_than)
+    decided = Counter(each.processes for each in measurement.departures if not each.slower_than)
+    parts = [
+        f"{', '.join(f'{count} after {processes}' for processes, count in sorted(counts.items()))} "
+        f"processes, {why}"
+        for counts, why in ((slower, "outrun"), (decided, "decided"))
+        if counts
+    ]
+    return f"Not timed to the end: {'; '.join(parts)}."
 
 
 def _conditions(estimate: Estimate) -> str:

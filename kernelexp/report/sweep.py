@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -119,12 +118,17 @@ def _ranking(record: Record, examined: Examined) -> Block:
             figures.value(summary.get("registers")),
             figures.value(summary.get("smem_bytes")),
             _FRONT if name in examined.front else "",
-            status(words[name].verdict.status) if name in words else "baseline",
+            _word(words[name].verdict) if name in words else "baseline",
         ]
         rows.append(cells)
     last = len(header) - 1
     numbers = (0, *range(1 + len(labels), last - 1))
     return table(header, rows, numbers=numbers, unwrapped=(last - 1, last))
+
+
+def _word(verdict: Verdict) -> Span:
+    """The verdict's word; a variant that was outrun has none against the baseline."""
+    return Span("outrun", "dim") if verdict.reason == "outrun" else status(verdict.status)
 
 
 def _columns(record: Record, swept: Sequence[str]) -> tuple[str, ...]:
@@ -198,9 +202,6 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
         yield paragraph(
             first, f" (99%). {_label(record, nearest)} is at least {least:.2f}% slower."
         )
-    if left := Counter(each.processes for each in timed.departures if each.slower_than):
-        words = ", ".join(f"{count} after {processes}" for processes, count in sorted(left.items()))
-        yield paragraph(f"Too slow to be timed on: {words} processes.", style="dim")
 
 
 def _axes(axes: Sequence[AxisFinding]) -> Block:

@@ -96,6 +96,18 @@ def test_the_fastest_is_found_and_hopeless_variants_leave(
     assert record.measurement.departures[0].processes == 2
     words = {each.arm.axes["width"]: each.verdict.status for each in record.candidates[:4]}
     assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
+    assert "Not timed to the end: 1 after 2, " in text
+
+
+def test_a_variant_that_is_outrun_before_its_own_verdict_is_an_answer(
+    scale: Path, kx: Kx, gpu: FakeGpu
+) -> None:
+    gpu.takes("{1: 1.0, 2: 0.5, 4: 1.01}[width]")
+    result = kx("sweep", *GRID, cwd=scale)
+    assert result.exit_code == errors.OK
+    assert "outrun" in result.stdout
+    reasons = {each.verdict.reason for each in sweep_of(scale).candidates}
+    assert "outrun" in reasons
 
 
 def test_axes_are_told_apart_from_those_that_do_nothing(scale: Path, kx: Kx, gpu: FakeGpu) -> None:

@@ -219,8 +219,18 @@ def test_a_journal_of_other_arms_is_not_taken(tmp_path: Path, start_race) -> Non
     other = msgspec.structs.replace(past, arms=past.arms[:3], workers=past.workers[:1])
     assert journals.resume(path, past) == past
     assert journals.resume(path, other) is other
+    journals.save(path, msgspec.structs.replace(past, invalid="Another process."))
+    assert journals.resume(path, past) is past
     path.write_bytes(path.read_bytes()[:100])
     assert journals.resume(path, past) is past
+
+
+def test_a_journal_of_yesterday_is_removed(tmp_path: Path, start_race) -> None:
+    found = start_race("fastest")
+    path = tmp_path / "journals/race.json"
+    os.utime(path, (1, 1))
+    assert journals.resume(path, found) is found
+    assert not path.exists()
 
 
 # ---- limits and causes, in the worker ------------------------------------------------------------
