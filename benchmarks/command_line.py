@@ -1,4 +1,4 @@
-"""How long the command line takes: --help, and the log over 10,000 records.
+"""How long the command line takes: --help, the log over 10,000 records, profiles compared.
 
     python benchmarks/command_line.py [RECORDS]
 
@@ -23,6 +23,8 @@ from kernelexp import build, project, records, runner, surroundings, toolchain
 
 ROOT = Path(__file__).parent.parent
 ROUNDS = 15
+PAGES = ROOT.parent / "shared/data"
+"""Two real raw pages, where they are; else such pages are made up."""
 
 
 def fill(root: Path, count: int) -> None:
@@ -33,6 +35,18 @@ def fill(root: Path, count: int) -> None:
     assert outcome.record
     for _ in range(count - 1):
         records.write(root, msgspec.structs.replace(outcome.record, run=records.new_run_name()))
+
+
+def page(path: Path, scale: float) -> str:
+    """A raw page as ncu prints it: 300 counters with four rollups each, half of which differ."""
+    about = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream"]
+    about += ["Block Size", "Grid Size", "Device", "CC"]
+    names = [f"l1tex__c{n}.{view}" for n in range(300) for view in ("avg", "max", "min", "sum")]
+    values = [n * (scale if n % 8 < 4 else 1.0) for n in range(1, len(names) + 1)]
+    launch = ["0", "1", "python", "here", "k", "1", "7", "(128, 1, 1)", "(132, 1, 1)", "0", "9.0"]
+    rows = ([*about, *names], [""] * len(about) + ["sector"] * len(names), [*launch, *values])
+    path.write_text("".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows))
+    return str(path)
 
 
 def seconds(argv: list[str], cwd: Path) -> float:
@@ -56,6 +70,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(shutil.copytree(ROOT / "tests/projects/scale", Path(folder) / "scale"))
         fill(root, count)
+        pages = [str(path) for path in sorted(PAGES.glob("ncu-b200-*.csv"), reverse=True)]
+        pages = pages or [page(root / f"{n}.csv", scale) for n, scale in (("a", 1.0), ("b", 1.1))]
+        commands["kernelexp compare, 1,200 metrics"] = [*program, "compare", *pages]
         times: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(ROUNDS):
             for name, argv in commands.items():

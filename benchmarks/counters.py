@@ -3,37 +3,33 @@
     python benchmarks/counters.py [VARIANT ...] [--size NAME]
 
 VARIANT is KERNEL[@ARCH][:axis=value,...] or an experiment, as for `kernelexp emulate`; without one,
-patch_embed_gemm@sm_90a. Each variant is built and emulated, then launched once under ncu, with the
-same arguments on the same inputs; clocks and caches are left as they are. Needs nvcc, ncu, torch
-and a Hopper GPU: the metrics are GH100's. Ends with 1 if a counter is not what it should be.
+patch_embed_gemm@sm_90a. Each variant is built and emulated, then launched once under ncu as for
+`kernelexp profile`; clocks and caches are left as they are. Needs nvcc, ncu, torch and a Hopper
+GPU: the metrics are GH100's. Ends with 1 if a counter is not what it should be.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, prepare, processes, project, toolchain
+from kernelexp import build, prepare, project, toolchain
 from kernelexp.arm import Arm
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.evidence import emulated
-from kernelexp.evidence.emulation_worker import SEED
 from kernelexp.limits import Limits
-from kernelexp.model import AxisValue
-from kernelexp.problem import loader
+from kernelexp.profile import ncu as programs
+from kernelexp.profile import take
+from kernelexp.profile.ncu import Ncu
+from kernelexp.profile.take import Settings
 
 ROOT = Path(__file__).parent.parent
 DEFAULT = "patch_embed_gemm@sm_90a"
-TIMEOUT_S = 600.0
 OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
 
@@ -140,24 +136,12 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
         return not self.equal and not self.row.because
 
 
-class LaunchJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A built variant to be launched once."""
-
-    root: str
-    kernel: str
-    cubin: str
-    axes: dict[str, AxisValue]
-    size: str
-    exports: dict[str, int]
-
-
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A variant that is built and emulated."""
 
     label: str
-    entry: str
+    arm: Arm
     counters: dict[str, int]
-    job: LaunchJob
 
 
 def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prepared]:
@@ -167,100 +151,47 @@ def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prep
     tools = toolchain.find(None, root / build.CACHE)
     arms = prepare.built(loaded, variants, tools, Limits())
     done = prepare.emulated(loaded, arms, Limits(), size=size)
-    return [_prepared(loaded, done.arm(variant), size) for variant in variants]
+    return [_prepared(loaded, done.arm(variant)) for variant in variants]
 
 
-def _prepared(loaded: project.Project, arm: Arm, size: str) -> Prepared:
+def _prepared(loaded: project.Project, arm: Arm) -> Prepared:
     label = loaded.label(arm)
     if arm.build is None or arm.emulated is None or arm.emulated.unsupported:
         said = arm.emulated.unsupported if arm.emulated else arm.build_log
         raise SystemExit(f"{label}: {arm.refused.sentence if arm.refused else said}")
-    module = loader.load(loaded.root, arm.kernel)
-    return Prepared(
-        label=label,
-        entry=module.launch(arm.axes, module.sizes[size], arm.build.exports).entry,
-        counters=arm.emulated.counters,
-        job=LaunchJob(
-            root=str(loaded.root),
-            kernel=arm.kernel,
-            cubin=str(build.artefacts(loaded.root, arm.identity).cubin),
-            axes=dict(arm.axes),
-            size=size,
-            exports=arm.build.exports,
-        ),
+    return Prepared(label=label, arm=arm, counters=arm.emulated.counters)
+
+
+def count(prepared: Prepared, size: str, ncu: Ncu) -> dict[str, float | str]:
+    """What ncu counts of one launch, by metric; opcodes are instances of theirs."""
+    settings = Settings(
+        size=size, sections=(), metrics=METRICS, instances=True, cache_control="none"
     )
+    return take.take(ROOT, prepared.arm, settings, Limits(), ncu).evidence.figures
 
 
-def launch_each(jobs: Sequence[LaunchJob]) -> None:
-    """One launch of each, in this process, on the inputs that the emulator had."""
-    import torch
-
-    from kernelexp.gpu.launch import Kernel
-    from kernelexp.results import torch_dtype
-
-    torch.zeros(1, device="cuda")
-    for job in jobs:
-        module = loader.load(Path(job.root), job.kernel)
-        size = module.sizes[job.size]
-        inputs = module.inputs(size, SEED, "cpu")
-        given = module.arrange(inputs, job.axes)
-        arrays = {name: tensor.cuda() for name, tensor in given.items()}
-        for name, array in module.outputs(size).items():
-            dtype = torch_dtype(array.dtype)
-            arrays[name] = torch.zeros(array.shape, dtype=dtype, device="cuda")
-        kernel = Kernel(Path(job.cubin), module.launch(job.axes, size, job.exports))
-        kernel.bind(arrays)(torch.cuda.current_stream().cuda_stream)
-        torch.cuda.synchronize()
+def figure(counted: Mapping[str, float | str], metric: str) -> int:
+    """A metric's figure; 0 where ncu has none, as of instructions that a kernel has not."""
+    value = counted.get(metric, 0)
+    return int(value) if isinstance(value, float) else 0
 
 
-def count(prepared: Sequence[Prepared]) -> list[dict[str, str]]:
-    """ncu's raw page of one launch of each: texts by metric."""
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise SystemExit("ncu (Nsight Compute) is not on the PATH.")
-    entries = "|".join(sorted({re.escape(each.entry) for each in prepared}))
-    with tempfile.TemporaryDirectory() as folder:
-        jobs = Path(folder) / "jobs.json"
-        jobs.write_bytes(msgspec.json.encode([each.job for each in prepared]))
-        argv = [ncu, "--csv", "--page", "raw", "--print-units", "base"]
-        argv += ["--print-metric-instances", "details", "--metrics", ",".join(METRICS)]
-        argv += ["--clock-control", "none", "--cache-control", "none"]
-        argv += ["--kernel-name", f"regex:^({entries})$"]
-        argv += [sys.executable, __file__, "--launch", str(jobs)]
-        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = processes.run(argv, env={"PYTHONPATH": path}, timeout_s=TIMEOUT_S)
-    found = parse_raw_page(done.stdout)
-    if done.returncode != 0 or len(found) != len(prepared):
-        raise SystemExit(f"ncu counted {len(found)} launches.\n{done.stdout}{done.stderr}")
-    return found
+def opcodes(counted: Mapping[str, float | str]) -> dict[str, int]:
+    """The instructions executed, by opcode."""
+    begun = f"{OPCODES}["
+    return {
+        name.removeprefix(begun).removesuffix("]"): figure(counted, name)
+        for name in counted
+        if name.startswith(begun)
+    }
 
 
-def parse_raw_page(printed: str) -> list[dict[str, str]]:
-    """The rows of `ncu --csv --page raw`, one a launch, by column; the units' row is left out."""
-    csv.field_size_limit(1 << 30)
-    lines = [line for line in printed.splitlines() if line.startswith('"')]
-    header, *rows = csv.reader(lines) if lines else ([],)
-    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
-
-
-def figure(text: str) -> int:
-    """`1,234` and `1,234 (LDS: 1,000; LDL: 234)`, as ncu prints a metric that has instances."""
-    return int(text.split(" ")[0].replace(",", "") or 0)
-
-
-def opcodes(text: str) -> dict[str, int]:
-    """The instances of a metric that has one for each opcode."""
-    inside = text.partition("(")[2].rpartition(")")[0]
-    pairs = (part.rpartition(": ") for part in inside.split("; ") if part)
-    return {name: figure(value) for name, _, value in pairs}
-
-
-def hold(emulated: Mapping[str, int], counted: Mapping[str, str]) -> Iterator[Held]:
-    """The rows in which either has counted something; `counted` is a launch of ncu's raw page."""
-    executed = opcodes(counted[OPCODES])
+def hold(emulated: Mapping[str, int], counted: Mapping[str, float | str]) -> Iterator[Held]:
+    """The rows in which either has counted something; `counted` are figures of a profile."""
+    executed = opcodes(counted)
     for row in ROWS:
         if row.metric:
-            said = figure(counted[row.metric])
+            said = figure(counted, row.metric)
         else:
             said = sum(n for name, n in executed.items() if re.match(row.opcodes, name))
         mine = emulated.get(row.counter, 0)
@@ -284,15 +215,11 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("variants", metavar="VARIANT", nargs="*", default=[DEFAULT])
     parser.add_argument("--size", default=emulated.SIZE, help="a key of problem.py's SIZES")
-    parser.add_argument("--launch", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args(argv)
-    if chosen.launch:
-        launch_each(msgspec.json.decode(chosen.launch.read_bytes(), type=list[LaunchJob]))
-        return 0
-    prepared = built_and_emulated(ROOT, chosen.variants, chosen.size)
+    ncu = programs.find()
     wrong = False
-    for each, counted in zip(prepared, count(prepared), strict=True):
-        held = list(hold(each.counters, counted))
+    for each in built_and_emulated(ROOT, chosen.variants, chosen.size):
+        held = list(hold(each.counters, count(each, chosen.size, ncu)))
         show(each.label, held)
         wrong = wrong or any(row.wrong for row in held)
     return int(wrong)

@@ -31,6 +31,15 @@ class Emulation(msgspec.Struct, frozen=True, kw_only=True):
     """Counters of the full problem, where they were asked for."""
 
 
+class FullCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters of a launch of the full problem, with what they are scaled by."""
+
+    extent: Extent
+    counters: dict[str, int]
+    how: str
+    """As the end of a sentence."""
+
+
 def emulate(
     project: Project,
     variants: Sequence[Variant],
@@ -61,7 +70,7 @@ def _scale(
     """From the evidence at `size` and an emulation at another small size."""
     name = f"variants/{arm.kernel}/problem.py"
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
-    answer = _launches(project, arm, list(sizes), limits)
+    answer = launches(project, arm, list(sizes), limits)
     extents = {each: extent for each in sizes if (extent := _extent(answer, each))}
     if size not in extents or "full" not in extents:
         raise UsageError(
@@ -82,7 +91,42 @@ def _scale(
     return tuple(scale(first, one, second, extents[other], full))
 
 
-def _launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
+def count_full(
+    project: Project, arm: Arm, said: Consulted, limits: Limits, size: str = emulated.SIZE
+) -> FullCount | None:
+    """All counters of an emulated arm for the full problem, solved from two sizes where the problem
+    has a second one; the rest, and all where it has none, in proportion to the tiles.
+
+    `said` has the launches of the arm, at all sizes. None where nothing was counted, or where the
+    problem does not state its tiles.
+    """
+    extents = {each: extent for each in said.sizes if (extent := _extent(said, each))}
+    first = arm.emulated
+    if (
+        first is None
+        or not (first.arrays and first.finished)
+        or size not in extents
+        or "full" not in extents
+    ):
+        return None
+    one, full = extents.pop(size), extents.pop("full")
+    counters = {name: count * full.tiles // one.tiles for name, count in first.counters.items()}
+    how = f"x {full.tiles:,} / {one.tiles:,} tiles of size {size!r}"
+    other = next((each for each in extents if can_scale(one, extents[each], full)), None)
+    if other is None:
+        return FullCount(extent=full, counters=counters, how=how)
+    (second,) = emulated.take(project.root, [arm], other, limits)
+    if isinstance(second, KernelexpError) or verdict.emulated(second):
+        return FullCount(extent=full, counters=counters, how=how)
+    exact = {each.counter: each.full for each in scale(first, one, second, extents[other], full)}
+    how = f"solved from sizes {size!r} and {other!r}"
+    if rest := len(counters) - len(exact):
+        how += f"; {rest} that polling changes, in proportion to the tiles"
+    return FullCount(extent=full, counters={**counters, **exact}, how=how)
+
+
+def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
+    """What problem.py says of a built arm at these sizes: its launches, tiles and work."""
     exports = arm.build.exports if arm.build else {}
     point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
     return consult.consult(project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s)
@@ -96,10 +140,10 @@ def _extent(answer: Consulted, size: str) -> Extent | None:
     return Extent(tiles=facts.tiles[size], ctas=math.prod(facts.launches[size].grid))
 
 
-def exit_code(emulations: Sequence[Emulation], faults: Sequence[KernelexpError]) -> int:
+def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
     """An instruction that is not covered is missing on this machine."""
     if faults:
         return faults[0].exit_code
-    code = verdict.exit_code({each.arm.refused.status for each in emulations if each.arm.refused})
-    uncovered = any(each.arm.emulated and each.arm.emulated.unsupported for each in emulations)
+    code = verdict.exit_code({arm.refused.status for arm in arms if arm.refused})
+    uncovered = any(arm.emulated and arm.emulated.unsupported for arm in arms)
     return code or (errors.ENVIRONMENT if uncovered else errors.OK)

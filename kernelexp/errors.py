@@ -66,6 +66,18 @@ class ConfigurationError(KernelexpError):
         self.faults = faults
 
 
+class BuildError(KernelexpError):
+    """A variant that a command needs and that does not build."""
+
+    exit_code = BUILD
+
+
+class KernelFault(KernelexpError):
+    """A kernel that crashes, hangs or is wrong where a command needs it to be right."""
+
+    exit_code = WRONG_RESULT
+
+
 class EnvironmentFault(KernelexpError):
     """A tool, driver or file that this machine lacks."""
 

@@ -14,3 +14,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """One variant under all schedules."""
     problem_s: float = 60.0
     """One function of problem.py, its import included."""
+    profile_s: float = 300.0
+    """One pass of ncu over one variant."""

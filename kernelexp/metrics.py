@@ -6,15 +6,22 @@ name of ncu's equals what ncu shows; every other one has a name of its own.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from kernelexp import counters, derived
 from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, MeasuredEvidence, PublishedResult
+from kernelexp.counters import Better
+from kernelexp.errors import suggest
+from kernelexp.text import quote
 
 Kind: TypeAlias = Literal["built", "emulated", "measured", "profiled", "published"]
-Better: TypeAlias = Literal["less", "more", ""]
 Value: TypeAlias = int | float | str
 
 
@@ -28,6 +35,8 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     better: Better = ""
     """Which way is better; empty where that depends on the kernel."""
+    group: str = counters.OTHER
+    """What it tells about, one of counters.GROUPS."""
     read: Callable[[Arm], Value | None]
     """None where the arm lacks this evidence."""
 
@@ -125,8 +134,24 @@ _TABLE: tuple[tuple[str, str, str, Better, tuple[Kind, Callable[[Arm], Value | N
      _published(lambda result: result.registers)),
 )  # fmt: skip
 
+
+def _group(name: str, kind: Kind) -> str:
+    known = counters.describe(name).group
+    if known != counters.OTHER:
+        return known
+    return {"built": "build", "measured": "time", "published": "time"}.get(kind, counters.OTHER)
+
+
 METRICS: dict[str, Metric] = {
-    name: Metric(name=name, label=label, unit=unit, better=better, kind=kind, read=read)
+    name: Metric(
+        name=name,
+        label=label,
+        unit=unit,
+        better=better,
+        kind=kind,
+        read=read,
+        group=_group(name, kind),
+    )
     for name, label, unit, better, (kind, read) in _TABLE
 }
 """The figures with a fixed name; figures() adds the families, whose names the evidence has."""
@@ -139,15 +164,18 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     executed = _executed(arm)
     for counter, count in (executed.counters if executed and executed.finished else {}).items():
         yield _of_counter(counter), count
-    for name, value in (arm.profiled.figures if arm.profiled else {}).items():
-        yield _of_profile(name, arm.profiled.units.get(name, "") if arm.profiled else ""), value
+    if arm.profiled:
+        for name, value in (*arm.profiled.figures.items(), *derived.derive(arm.profiled.figures)):
+            if _is_figure(value):
+                yield _of_profile(name, arm.profiled.units.get(name, "")), value
 
 
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
-        name=f"sass_instructions_{pipe.lower()}",
+        name=f"{_STATIC}{pipe.lower()}",
         label=f"  {pipe}",
         kind="built",
+        group="instructions",
         read=lambda arm: arm.build.pipes.get(pipe, 0) if arm.build else None,
     )
 
@@ -166,18 +194,66 @@ def _of_counter(counter: str) -> Metric:
         kind="emulated",
         unit=next((unit for unit in _UNITS if unit in counter), ""),
         better="less",
+        group=counters.describe(counter).group,
         read=read,
     )
 
 
+def _is_figure(value: Value | None) -> bool:
+    """ncu writes nan for 0 of 0."""
+    return isinstance(value, str) or (value is not None and math.isfinite(value))
+
+
+@functools.lru_cache(maxsize=8192)
 def _of_profile(name: str, unit: str) -> Metric:
+    known = counters.describe(name)
+
+    def read(arm: Arm) -> Value | None:
+        if arm.profiled is None:
+            return None
+        value = arm.profiled.figures.get(name)
+        if value is None and derived.is_derived(name):
+            value = dict(derived.derive(arm.profiled.figures)).get(name)
+        return value if _is_figure(value) else None
+
     return Metric(
         name=name,
-        label=name,
+        label=known.label,
         kind="profiled",
-        unit=unit,
-        read=lambda arm: arm.profiled.figures.get(name) if arm.profiled else None,
+        unit=known.unit or unit,
+        better=known.better,
+        group=known.group,
+        read=read,
     )
+
+
+CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
+"""Figures of a candidate that compare it with its baseline already."""
+
+_STATIC = "sass_instructions_"
+# What ncu names has `__`, but for the counters of its source page.
+_NCU = re.compile(r".*__|memory_|inst_executed|thread_inst_executed|local_|group:")
+
+
+def kind_of(name: str) -> Kind | None:
+    """The kind of evidence that has a figure of this name; None where nothing could have it.
+
+    ncu's names have a suffix, such as .sum, where the emulator's counters have none.
+    """
+    if name in METRICS:
+        return METRICS[name].kind
+    if name.startswith(_STATIC):
+        return "built"
+    if not _NCU.match(name):
+        return None
+    return "profiled" if "." in name else "emulated"
+
+
+def unknown(name: str) -> str:
+    """A sentence where no figure has this name; else empty."""
+    if kind_of(name):
+        return ""
+    return f"no figure is called {quote(name)}{suggest(name, METRICS)}, and ncu's names."
 
 
 def read(name: str, arm: Arm) -> Value | None:
@@ -189,19 +265,20 @@ def read(name: str, arm: Arm) -> Value | None:
 
 def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
     """All figures of an arm by name, of the given kinds or of every kind, in the table's order."""
-    values = [(metric, metric.read(arm)) for metric in METRICS.values()]
-    values += _families(arm)
-    return {
-        metric.name: Figure(metric=metric, value=value)
-        for metric, value in values
-        if value is not None and (not kinds or metric.kind in kinds)
-    }
+    found: dict[str, Figure] = {}
+    table = ((metric, metric.read(arm)) for metric in METRICS.values())
+    for metric, value in itertools.chain(table, _families(arm)):
+        if value is not None and (not kinds or metric.kind in kinds):
+            # What was built goes before what a profile has under the same name of ncu's.
+            found.setdefault(metric.name, Figure(metric=metric, value=value))
+    return found
 
 
 def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
     """The kinds of evidence that both arms have under the same conditions.
 
-    Counters of two versions of the emulator, or of two sizes, do not compare.
+    Counters of two versions of the emulator, or of two sizes, do not compare. A profile whose size
+    is not known may be of any.
     """
     first, second = _executed(one), _executed(other)
     kinds: list[Kind] = ["built"] if one.build and other.build else []
@@ -209,28 +286,49 @@ def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
         kinds.append("emulated")
     if one.measured and other.measured and one.measured.size == other.measured.size:
         kinds.append("measured")
+    if one.profiled and other.profiled:
+        sizes = {each.size for each in (one.profiled, other.profiled) if each.size}
+        kinds += ["profiled"] if len(sizes) < 2 else []
     return tuple(kinds)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure that two arms do not share; a counter that one of them lacks is 0 there."""
+    """One figure of two arms; a counter that one of them lacks is 0 there."""
 
     metric: Metric
-    before: Value | None
-    after: Value | None
+    before: Value
+    after: Value
 
     @property
     def change(self) -> float | None:
         """Relative change, 0.1 for 10% more; None where there is no number to divide by."""
+        if isinstance(self.before, str) or isinstance(self.after, str) or not self.before:
+            return None
+        return (self.after - self.before) / abs(self.before)
+
+    @property
+    def factor(self) -> float:
+        """By how much the figure grew or shrank, at least 1: 2 for a doubling and for a halving.
+
+        Infinite where it appears, disappears, changes its sign, or is text.
+        """
+        if self.before == self.after:
+            return 1.0
         if isinstance(self.before, str) or isinstance(self.after, str):
-            return None
-        if self.before is None or self.after is None or not self.before:
-            return None
-        return (self.after - self.before) / self.before
+            return math.inf
+        if not self.before or not self.after or (self.before < 0) != (self.after < 0):
+            return math.inf
+        small, large = sorted((abs(self.before), abs(self.after)))
+        return large / small
 
 
-def differences(before: Arm, after: Arm, *kinds: Kind) -> tuple[Difference, ...]:
-    """What differs between two arms, in the table's order, of evidence that both of them have."""
+def differences(
+    before: Arm, after: Arm, *kinds: Kind, same: bool = False
+) -> tuple[Difference, ...]:
+    """What differs between two arms, in the table's order, of evidence that both of them have.
+
+    With `same` also the figures that do not differ.
+    """
     one, other = figures(before, *kinds), figures(after, *kinds)
     names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
     pairs = {
@@ -243,7 +341,7 @@ def differences(before: Arm, after: Arm, *kinds: Kind) -> tuple[Difference, ...]
     return tuple(
         Difference(metric=metric, before=was, after=now)
         for metric, (was, now) in pairs.items()
-        if was != now and was is not None and now is not None
+        if (same or was != now) and was is not None and now is not None
     )
 
 

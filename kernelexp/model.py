@@ -20,6 +20,7 @@ Name = Annotated[str, Meta(pattern=names.NAME, max_length=100)]
 AxisName = Annotated[str, Meta(pattern=names.AXIS, max_length=100)]
 Token = Annotated[str, Meta(pattern=names.TOKEN, max_length=100)]
 Flag = Annotated[str, Meta(pattern=names.FLAG, max_length=1000)]
+FigureName = Annotated[str, Meta(pattern=names.FIGURE, max_length=300)]
 Source = Annotated[str, Meta(pattern=names.SOURCE, max_length=200)]
 
 
@@ -79,6 +80,14 @@ class Experiment(Written, frozen=True, kw_only=True):
         Meta(description="Where it departs from the baseline; several candidates as a list."),
     ]
     hypothesis: Annotated[str, Meta(description="What is expected and why, with a figure.")]
+    expect: Annotated[
+        dict[FigureName, str] | list[dict[FigureName, str]],
+        Meta(
+            description="What the hypothesis expects of figures: time_ms: '-30%' (change), '~-30%' "
+            "(within a quarter of it), '>= +5%', '-3%..+1%', '+4' (difference), '< 4096' (value), "
+            "unchanged. One mapping for all candidates, or a list with one for each."
+        ),
+    ] = {}
     changes: Annotated[list[str], Meta(description="What changes in the kernel.")] = []
     why: Annotated[str, Meta(description="Why it came out as it did: a person's words.")] = ""
     decision: Annotated[str, Meta(description="What the engineer did: a person's word.")] = ""
@@ -88,6 +97,13 @@ class Experiment(Written, frozen=True, kw_only=True):
     def candidates(self) -> list[Point]:
         """The candidates, also where there is one."""
         return self.candidate if isinstance(self.candidate, list) else [self.candidate]
+
+    @property
+    def expectations(self) -> list[dict[str, str]]:
+        """What is expected of each candidate: figures by name, with conditions as written."""
+        if isinstance(self.expect, list):
+            return self.expect
+        return [self.expect for _ in self.candidates]
 
 
 class ProjectFile(Written, frozen=True, kw_only=True):

@@ -17,7 +17,10 @@ TOKEN = (
     r"|-?[0-9][0-9A-Za-z_.]*([eEpP][+-][0-9]+)?)$(?!\n)"
 )
 FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
+FIGURE = r"^[A-Za-z][A-Za-z0-9_.:]*$(?!\n)"
 SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
+METRIC = r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*$(?!\n)"
+SYMBOL = r"^[a-z](_?[a-z0-9])*$(?!\n)"
 
 SWEEP = "sweep-"
 """How the names begin under which sweeps are recorded; no experiment's id does."""
@@ -28,7 +31,10 @@ SENTENCES = {
     AXIS: "an axis is lower-case letters, digits and '_', since it becomes a macro",
     TOKEN: "an axis value is a number, true, false or a C++ identifier, which may have ::",
     FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
+    FIGURE: "a figure is named as in `kernelexp show --json` or as ncu names it",
     SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
+    METRIC: "a metric is a name of ncu's with its suffix, such as sm__inst_executed.sum",
+    SYMBOL: "a name in formulas is lower-case letters and digits, with single '_' between them",
 }
 
 

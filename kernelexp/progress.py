@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-Phase: TypeAlias = Literal["building", "emulating", "measuring"]
+Phase: TypeAlias = Literal["building", "emulating", "measuring", "profiling"]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

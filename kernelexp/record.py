@@ -63,6 +63,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hypothesis: str
     baseline: Arm
     candidates: tuple[Candidate, ...]
+    expect: tuple[dict[str, str], ...] = ()
+    """What the experiment expected of each candidate when it ran; empty where it said nothing."""
     tool: str = ""
     """kernelexp's version."""
     compiler: str = ""

@@ -8,18 +8,29 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 
+from kernelexp.arm import Arm
 from kernelexp.errors import UsageError
+from kernelexp.model import Placed
 from kernelexp.names import is_name
-from kernelexp.record import Record, complete, contradiction, separate
+from kernelexp.record import Record, complete, contradiction, is_of, separate
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
 VERSION = 1
 # The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
 BYTES_MAX = 256 << 20
+
+
+class _Versioned(Protocol):
+    @property
+    def version(self) -> int: ...
+
+
+Document = TypeVar("Document", bound=_Versioned)
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)
@@ -134,19 +145,15 @@ def find(root: Path, text: str, *, measured: bool = False) -> Path:
     if "/" not in text and (runs := _list(root, text)):
         timed = [path for path in runs if path.endswith(".measured.json")]
         return Path((timed if measured and timed else runs)[-1])
-    matches = [
-        path
-        for path in _all(root)
-        if (name := os.path.basename(path)).startswith(text) and name != f"{PUBLISHED}.json"
-    ]
-    if len({os.path.basename(path) for path in matches}) == 1:
-        return Path(matches[0])
+    matches = matching(root, text)
+    if len({path.name for path in matches}) == 1:
+        return matches[0]
     if not matches:
         raise UsageError(
             f"there is no record {text!r}: name a run (kernelexp show EXPERIMENT lists them), "
             "an experiment with records, or a record's file."
         )
-    names = ", ".join(os.path.basename(path).split(".")[0] for path in matches[:3])
+    names = ", ".join(path.name.split(".")[0] for path in matches[:3])
     raise UsageError(
         f"{text!r} is ambiguous: {len(matches)} runs start with it ({names}, ...); type more of it."
     )
@@ -170,6 +177,30 @@ def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
     """
     paths = sorted(_list(root, experiment), key=_weigher(), reverse=True)
     return (_read(path, experiment) for path in paths)
+
+
+def latest_measured(root: Path, variant: Placed) -> tuple[Record, Arm] | None:
+    """The latest run that measured exactly this variant, of any experiment, and its arm there."""
+    paths = [path for path in _all(root) if path.endswith(".measured.json")]
+    for path in sorted(paths, key=os.path.basename, reverse=True):
+        record = _read(path)
+        if isinstance(record, Unreadable):
+            continue
+        if (record.kernel, record.arch) != (variant.kernel, variant.arch):
+            continue
+        for arm in record.arms:
+            if arm.measured and arm.axes.keys() == variant.axes.keys():
+                if is_of(dict(variant.axes), arm):
+                    return record, arm
+    return None
+
+
+def matching(root: Path, text: str) -> list[Path]:
+    """The files of the runs whose names begin with `text`."""
+    names = ((path, os.path.basename(path)) for path in _all(root))
+    return [
+        Path(path) for path, name in names if name.startswith(text) and name != f"{PUBLISHED}.json"
+    ]
 
 
 def latest_untimed(root: Path, experiment: str) -> Record | None:
@@ -230,15 +261,9 @@ def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unre
 
 def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
     """The record in a file; with `experiment`, only if it is of that one."""
-    try:
-        text = _bytes(path)
-        record = _decoder.decode(text)
-    except OSError as error:
-        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return Unreadable(path=Path(path), why=_explain(text, error))
-    if record.version > VERSION:
-        return Unreadable(path=Path(path), why=_newer(record.version))
+    record = decode(path, _decoder, VERSION, "record")
+    if isinstance(record, Unreadable):
+        return record
     if not is_name(record.run) or not is_name(record.experiment):
         return Unreadable(path=Path(path), why="is not a record: its name is not one of a run")
     if experiment not in (None, record.experiment):
@@ -246,6 +271,22 @@ def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
     if why := contradiction(record):
         return Unreadable(path=Path(path), why=why)
     return complete(record)
+
+
+def decode(
+    path: str, decoder: msgspec.json.Decoder[Document], newest: int, what: str
+) -> Document | Unreadable:
+    """What is in a file of the logs, or why that is no `what` of version `newest` or before."""
+    try:
+        text = _bytes(path)
+        document = decoder.decode(text)
+    except OSError as error:
+        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return Unreadable(path=Path(path), why=_explain(text, error, newest, what))
+    if document.version > newest:
+        return Unreadable(path=Path(path), why=_newer(document.version, newest))
+    return document
 
 
 def _bytes(path: str) -> bytes:
@@ -261,15 +302,15 @@ def _bytes(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _explain(text: bytes, error: Exception) -> str:
+def _explain(text: bytes, error: Exception, newest: int, what: str) -> str:
     try:
         version = _version_decoder.decode(text).version
     except msgspec.ValidationError:
-        return f"is not a record: {error}"
+        return f"is not a {what}: {error}"
     except (msgspec.DecodeError, ValueError, RecursionError):
         return f"is truncated or invalid JSON: {error}"
-    return _newer(version) if version > VERSION else f"is not a record: {error}"
+    return _newer(version, newest) if version > newest else f"is not a {what}: {error}"
 
 
-def _newer(version: int) -> str:
-    return f"has version {version}, written by a newer kernelexp (this one reads {VERSION})"
+def _newer(version: int, newest: int) -> str:
+    return f"has version {version}, written by a newer kernelexp (this one reads {newest})"

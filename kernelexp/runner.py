@@ -198,6 +198,7 @@ def _run_one(
         hypothesis=experiment.hypothesis,
         baseline=baseline,
         candidates=tuple(_placeholder(each) for each in candidates),
+        expect=tuple(experiment.expectations) if any(experiment.expectations) else (),
         tool=__version__,
         compiler=shared.tools.version,
         git=shared.git,

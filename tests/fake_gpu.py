@@ -51,7 +51,7 @@ class FakeGpu:
 
     def __init__(self, locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
-        self._real = measure._run_worker
+        self._real = measure.run_worker
         monkeypatch.setattr(device, "LOCKS", locks)
         monkeypatch.setattr(device, "find", lambda _=None: DEVICE)
 
@@ -60,6 +60,6 @@ class FakeGpu:
         script = _WORKER.replace("FORMULA", formula).replace("KILLED_AT", str(killed_at))
         self._patch.setattr(
             measure,
-            "_run_worker",
+            "run_worker",
             lambda argv, uuid: self._real([sys.executable, "-c", script, argv[-1]], uuid),
         )

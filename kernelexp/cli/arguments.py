@@ -66,17 +66,12 @@ def parse_variants(project: Project, texts: list[str], sets: list[str] | None) -
 
 def _parse_variant(project: Project, text: str) -> list[Variant]:
     """KERNEL, KERNEL@ARCH:axis=value,... or all variants of an experiment."""
-    from kernelexp.project import parse_point  # loads YAML: not for --help
+    from kernelexp.project import parse_variant  # loads YAML: not for --help
 
     if text in project.experiments:
         baseline, candidates = project.variants(project.experiments[text])
         return [baseline, *candidates]
-    name, _, assignments = text.partition(":")
-    kernel, _, arch = name.partition("@")
-    variant = project.variant(kernel, arch or None)
-    target = project.kernels[kernel].targets[variant.arch]
-    point = parse_point(target, assignments.split(",") if assignments else [], text)
-    return [project.variant(kernel, variant.arch, point)]
+    return [parse_variant(project, text)]
 
 
 def _changed(project: Project, variant: Variant, sets: list[str]) -> Variant:

@@ -60,4 +60,4 @@ def emulate(
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)
     output(found, report.render(found, verbose), json)
-    raise typer.Exit(emulations.exit_code(found, faults))
+    raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))

@@ -74,6 +74,10 @@ OtherMarginOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print markdown.")]
+EmulateOption = Annotated[
+    bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
+]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
 ]
@@ -82,8 +86,8 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="WHAT=TIME",
-        help="Time limit of one build, one emulation or one function of problem.py: build=20m, "
-        "emulation=1h, problem=2m. Repeatable.",
+        help="Time limit of one build, one emulation, one pass of ncu or one function of "
+        "problem.py: build=20m, emulation=1h, profile=20m, problem=2m. Repeatable.",
     ),
 ]
 HERE = Path()

@@ -164,6 +164,7 @@ def run(
 
 
 def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
+    from kernelexp.judge import expectations
     from kernelexp.report import page
     from kernelexp.report.document import paragraph
 
@@ -186,6 +187,7 @@ def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool)
             "experiment": each.experiment,
             "path": str(each.path) if each.path else None,
             "record": each.record,
+            "expectations": expectations.of_record(each.record) if each.record else {},
             "error": str(each.error) if each.error else None,
         }
         for each in outcomes

@@ -16,13 +16,17 @@ class File(StrEnum):
 
     project = "project"
     experiment = "experiment"
+    section = "section"
 
 
 @app.command()
 def schema(
     of: Annotated[
         File,
-        typer.Option("--of", help="experiments.yaml, or a file with one experiment or step."),
+        typer.Option(
+            "--of",
+            help="experiments.yaml, a file with one experiment or step, or a section file.",
+        ),
     ] = File.project,
 ) -> None:
     """Print the JSON Schema of experiments.yaml, for editors.
@@ -31,4 +35,9 @@ def schema(
     """
     from kernelexp.project import shape
 
-    print_json(shape.schema(of.value))
+    if of is File.section:
+        from kernelexp.sections.shape import Section
+
+        print_json(shape.schema_of(Section))
+    else:
+        print_json(shape.schema(of.value))

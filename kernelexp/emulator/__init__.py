@@ -12,6 +12,7 @@ from __future__ import annotations
 from kernelexp.emulator.arithmetic.native import load as load_native
 from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run
 from kernelexp.emulator.machine.counters import Counters
+from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
 from kernelexp.emulator.machine.hangs import Waiter
 from kernelexp.emulator.machine.site import UnsupportedInstruction
@@ -22,6 +23,7 @@ __all__ = [
     "Counters",
     "Finding",
     "Module",
+    "Printed",
     "PtxSyntaxError",
     "Result",
     "Schedule",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.counters import Counters, collect
-from kernelexp.emulator.machine.execution import Execution
+from kernelexp.emulator.machine.execution import Execution, Printed
 from kernelexp.emulator.machine.findings import Fatal, Finding
 from kernelexp.emulator.machine.hangs import Waiter
 from kernelexp.emulator.machine.machine import Machine
@@ -21,6 +21,7 @@ from kernelexp.emulator.machine.program import Program
 from kernelexp.emulator.machine.scheduler import Scheduler
 from kernelexp.emulator.ptx.decode import decode
 from kernelexp.emulator.ptx.parser import parse
+from kernelexp.emulator.ptx.syntax import Module as Syntax
 from kernelexp.errors import UsageError
 from kernelexp.launch import Launch
 
@@ -42,8 +43,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: Schedule
     findings: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    """Formal mistakes: what the ISA asks for, though hardware has not been seen to need it."""
     hang: tuple[Waiter, ...]
     """Who waited for what when nothing could go on; empty if the launch finished."""
+    contended: bool
+    """Whether flags or atomics met in an order that nothing in the kernel decides."""
+    printed: tuple[Printed, ...]
+    """What printf() showed, in the order of this schedule."""
     counters: Counters
     warp_instructions: int
     thread_instructions: int
@@ -52,21 +59,59 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Whether every thread came to its end."""
-        fatal = {"hang", "trap", "step-limit", "out-of-bounds", "misaligned", "read-only"}
+        fatal = {
+            "hang",
+            "trap",
+            "assertion",
+            "stack",
+            "step-limit",
+            "out-of-bounds",
+            "misaligned",
+            "read-only",
+        }
         return not any(finding.name in fatal for finding in self.findings)
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
-    """Decoded entries by name."""
+    """Programs by the names of their entries."""
 
-    entries: dict[str, Program]
+    entries: Mapping[str, Program]
+
+
+class _Decoded(Mapping[str, Program]):
+    """The entries of a PTX file; each is decoded when it is first asked for."""
+
+    def __init__(self, syntax: Syntax) -> None:
+        self._syntax = syntax
+        self._names = tuple(f.name for f in syntax.functions.values() if f.entry)
+        self._programs: dict[str, Program] = {}
+
+    def __getitem__(self, name: str) -> Program:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._programs:
+            self._programs[name] = decode(self._syntax, name)
+        return self._programs[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def load(ptx: str) -> Module:
-    """Parses and decodes; UnsupportedInstruction names what is not covered, with its lines."""
-    syntax = parse(ptx)
-    names = [name for name, function in syntax.functions.items() if function.entry]
-    return Module(entries={name: decode(syntax, name) for name in names})
+    """Parses a PTX file, and decodes its entry if it has but one; others when they are launched.
+
+    PtxSyntaxError for what can't be read, UnsupportedInstruction for what is not covered.
+    """
+    decoded = _Decoded(parse(ptx))
+    if len(decoded) == 1:
+        dict(decoded)
+    return Module(entries=decoded)
 
 
 def run(
@@ -88,7 +133,9 @@ def run(
     schedule = schedule or Schedule()
     started = time.perf_counter()
     chance, late = random.Random(schedule.seed), schedule.asynchrony == "late"
-    execution = Execution(program.image, launch, arrays, frozenset(unwritten), chance, late)
+    execution = Execution(
+        program.image, launch, arrays, frozenset(unwritten), chance, late, schedule.seed != 0
+    )
     count = _Count()
     hang: tuple[Waiter, ...] = ()
     first = 0
@@ -97,24 +144,38 @@ def run(
             while first < execution.grid_ctas and not hang:
                 machine = Machine(execution, first)
                 first += len(machine.ctas)
-                scheduler = Scheduler(machine, program, schedule.seed != 0, limit)
+                scheduler = Scheduler(machine, program, limit)
                 try:
                     scheduler.run()
                 finally:
+                    machine.undefined.finish(execution.world.arena.state)
                     hang = scheduler.hang
                     count.add(program, scheduler)
         except Fatal:
             pass
     execution.world.write_back()
-    counters = collect(program.sites, execution.tallies, count.warps, count.lanes)
+    counters = collect(program.sites, execution.tallies, count.warps, count.lanes, count.indices)
+    return _result(schedule, execution, hang, counters, time.perf_counter() - started)
+
+
+def _result(
+    schedule: Schedule,
+    execution: Execution,
+    hang: tuple[Waiter, ...],
+    counters: Counters,
+    seconds: float,
+) -> Result:
     return Result(
         schedule=schedule,
         findings=execution.findings.all(),
+        warnings=execution.findings.warnings(),
         hang=hang,
+        contended=execution.contended,
+        printed=tuple(execution.printed),
         counters=counters,
         warp_instructions=sum(each.executed for each in counters.instructions),
         thread_instructions=sum(each.lanes for each in counters.instructions),
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
     )
 
 
@@ -126,7 +187,8 @@ def _entry(module: Module, launch: Launch) -> Program:
         raise UsageError(f"the PTX has no entry {entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         raise UsageError(f"grid {launch.grid} is not a multiple of cluster {launch.cluster}.")
-    image, threads = module.entries[entry].image, math.prod(launch.block)
+    program, threads = module.entries[entry], math.prod(launch.block)
+    image = program.image
     if image.cluster is not None and image.cluster != launch.cluster:
         raise UsageError(
             f"{entry} was compiled for clusters of {image.cluster}, not {launch.cluster}."
@@ -137,7 +199,7 @@ def _entry(module: Module, launch: Launch) -> Program:
         )
     if image.block is not None and image.block != launch.block:
         raise UsageError(f"{entry} was compiled for CTAs of {image.block}, not {launch.block}.")
-    return module.entries[entry]
+    return program
 
 
 class _Count:
@@ -146,6 +208,8 @@ class _Count:
     def __init__(self) -> None:
         self.warps: dict[int, int] = {}
         self.lanes: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
+        """The warps of a CTA that came to it, a bit each."""
 
     def add(self, program: Program, scheduler: Scheduler) -> None:
         """A wave's, from how often its blocks ran."""
@@ -155,6 +219,9 @@ class _Count:
                 old = guarded.setdefault(number, [0, 0])
                 old[0] += times
                 old[1] += lanes
+            for first in warps.ran:
+                for number in range(first, program.blocks[first].last):
+                    self.indices[number] = self.indices.get(number, 0) | warps.indices
         for first, times in scheduler.executed.items():
             for number in range(first, program.blocks[first].last):
                 on = guarded.get(number, (times, scheduler.lanes[first]))
@@ -168,8 +235,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     differing: tuple[str, ...]
     """Arrays whose contents depend on the schedule."""
+    varying: tuple[str, ...]
+    """The same of a kernel in which flags or atomics meet in any order: as they may."""
     findings: tuple[Finding, ...]
     """Findings of all schedules, each once."""
+    warnings: tuple[Finding, ...]
+    """The same of formal mistakes."""
 
 
 SCHEDULES: tuple[Schedule, ...] = (
@@ -204,10 +275,19 @@ def compare(
     ]
     for name, array in arrays.items():
         array[...] = outputs[0][name]
-    found: dict[tuple[str, int], Finding] = {}
-    for result in results:
-        for finding in result.findings:
-            found.setdefault((finding.name, finding.line), finding)
+    may_vary = any(result.contended for result in results)
     return Comparison(
-        results=tuple(results), differing=tuple(differing), findings=tuple(found.values())
+        results=tuple(results),
+        differing=() if may_vary else tuple(differing),
+        varying=tuple(differing) if may_vary else (),
+        findings=_once(finding for result in results for finding in result.findings),
+        warnings=_once(finding for result in results for finding in result.warnings),
     )
+
+
+def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each mistake as the first schedule that showed it found it."""
+    found: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        found.setdefault((finding.name, finding.cause), finding)
+    return tuple(found.values())

@@ -13,6 +13,7 @@ from kernelexp import build, isolated, processes
 from kernelexp.arm import Arm, EmulatedEvidence
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import jobs
+from kernelexp.evidence.emulation_worker import Emulated, LineCost
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
 from kernelexp.model import spell_point
@@ -52,27 +53,52 @@ def take(
     return processes.parallel(one, arms, on_change=changed)
 
 
-def _take(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> EmulatedEvidence:
-    name = f"emulated-{size}-{_digest(root, arm.kernel)}.json"
-    folder = build.artefacts(root, arm.identity).ptx.parent
-    kept = build.kept(folder, name)
+def find(root: Path, arm: Arm, size: str = SIZE) -> EmulatedEvidence | None:
+    """The evidence that is kept next to the build of an arm; None where there is none."""
+    kept = build.kept(*_place(root, arm, size))
+    return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
+
+
+def lines(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> tuple[LineCost, ...]:
+    """What every line cost in the emulation that take() took, or takes now.
+
+    Empty where it could not be executed. Kept next to the build, and not in records, which have
+    the dearest lines only.
+    """
+    kept = build.kept(*_place(root, arm, size, "lines"))
     if kept is not None:
-        return msgspec.json.decode(kept, type=EmulatedEvidence)
+        return msgspec.json.decode(kept, type=tuple[LineCost, ...])
+    return _emulate(root, arm, size, limits, label).lines
+
+
+def _place(root: Path, arm: Arm, size: str, what: str = "emulated") -> tuple[Path, str]:
+    folder = build.artefacts(root, arm.identity).ptx.parent
+    return folder, f"{what}-{size}-{_digest(root, arm.kernel)}.json"
+
+
+def _take(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> EmulatedEvidence:
+    if (kept := find(root, arm, size)) is not None:
+        return kept
+    return _emulate(root, arm, size, limits, label).evidence
+
+
+def _emulate(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> Emulated:
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
-    evidence = isolated.call(worker, job, EmulatedEvidence, where, (problem, whole))
-    evidence = msgspec.structs.replace(evidence, emulator=_emulator())
-    build.keep(folder, name, msgspec.json.encode(evidence))
-    return evidence
+    found = isolated.call(worker, job, Emulated, where, (problem, whole))
+    evidence = msgspec.structs.replace(found.evidence, emulator=_emulator())
+    build.keep(*_place(root, arm, size, "lines"), msgspec.json.encode(found.lines))
+    build.keep(*_place(root, arm, size), msgspec.json.encode(evidence))
+    return Emulated(evidence=evidence, lines=found.lines)
 
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
     found = files.find(root, kernel)
     found += sorted((_PACKAGE / "problem").glob("*.py"))
-    found += [_PACKAGE / "places.py", _PACKAGE / "results.py"]
+    found += [_PACKAGE / f"{name}.py" for name in ("lineinfo", "places", "results")]
     found += [Path(__file__).with_name("emulation_worker.py")]
     return _hash(found, _emulator())
 

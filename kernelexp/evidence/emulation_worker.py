@@ -18,6 +18,7 @@ from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.isolated import Limit, Watch
 from kernelexp.launch import Launch
+from kernelexp.lineinfo import Source
 from kernelexp.measurement import ArrayResult
 from kernelexp.model import AxisValue
 from kernelexp.problem import Problem, Size, Tensors, Tolerance
@@ -53,7 +54,25 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the compiled arithmetic; without it NumPy computes the same."""
 
 
-def emulate(job: EmulationJob, watch: Watch) -> EmulatedEvidence:
+class LineCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the code of one source line costs in a launch, inlined at one place and run by the same
+    warps."""
+
+    source: Source
+    warps: int
+    """The warps of a CTA that execute it, a bit each: bit 3 is warp 3."""
+    counters: dict[str, int]
+    """Those that are not 0."""
+
+
+class Emulated(msgspec.Struct, frozen=True, kw_only=True):
+    """What an emulation showed: the evidence that records keep, and the cost of every line."""
+
+    evidence: EmulatedEvidence
+    lines: tuple[LineCost, ...] = ()
+
+
+def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     """Runs the variant under several schedules and compares what it wrote with the reference.
 
     The kernel gets copies; the reference is computed from inputs that it never saw.
@@ -66,7 +85,7 @@ def emulate(job: EmulationJob, watch: Watch) -> EmulatedEvidence:
     try:
         module = emulator.load(Path(job.ptx).read_text())
     except (emulator.UnsupportedInstruction, emulator.PtxSyntaxError) as fault:
-        return EmulatedEvidence(size=job.size, unsupported=str(fault))
+        return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
     import torch  # noqa: F401 - seconds on a busy machine, which are not problem.py's
 
     with watch.stage(job.problem_limit):
@@ -78,7 +97,7 @@ def emulate(job: EmulationJob, watch: Watch) -> EmulatedEvidence:
         with watch.stage(job.emulation_limit):
             compared = emulator.compare(module, case.launch, arrays, unwritten=tuple(case.outputs))
     except emulator.UnsupportedInstruction as fault:
-        return EmulatedEvidence(size=job.size, unsupported=str(fault))
+        return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
     except UsageError as fault:
         raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
     changed = [
@@ -87,7 +106,11 @@ def emulate(job: EmulationJob, watch: Watch) -> EmulatedEvidence:
     with watch.stage(job.problem_limit):
         chunks = problem.reference(case.inputs, case.size)
         checked = results.compare(case.outputs, chunks, case.tolerance)
-    return _evidence(Path(job.root), job.size, compared, checked, tuple(changed))
+    root = Path(job.root)
+    return Emulated(
+        evidence=_evidence(root, job.size, compared, checked, tuple(changed)),
+        lines=_every_line(root, compared.results[0].counters),
+    )
 
 
 class _Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,12 +182,6 @@ def _nonzero(counters: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in counters.items() if value}
 
 
-def _relative(root: Path, file: str) -> str:
-    """Sources of the project by their path from its root, as nvcc was given them."""
-    path = Path(file)
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
-
-
 def _dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
     costly = [
         line
@@ -174,12 +191,23 @@ def _dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
     costly.sort(key=lambda line: -sum(line.counters.get(cost, 0) for cost in COSTS))
     return tuple(
         EmulatedLine(
-            file=_relative(root, line.source.file),
+            file=line.source.relative_to(str(root)).file,
             line=line.source.line,
             counters=_nonzero(line.counters),
         )
         for line in costly[:LINES_KEPT]
         if line.source
+    )
+
+
+def _every_line(root: Path, counters: Counters) -> tuple[LineCost, ...]:
+    return tuple(
+        LineCost(
+            source=each.source.relative_to(str(root)),
+            warps=each.warps,
+            counters=_nonzero(each.counters),
+        )
+        for each in counters.by_source()
     )
 
 

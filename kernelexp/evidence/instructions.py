@@ -16,8 +16,8 @@ _INSTRUCTION = re.compile(
 )
 _FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$", re.M)
 
-# NOP only pads the code to its alignment after the last branch.
-_PADDING = {"NOP"}
+PADDING = frozenset({"NOP"})
+"""Opcodes that only pad the code to its alignment after the last branch."""
 
 _PIPES: dict[str, str] = {
     "tensor": """HMMA IMMA DMMA BMMA QMMA OMMA HGMMA QGMMA IGMMA BGMMA WARPGROUP WARPGROUPSET
@@ -58,8 +58,8 @@ def pipe_of(opcode: str) -> str:
 
 def count_opcodes(dump: str, entry: str) -> dict[str, int]:
     """Instructions of `entry` in cuobjdump's SASS, by opcode, most frequent first."""
-    counts = Counter(_INSTRUCTION.findall(_body(dump, entry)))
-    for opcode in _PADDING:
+    counts = Counter(_INSTRUCTION.findall(body(dump, entry)))
+    for opcode in PADDING:
         counts.pop(opcode, None)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -72,7 +72,7 @@ def group_by_pipe(opcodes: dict[str, int]) -> dict[str, int]:
     return {pipe: counts[pipe] for pipe in PIPES if counts[pipe]}
 
 
-def _body(dump: str, entry: str) -> str:
+def body(dump: str, entry: str) -> str:
     """The part of a dump between this function's header and the next one's."""
     starts = list(_FUNCTION.finditer(dump))
     for start, after in zip(starts, [*starts[1:], None], strict=True):

@@ -117,6 +117,15 @@ class Bench:
             self.current = self.name(index)
             self._launch(index, 0)
 
+    def check_each_once(self) -> tuple[Check, ...]:
+        """One launch of each arm, alone, compared with the reference: what ncu looks at.
+
+        ncu repeats the launch on the same memory, so what is compared is as one launch leaves it.
+        """
+        self._load()
+        self._check_first()
+        return tuple(self._checks)
+
     def run(self) -> Worker:
         """Everything, in order; raises Wrong, Hang, Busy, or what the driver's failure raises."""
         monitor = Monitor(self._job.device.uuid)

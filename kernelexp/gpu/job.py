@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kernelexp.launch import Launch
-from kernelexp.measurement import Device, Failure, Options, TimedArm, Worker
+from kernelexp.measurement import Check, Device, Failure, Options, TimedArm, Worker
 
 
 class ArmJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +52,10 @@ class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
     """Process id of whoever waits for the answer: without it there is nothing to work for."""
     once: bool = False
     """Launch each arm once and leave: for compute-sanitizer."""
+    checked: bool = False
+    """With `once`: what was written is compared with the reference: for ncu."""
+    limit_s: float | None = None
+    """How long its turn may take; None where its timing says that."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +75,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, tag="found"):
     """A worker has finished."""
 
     worker: Worker
+
+
+class Launched(msgspec.Struct, frozen=True, kw_only=True, tag="launched"):
+    """Each arm was launched once, and what it wrote is right."""
+
+    checks: tuple[Check, ...]
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -93,4 +103,4 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """It is missing on this machine, rather than wrong in the project."""
 
 
-Answer: TypeAlias = Phase | Found | Failed | Shared | Refused
+Answer: TypeAlias = Phase | Found | Launched | Failed | Shared | Refused

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import isolated, processes
-from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
+from kernelexp.errors import EnvironmentFault, UsageError
 from kernelexp.gpu import device as devices
 from kernelexp.gpu import journals
 from kernelexp.gpu.job import (
@@ -30,6 +30,7 @@ from kernelexp.gpu.job import (
     Turn,
     WorkerJob,
 )
+from kernelexp.gpu.process import as_error, read_answers, run_worker, worker_argv
 from kernelexp.gpu.stopping import (
     is_budget_spent,
     is_hopeless,
@@ -37,7 +38,7 @@ from kernelexp.gpu.stopping import (
     looks_max,
     next_share,
 )
-from kernelexp.gpu.worker import ANSWERS, CRASH, DISMISSED, JOB, TURN
+from kernelexp.gpu.worker import CRASH, DISMISSED, JOB, TURN
 from kernelexp.measurement import Device, Failure, Look, Measurement, Options
 from kernelexp.problem import consult
 
@@ -45,8 +46,6 @@ from kernelexp.problem import consult
 # and a turn 2 to 3 s.
 AHEAD = 2
 POLL_S = 0.02
-# The net under the worker's own limits; it waits for its turn in this time too.
-WORKER_LIMIT_S = 1800.0
 WORDS_KEPT = 4000
 
 
@@ -116,18 +115,7 @@ class _Pending:
         self.folder, self.future = folder, future
 
     def answers(self) -> list[Answer]:
-        try:
-            lines = (self.folder / ANSWERS).read_bytes().splitlines(keepends=True)
-        except FileNotFoundError:
-            return []
-        whole = [line for line in lines if line.endswith(b"\n")]
-        try:
-            return [msgspec.json.decode(line, type=Answer) for line in whole]
-        except msgspec.DecodeError as error:
-            raise EnvironmentFault(
-                f"a measuring process gave an answer that can't be read ({error}): something "
-                f"else wrote to {self.folder / ANSWERS}."
-            ) from None
+        return read_answers(self.folder)
 
 
 class _Taking:
@@ -195,8 +183,8 @@ class _Taking:
             parent=os.getpid(),
         )
         (folder / JOB).write_bytes(msgspec.json.encode(job))
-        argv = [sys.executable, "-m", "kernelexp.gpu.worker", str(folder)]
-        return _Pending(folder, pool.submit(_run_worker, argv, self._so_far.device.uuid))
+        argv = worker_argv(folder)
+        return _Pending(folder, pool.submit(run_worker, argv, self._so_far.device.uuid))
 
     def _next_order(self, process: int) -> tuple[int, ...]:
         """A random order in which to load the arms, then its reverse, then another."""
@@ -239,7 +227,7 @@ class _Taking:
             if isinstance(answer, Failed):
                 return self._fail(worker, answer.failure)
             if isinstance(answer, Refused):
-                raise _as_error(answer)
+                raise as_error(answer)
             if isinstance(answer, Shared):
                 count = "Another process" if answer.others == 1 else f"{answer.others} processes"
                 self._add(invalid=f"{count} computed on the GPU during the measurement.")
@@ -303,8 +291,8 @@ class _Taking:
         (folder / JOB).write_bytes(msgspec.json.encode(once))
         (folder / TURN).write_bytes((worker.folder / TURN).read_bytes())
         argv = [program, "--tool", "memcheck", "--print-limit", "5", "--report-api-errors", "no"]
-        argv += [sys.executable, "-m", "kernelexp.gpu.worker", str(folder)]
-        said = _run_worker(argv, self._so_far.device.uuid)
+        argv += worker_argv(folder)
+        said = run_worker(argv, self._so_far.device.uuid)
         lines = [line for line in said.stdout.splitlines() if line.startswith("=========")]
         return "\n".join(lines)[:WORDS_KEPT]
 
@@ -345,27 +333,8 @@ class _Taking:
         self._so_far = msgspec.structs.replace(self._so_far, **fields)
 
 
-def _run_worker(argv: list[str], uuid: str) -> processes.Completed:
-    """Runs a worker to its end, with nothing but its own GPU in sight."""
-    package_root = str(Path(__file__).parents[2])
-    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {"CUDA_VISIBLE_DEVICES": uuid, "PYTHONPATH": os.pathsep.join(paths)}
-    try:
-        return processes.run(argv, env=env, timeout_s=WORKER_LIMIT_S)
-    except TimeoutError:
-        raise EnvironmentFault(
-            f"a measuring process had not ended after {WORKER_LIMIT_S:g} s: its GPU may hang."
-        ) from None
-
-
 def _write_whole(path: Path, data: bytes) -> None:
     """So that a reader who polls for the file never sees half of it."""
     temporary = path.with_suffix(".tmp")
     temporary.write_bytes(data)
     temporary.replace(path)
-
-
-def _as_error(refused: Refused) -> EnvironmentFault | ConfigurationError:
-    if refused.environment:
-        return EnvironmentFault(refused.sentence)
-    return ConfigurationError(refused.sentence)

@@ -21,7 +21,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kernelexp.errors import EnvironmentFault, KernelexpError
-from kernelexp.gpu.job import Answer, Failed, Found, Phase, Refused, Shared, Turn, WorkerJob
+from kernelexp.gpu.job import (
+    Answer,
+    Failed,
+    Found,
+    Launched,
+    Phase,
+    Refused,
+    Shared,
+    Turn,
+    WorkerJob,
+)
 from kernelexp.isolated import spell_seconds
 from kernelexp.measurement import Failure, Fault
 from kernelexp.problem import Problem, consult
@@ -201,7 +211,7 @@ class Watch:
                 f"measuring process; {limit.advice()}."
             )
             return Refused(sentence=sentence, environment=False)
-        seconds = TURN_LIMIT_S + 10 * self._job.options.timing_s
+        seconds = self._job.limit_s or TURN_LIMIT_S + 10 * self._job.options.timing_s
         if self._begun is None or now - self._begun - self._problem_s < seconds:
             return None
         words = f"the measuring process was not done {seconds:.0f} s after its turn began"
@@ -228,9 +238,10 @@ def _serve(job: WorkerJob, turn: Turn, problem: Problem, answers: Answers, watch
 
     bench = watch.bench = Bench(job, turn, problem, answers.phase)
     try:
+        if job.once and job.checked:
+            return answers.send(Launched(checks=bench.check_each_once()))
         if job.once:
-            bench.launch_each_once()
-            return
+            return bench.launch_each_once()
         worker = bench.run()
     except Wrong as wrong:
         return answers.send(_failed(job, "INCORRECT", wrong.arm, str(wrong)))
@@ -257,9 +268,15 @@ def crash(job: WorkerJob, arm: str, words: str) -> Answer:
     return _failed(job, "CRASHED", arm, words)
 
 
+def _is_profiled(folder: Path) -> bool:
+    return msgspec.json.decode((folder / JOB).read_bytes(), type=WorkerJob).checked
+
+
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
+    if _is_profiled(Path(sys.argv[1])):
+        sys.exit(code)  # what ncu put into this process ends with it in good order
     # Tearing torch down takes 0.3 s of the next process's time and can hang after a device fault.
     os._exit(code)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, records
+from kernelexp import build, profiles, records
 from kernelexp.arm import Arm, Status, Verdict
-from kernelexp.model import Experiment, Variant, spell
+from kernelexp.model import Experiment, Variant, arm_names, spell
 from kernelexp.project import Project
-from kernelexp.record import Candidate, Record, is_of
+from kernelexp.record import Candidate, Profile, Record, is_of
 from kernelexp.records import Unreadable
 
 SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
@@ -60,6 +60,16 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True):
     former: bool = False
     """Whether a record is of variants none of which the experiment still has."""
     unreadable: tuple[Unreadable, ...] = ()
+
+
+class StandingProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest profile of one variant of an experiment."""
+
+    name: str
+    """Of the variant in the experiment: baseline, candidate 1."""
+    profile: Profile
+    changed: tuple[str, ...] = ()
+    """What has changed since; empty where it is of the variant as it is now."""
 
 
 class Tree:
@@ -123,6 +133,18 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
     )
 
 
+def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:
+    """The latest profile of each variant of experiment `name` that has one, the baseline first."""
+    baseline, candidates = project.variants(project.experiment(name))
+    found = []
+    for called, variant in zip(arm_names(len(candidates)), (baseline, *candidates), strict=True):
+        profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
+        if profile is not None:
+            changed = tuple(profile_changes(variant, profile, tree))
+            found.append(StandingProfile(name=called, profile=profile, changed=changed))
+    return tuple(found)
+
+
 def _rank(standing: Standing) -> int:
     """How much a record says of a variant; of two that say as much, the later one speaks."""
     record, verdict = standing.record, standing.verdict
@@ -183,14 +205,24 @@ def changes(
             yield f"baseline {axis}={_spell(now, axis)} (was {spell(value)})"
     if record.provenance == "published":
         return
+    yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
+
+
+def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:
+    """The same since a variant was profiled; an imported profile knows of no files."""
+    if profile.provenance != "published":
+        yield from arm_changes(variant, profile.arm, {}, tree)
+
+
+def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree) -> Iterator[str]:
+    """What is no longer as it was when `arm` was made, with other files that went into it."""
     added = [axis for axis in variant.axes if axis not in arm.axes]
     yield from (f"axis {axis} is new" for axis in added)
     if arm.source and arm.source != variant.source:
         yield f"source {variant.source} (was {arm.source})"
     if arm.flags and arm.flags != build.compiler_flags(variant):
         yield "the compiler's flags"
-    files = {**record.host_files, **record.baseline.files, **arm.files}
-    for path, digest in sorted(files.items()):
+    for path, digest in sorted({**files, **arm.files}.items()):
         current = tree.sha256(path)
         if current != digest:
             yield path if current else f"{path} (is gone)"

@@ -146,7 +146,7 @@ def _read(path: Path) -> tuple[Document, list[tuple[layout.Source, Document]], l
     main: Document | None = None
     values = 0
     for source in (None, *sources):
-        kind: shape.File = "experiment" if source else "project"
+        kind = shape.KINDS["experiment" if source else "project"]
         file = source.file if source else path.name
         text = layout.read(path.parent, file)
         if isinstance(text, Fault):
@@ -201,3 +201,13 @@ def parse_point(target: Target, assignments: Iterable[str], where: str) -> Point
     for _, complaint in check_point(point, target.axes):
         raise UsageError(f"{where}: {complaint}")
     return point
+
+
+def parse_variant(project: Project, text: str) -> Variant:
+    """KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...; UsageError says what does not exist."""
+    name, _, assignments = text.partition(":")
+    kernel, _, arch = name.partition("@")
+    variant = project.variant(kernel, arch or None)
+    target = project.kernels[kernel].targets[variant.arch]
+    point = parse_point(target, assignments.split(",") if assignments else [], text)
+    return project.variant(kernel, variant.arch, point)

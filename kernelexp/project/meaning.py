@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp import expectation, metrics
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.errors import join, suggest
 from kernelexp.model import Axis, AxisValue, Experiment, Kernel, Point, Target, spell
@@ -71,6 +72,7 @@ def check(
         defined.setdefault(entry.id, entry.place)
         if entry.experiment:
             target = _find_target(entry.experiment, kernels)
+            yield from _check_expectations(entry, entry.experiment)
             if isinstance(target, Target):
                 yield from _check_points(entry, entry.experiment, target)
             elif target[0] == "arch" or entry.experiment.kernel not in section_of(main, "kernels"):
@@ -157,6 +159,33 @@ def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Itera
             for name, value in point.items()
         ):
             yield document.fault(place, "this is identical to the baseline.")
+
+
+def _check_expectations(entry: Entry, experiment: Experiment) -> Iterator[Fault]:
+    document, path = entry.document, (*entry.path, "expect")
+    if isinstance(experiment.expect, list):
+        wanted, given = len(experiment.candidates), len(experiment.expect)
+        if wanted != given:
+            message = f"this has {given} items for {wanted} candidates: write one for each."
+            yield document.fault(path, message)
+        places = [((*path, index), each) for index, each in enumerate(experiment.expect)]
+    else:
+        places = [(path, experiment.expect)]
+    for place, expected in places:
+        for name, text in expected.items():
+            if complaint := metrics.unknown(name) or _complaint(name, text):
+                yield document.fault((*place, name), complaint)
+
+
+def _complaint(name: str, text: str) -> str:
+    """What is wrong with an expectation, as a sentence; empty where nothing is."""
+    if name in metrics.CHANGES:
+        return f"{name} is a change itself: expect one of time_ms, as in time_ms: -30%."
+    try:
+        expectation.parse(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _find_target(experiment: Experiment, kernels: dict[str, Kernel]) -> Target | tuple[str, str]:

@@ -19,34 +19,42 @@ File: TypeAlias = Literal["project", "experiment"]
 T = TypeVar("T")
 
 
+KINDS: dict[File, type[msgspec.Struct]] = {"project": ProjectFile, "experiment": Experiment}
+
+
 @functools.cache
 def schema(of: File = "project") -> Mapping[str, Any]:
     """The JSON Schema of experiments.yaml, or of a file with one experiment; for editors."""
+    return schema_of(KINDS[of])
+
+
+@functools.cache
+def schema_of(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """The JSON Schema of a file that becomes a `kind`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **msgspec.json.schema(ProjectFile if of == "project" else Experiment),
+        **msgspec.json.schema(kind),
     }
 
 
 @functools.cache
-def scalars(of: File) -> Wanted:
-    """Where such a file has text, and where numbers."""
-    definitions = schema()["$defs"]
-    kind = ProjectFile if of == "project" else Experiment
+def scalars(kind: type[msgspec.Struct]) -> Wanted:
+    """Where a file that becomes a `kind` has text, and where numbers."""
+    definitions = schema_of(kind)["$defs"]
     return wanted(definitions[kind.__name__], definitions)
 
 
-def check(document: Document, of: File) -> Iterator[Fault]:
-    """What does not fit the schema."""
+def check(document: Document, kind: type[msgspec.Struct]) -> Iterator[Fault]:
+    """What keeps the document from becoming a `kind`."""
     try:
-        msgspec.convert(document.value, ProjectFile if of == "project" else Experiment)
+        msgspec.convert(document.value, kind)
         return
     except msgspec.ValidationError as error:
         first = str(error)  # it stops at the first fault; jsonschema, slower to import, finds all
     import jsonschema
 
     faults = False
-    for each in jsonschema.Draft202012Validator(schema(of)).iter_errors(document.value):
+    for each in jsonschema.Draft202012Validator(schema_of(kind)).iter_errors(document.value):
         for fault in _spell_out(document, each):
             yield fault
             faults = True

@@ -31,6 +31,52 @@ def value(each: metrics.Value | None, unit: str = "") -> str:
     return f"{text} {unit}" if unit else text
 
 
+_SCALED: dict[str, tuple[tuple[float, str], ...]] = {
+    "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")),
+    "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")),
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us")),
+    "Hz": ((1e9, "GHz"), (1e6, "MHz")),
+}
+_UNITS = {
+    **{each: each for each in (*_SCALED, "%", "ms", "cycles")},
+    **{"byte": "B", "byte/block": "B", "byte/s": "B/s", "hz": "Hz"},
+}
+
+
+def pair(before: metrics.Value, after: metrics.Value, unit: str) -> tuple[str, str, str]:
+    """Two values of one figure and their common unit: ("1.157", "1.017", "ms").
+
+    Counts are whole, with separators, and have no unit: their label names what is counted. Sizes
+    and times are in the unit that suits the larger of both.
+    """
+    unit = _UNITS.get(unit, "")
+    if isinstance(before, str) or isinstance(after, str):
+        return value(before), value(after), unit
+    largest = max(abs(before), abs(after))
+    divisor, name = next(
+        ((size, name) for size, name in _SCALED.get(unit, ()) if largest >= size), (1.0, unit)
+    )
+    return _number(before / divisor), _number(after / divisor), name
+
+
+def _number(each: float) -> str:
+    if float(each).is_integer() and abs(each) < 1e15:
+        return f"{int(each):,}"
+    return f"{each:,.0f}" if abs(each) >= 1e4 else f"{each:.4g}"
+
+
+def growth(each: metrics.Difference) -> str:
+    """The relative change of a figure in a few characters: "+35.4%", "x 5,228", "new", "gone"."""
+    before, after = each.before, each.after
+    if before == after:
+        return "same"
+    if isinstance(before, str) or isinstance(after, str) or each.change is None:
+        return "changed" if isinstance(before, str) or isinstance(after, str) else "new"
+    if not after:
+        return "gone"
+    return f"x {each.factor:,.0f}" if each.change >= 10 else f"{100 * each.change:+.1f}%"
+
+
 def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> str:
     """The difference of two counts, with its sign; nothing where there is none."""
     if not isinstance(baseline, int | float) or not isinstance(candidate, int | float):

@@ -7,11 +7,12 @@ from typing import Any
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
+from kernelexp.judge import expectations as judging
 from kernelexp.judge.standing import Standings
 from kernelexp.model import Axis, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.record import Record, own_axes
-from kernelexp.report import figures, logbook, page
+from kernelexp.report import expectations, figures, logbook, page
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.report.emulation import is_right
 
@@ -111,6 +112,9 @@ def experiment(
     yield _standing(standings)
     if source := _from(standings):
         yield paragraph(source, style="dim")
+    yield from expectations.render(judging.of_experiment(name, standings))
+    if judging.written_later(standings):
+        yield paragraph("What was expected was written after that record.", style="dim")
     for each, point in zip(standings.candidates, written.candidates, strict=True):
         if each.changed:
             yield paragraph(f"{spell_point(point)}: {logbook.before_change(each)}.", style="warn")

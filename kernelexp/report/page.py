@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
+from kernelexp.judge import expectations as judging
 from kernelexp.model import spell, spell_point
 from kernelexp.record import Candidate, Record, own_axes
-from kernelexp.report import arms, emulation, figures, matrix, measurement
+from kernelexp.report import arms, emulation, expectations, figures, matrix, measurement
 from kernelexp.report.document import (
     Block,
     Cell,
@@ -45,6 +46,7 @@ def render(
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
+    yield from expectations.render(judging.of_record(record))
     if not verbose and (hidden := _hidden(record)):
         yield paragraph(hidden, style="dim")
     if path:

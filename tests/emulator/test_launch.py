@@ -77,9 +77,11 @@ def test_the_same_seed_gives_the_same_run():
 
 
 def test_findings_of_one_instruction_are_counted_not_listed():
-    text = ptx("ld.global.b32 %r0, [%out];", ["out"])
+    text = ptx(
+        "ld.global.b32 %r0, [%out]; add.u32 %r1, %r0, 1; st.global.b32 [%out+4], %r1;", ["out"]
+    )
     out = np.zeros(4, np.uint32)
-    result = run(text, {"out": out}, threads=32, grid=3, unwritten=["out"])
+    result = run(text, {"out": out}, threads=1, unwritten=["out"])
     (finding,) = result.findings
     assert found(result) == {"uninitialised-read"}
     assert finding.count >= 1

@@ -57,9 +57,10 @@ def test_a_misaligned_vector_access_is_found():
 
 
 def test_a_read_of_an_output_that_nobody_wrote_is_found():
-    body = "ld.global.b32 %r0, [%out];"
+    body = "ld.global.b32 %r0, [%out]; add.u32 %r0, %r0, 1; st.global.b32 [%out], %r0;"
     arrays = {"out": np.zeros(32, np.uint32)}
-    assert found(run(ptx(body, ["out"]), arrays, unwritten=["out"])) == {"uninitialised-read"}
+    result = run(ptx(body, ["out"]), arrays, threads=1, unwritten=["out"])
+    assert found(result) == {"uninitialised-read"}
 
 
 def test_a_barrier_that_one_warp_never_reaches_hangs_with_a_table():
@@ -217,7 +218,7 @@ def test_the_wrong_lane_group_of_tensor_memory_is_found():
 
 
 def test_bar_sync_in_a_divergent_branch_is_found():
-    body = "setp.lt.u32 %p0, %t, 16; @%p0 bra OUT; bar.sync 0; OUT:"
+    body = "setp.lt.u32 %p0, %t, 16; @%p0 bra OUT; bar.sync 0; OUT: bar.sync 1;"
     assert "divergent-aligned" in found(run(ptx(body), {}))
 
 

@@ -32,7 +32,7 @@ def evidence(root: Path, tools: Toolchain, *edits: tuple[str, str]) -> EmulatedE
         source.write_text(source.read_text().replace(text, instead))
     limit = Limit(name="emulation", seconds=60.0)
     job = jobs.emulation(root, built(root, tools), "emulated", consult.limit(), limit)
-    return emulate(job, isolated.Watch(sys.stderr))
+    return emulate(job, isolated.Watch(sys.stderr)).evidence
 
 
 def built(root: Path, tools: Toolchain) -> Arm:
@@ -104,6 +104,30 @@ def test_evidence_is_kept_beside_the_build(
     assert emulated.take(scale, [arm], "emulated", Limits()) == first
 
 
+def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
+    cold: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arm = built(cold, tools)
+    (found,) = emulated.take(cold, [arm], "emulated", Limits())
+    assert isinstance(found, EmulatedEvidence)
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    lines = emulated.lines(cold, arm, "emulated", Limits(), "scale")
+    assert len({(line.source.file, line.source.line) for line in lines}) > len(found.lines) == 2
+    loads = "sass__inst_executed_global_loads"
+    assert sum(line.counters.get(loads, 0) for line in lines) == found.counters[loads]
+    assert {line.warps for line in lines} == {0b11111111}
+
+
+def test_lines_that_were_lost_are_emulated_again(cold: Path, tools: Toolchain) -> None:
+    arm = built(cold, tools)
+    emulated.take(cold, [arm], "emulated", Limits())
+    (kept,) = cold.glob(".kernelexp/build/*/lines-*.json")
+    before = kept.read_bytes()
+    kept.unlink()
+    assert emulated.lines(cold, arm, "emulated", Limits(), "scale")
+    assert kept.read_bytes() == before
+
+
 def test_kept_evidence_that_was_altered_is_not_believed(cold: Path, tools: Toolchain) -> None:
     arm = built(cold, tools)
     first = emulated.take(cold, [arm], "emulated", Limits())
@@ -166,7 +190,7 @@ def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
     limit = Limit(name="emulation", seconds=60.0)
     job = jobs.emulation(home.root, home.arm, "emulated", consult.limit(), limit)
     job = msgspec.structs.replace(job, root=str(root))
-    return emulate(job, isolated.Watch(sys.stderr))
+    return emulate(job, isolated.Watch(sys.stderr)).evidence
 
 
 def test_swapped_pointers_are_a_wrong_result(scale: Path, home: Home) -> None:

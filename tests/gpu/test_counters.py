@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import counters
 
 from kernelexp.emulator.machine.counters import named
+from kernelexp.profile import ncu as programs
 
 KERNEL = "patch_embed_gemm@sm_90a"
 VARIANTS = (
@@ -26,21 +27,13 @@ VARIANTS = (
 )
 needs_ncu = pytest.mark.skipif(shutil.which("ncu") is None, reason="ncu is not on the PATH")
 
-PAGE = f"""\
-==PROF== Profiling "k": 0%....50%....100% - 9 passes
-"ID","Kernel Name","{counters.OPCODES}"
-"","",""
-"0","k","1,234 (LDS.128: 1,000; QGMMA.64x192x32.F32.E4M3.E4M3: 234)"
-"1","k","0"
-"""
-
 
 @pytest.fixture(scope="module")
 def held():
-    """Of each variant, what the emulator and ncu counted: one process of ncu for all."""
+    """Of each variant, what the emulator and ncu counted."""
     prepared = counters.built_and_emulated(counters.ROOT, VARIANTS, "emulated")
-    pages = counters.count(prepared)
-    rows = [list(counters.hold(p.counters, page)) for p, page in zip(prepared, pages, strict=True)]
+    ncu = programs.find()
+    rows = [list(counters.hold(p.counters, counters.count(p, "emulated", ncu))) for p in prepared]
     return dict(zip(VARIANTS, rows, strict=True))
 
 
@@ -59,33 +52,25 @@ def test_bank_conflicts_are_equal_where_nothing_else_uses_shared_memory(held):
     assert conflicts.counted == conflicts.emulated > 0
 
 
-def test_the_raw_page_is_read_launch_by_launch():
-    pages = counters.parse_raw_page(PAGE)
-    assert [page["ID"] for page in pages] == ["0", "1"]
+def test_opcodes_are_the_instances_of_their_metric():
+    name = counters.OPCODES
+    figures = {name: 1234.0, f"{name}[LDS.128]": 1000.0, f"{name}[QGMMA.64x192x32.F32]": 234.0}
+    assert counters.opcodes(figures) == {"LDS.128": 1000, "QGMMA.64x192x32.F32": 234}
+    assert counters.opcodes({name: 0.0}) == {}
 
 
-def test_a_metric_with_instances_is_read_as_their_sum_and_one_by_one():
-    text = counters.parse_raw_page(PAGE)[0][counters.OPCODES]
-    assert counters.figure(text) == 1234
-    assert counters.opcodes(text) == {"LDS.128": 1000, "QGMMA.64x192x32.F32.E4M3.E4M3": 234}
-
-
-def test_a_metric_without_instances_has_no_opcodes():
-    assert counters.opcodes("0") == {}
-
-
-@pytest.mark.parametrize(("emulated", "counted", "wrong"), [(5, "5", False), (5, "6", True)])
+@pytest.mark.parametrize(("emulated", "counted", "wrong"), [(5, 5.0, False), (5, 6.0, True)])
 def test_a_counter_that_must_be_equal_is_wrong_where_it_is_not(emulated, counted, wrong):
     name = "memory_l1_wavefronts_shared"
-    page = {**dict.fromkeys(counters.METRICS, "0"), name: counted}
+    page = {name: counted}
     (each,) = counters.hold({name: emulated}, page)
     assert each.wrong == wrong
 
 
-@pytest.mark.parametrize(("counted", "wrong"), [("9", False), ("4", True)])
+@pytest.mark.parametrize(("counted", "wrong"), [(9.0, False), (4.0, True)])
 def test_arbitration_may_add_conflicts_but_not_take_any(counted, wrong):
     name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
-    page = {**dict.fromkeys(counters.METRICS, "0"), f"{name}.sum": counted}
+    page = {f"{name}.sum": counted}
     (each,) = counters.hold({name: 5}, page)
     assert each.wrong == wrong
 

@@ -38,7 +38,7 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A measurement whose workers run `script` once it is their turn."""
     monkeypatch.setattr(device, "LOCKS", tmp_path / "locks")
     monkeypatch.setattr(device, "find", lambda _: H200)
-    real = measure._run_worker
+    real = measure.run_worker
 
     def run(script: str) -> Measurement:
         text = (
@@ -50,7 +50,7 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         )
         monkeypatch.setattr(
             measure,
-            "_run_worker",
+            "run_worker",
             lambda argv, uuid: real([sys.executable, "-c", text, argv[-1]], uuid),
         )
         return measure.measure(JOB, OPTIONS)

@@ -4,15 +4,12 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
+import launch_each
 import msgspec
 import pytest
 from gpu_kernels import needs_gpu
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import counters
+from support import ROOT
 
 from kernelexp import build, prepare, project, toolchain
 from kernelexp.limits import Limits
@@ -30,17 +27,17 @@ needs_sanitizer = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory):
     """A file for launch_each: each variant of each experiment and step, on both small sizes."""
-    loaded = project.load(counters.ROOT)
+    loaded = project.load(ROOT)
     variants = [
         variant
         for experiment in loaded.experiments.values()
         if (experiment.kernel, experiment.arch) == ("patch_embed_gemm", "sm_90a")
         for variant in (lambda found: (found[0], *found[1]))(loaded.variants(experiment))
     ]
-    tools = toolchain.find(None, counters.ROOT / build.CACHE)
+    tools = toolchain.find(None, ROOT / build.CACHE)
     arms = prepare.built(loaded, variants, tools, Limits()).arms.values()
     found = [
-        counters.LaunchJob(
+        launch_each.LaunchJob(
             root=str(loaded.root),
             kernel=each.kernel,
             cubin=str(build.artefacts(loaded.root, each.identity).cubin),
@@ -62,8 +59,8 @@ def jobs(tmp_path_factory):
 def test_nothing_is_found_in_any_variant(check, jobs):
     tool, *options = check
     argv = ["compute-sanitizer", "--tool", tool, *options, "--kernel-name", "kns=patch_embed_gemm"]
-    argv += [sys.executable, counters.__file__, "--launch", str(jobs)]
-    done = subprocess.run(argv, capture_output=True, text=True, cwd=counters.ROOT, check=False)
+    argv += [sys.executable, launch_each.__file__, str(jobs)]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-4000:]
     summaries = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", said)

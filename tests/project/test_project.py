@@ -18,7 +18,36 @@ MISTAKES = {
         "    why: Not known yet.",
         "    reason: Not known yet.",
         "experiments.yaml:24:5: experiments.S1.reason: unknown key; known: kernel, arch, title, "
-        "baseline, candidate, hypothesis, changes, why, decision, notes.",
+        "baseline, candidate, hypothesis, expect, changes, why, decision, notes.",
+    ),
+    "expectation of no figure": (
+        "    why: Not known yet.",
+        "    expect: {time_sm: -30%}",
+        "experiments.yaml:24:14: experiments.S1.expect.time_sm: no figure is called 'time_sm'; "
+        "did you mean 'time_ms'?",
+    ),
+    "expectation without a sign": (
+        "    why: Not known yet.",
+        "    expect: {time_ms: 30%}",
+        "experiments.yaml:24:14: experiments.S1.expect.time_ms: '30%': a change has a sign, as in "
+        "+5% or -5%.",
+    ),
+    "expectation of a change's change": (
+        "    why: Not known yet.",
+        "    expect: {change_percent: -30%}",
+        "experiments.yaml:24:14: experiments.S1.expect.change_percent: change_percent is a change "
+        "itself: expect one of time_ms, as in time_ms: -30%.",
+    ),
+    "expectations of more candidates than there are": (
+        "    why: Not known yet.",
+        "    expect: [{time_ms: -30%}, {time_ms: -40%}]",
+        "experiments.yaml:24:5: experiments.S1.expect: this has 2 items for 1 candidates: write "
+        "one for each.",
+    ),
+    "expectation that is a list": (
+        "    why: Not known yet.",
+        "    expect: {time_ms: [-30%]}",
+        "experiments.yaml:24:14: experiments.S1.expect.time_ms: this should be text, not a list.",
     ),
     "misspelt key": (
         "    hypothesis: Either",

@@ -37,6 +37,8 @@ class Access:
     """volatile, relaxed, atomic: an access that cannot be half of a data race."""
     pairs: bool = True
     """Whether lanes with the same address may share a phase in a load: not in ldmatrix."""
+    coherent: bool = True
+    """Not a load that may come from a cache which does not see writes (ld.global.nc)."""
     size: int = field(init=False)
     """Bytes of a lane's access."""
 

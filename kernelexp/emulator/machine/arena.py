@@ -6,8 +6,9 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
 
-OUTSIDE, UNWRITTEN, WRITTEN, CONSTANT = 0, 1, 2, 6
-"""States of a byte. WRITTEN's bit is set in CONSTANT too: both may be read."""
+OUTSIDE, UNWRITTEN, WRITTEN, CONSTANT, BARRIER = 0, 1, 2, 6, 10
+"""States of a byte. WRITTEN's bit is set in CONSTANT and in BARRIER (an mbarrier lies there) too:
+they may be read."""
 
 # Unwritten memory reads as NaN in FP8 (E4M3 and E5M2), f16, bf16 and f32.
 POISON_BYTE = 0xFF

@@ -7,7 +7,7 @@ go on without it: whatever a kernel forgets to wait for is then missing or in th
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 
 from kernelexp.emulator.machine.arrays import Array
@@ -25,19 +25,22 @@ class Pending:
     order: Hashable = None
     touches: tuple[tuple[int, int], ...] = ()
     """(first, end) of the shared-memory arena bytes that it reads or writes."""
+    signals: tuple[int, ...] = ()
+    """Arena offsets of the mbarriers that it completes on."""
     registers: tuple[int, ...] = ()
     """Slots that it writes when it is waited for."""
     done: bool = False
     landed: int = 0
-    """The clock when a bulk store had read its source."""
+    """The clock when it landed: for a bulk store, when it had read its source."""
 
 
 class Engines:
     """Everything in flight."""
 
-    def __init__(self, late: bool, chance: random.Random) -> None:
+    def __init__(self, late: bool, chance: random.Random, oldest_first: bool) -> None:
         self.late = late
         self.chance = chance
+        self.oldest_first = oldest_first
         self.pending: list[Pending] = []
 
     def issue(self, operation: Pending) -> Pending:
@@ -48,11 +51,19 @@ class Engines:
             operation.done = True
         return operation
 
-    def land_one(self) -> bool:
-        """Lands one operation that may land; False if there is none."""
+    def land_one(self, wanted: Collection[Pending] = (), barriers: Collection[int] = ()) -> bool:
+        """Lands one operation that may land; False if there is none.
+
+        Those come first that are waited for: `wanted`, or with a signal for one of `barriers`.
+        """
         if not self.pending:
             return False
-        self._land(self.chance.choice(self._heads()))
+        due = [p for p in self.pending if p in wanted or any(s in barriers for s in p.signals)]
+        if not due:
+            due = self._heads()
+        operation = due[0] if self.oldest_first else self.chance.choice(due)
+        first = next(p for p in self.pending if p is operation or self._before(p, operation))
+        self._land(first)
         return True
 
     def land_until(self, operations: list[Pending]) -> None:
@@ -88,7 +99,9 @@ class Issuer:
         self.thread = place * 32 + lane
         self.site = site
         self.seen: Array = clocks.seen[place].copy()
-        self.fence: Array = clocks.fence_seen[place].copy()
+        self.fences: dict[str, Array] = {
+            space: fences.seen[place].copy() for space, fences in clocks.proxy.items()
+        }
 
 
 class Groups:

@@ -21,13 +21,15 @@ def update(
     function: Callable[[Array, Array], Array] | None,
     access: Access,
     m: Mask,
+    *,
+    relaxed: bool,
 ) -> Array:
     """The old values; `function` None swaps in the second operand where the first is the old value.
 
-    Orders what the warps did before and do after.
+    relaxed: it hands over only what fences have made visible before it.
     """
     flags = warps.machine.flags
-    flags.release(warps, addresses, m)
+    flags.release(warps, addresses, m, relaxed=relaxed)
     old = np.zeros((warps.count, 32), operands[0].dtype)
     for space, within, lanes in memory.parts(addresses, m):
         offsets = space.offsets(warps, within, access, lanes)
@@ -50,14 +52,23 @@ def _sequence(
     index = (offsets // old.itemsize).ravel()
     rest = np.arange(index.size) if lanes is True else np.flatnonzero(lanes)
     flat, out = [operand.ravel() for operand in operands], old.reshape(-1)
+    if function is None:
+        _swap(view, index, rest, flat, out)
+        return
     while len(rest):
         _, first = np.unique(index[rest], return_index=True)
         now = rest[np.sort(first)]
         before = view[index[now]]
         out[now] = before
-        if function is None:
-            after = np.where(before == flat[0][now], flat[1][now], before)
-        else:
-            after = function(before, flat[0][now])
-        view[index[now]] = after
+        view[index[now]] = function(before, flat[0][now])
         rest = np.setdiff1d(rest, now, assume_unique=True)
+
+
+def _swap(view: Array, index: Array, lanes: Array, operands: list[Array], out: Array) -> None:
+    """Compare and swap: lanes that spin on one lock come one by one, and plain numbers are fast."""
+    wanted, new = operands
+    for lane in lanes.tolist():
+        at = index[lane]
+        out[lane] = before = view[at]
+        if before == wanted[lane]:
+            view[at] = new[lane]

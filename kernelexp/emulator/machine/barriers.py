@@ -12,6 +12,9 @@ from kernelexp.emulator.machine.gates import Fragment, Gate, scalar
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.warps import ALL, lanes_of
 
+BARRIERS = 16
+"""Of a CTA."""
+
 
 @dataclass(slots=True)
 class Barrier:
@@ -89,6 +92,7 @@ class CtaBarrier(Gate):
                 self.site,
                 fragment.warp,
             )
+        self._check(machine, fragment)
         barrier.arrive(fragment)
         barrier.release(machine.clocks.release(fragment.warp))
         if self.vote is not None:
@@ -99,6 +103,12 @@ class CtaBarrier(Gate):
         fragment.generation = barrier.generation
         self._complete(machine, fragment, barrier)
         return not self.waits or super().enter(machine, fragment)
+
+    def _check(self, machine: Machine, fragment: Fragment) -> None:
+        number, count = (scalar(machine, slot, fragment) for slot in (self.number, self.count))
+        if number >= BARRIERS or count % 32:
+            sentence = f"barrier {number} for {count or 'all'} threads."
+            machine.report("barrier-number", sentence, self.site, fragment.warp)
 
     def _complete(self, machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
         # A warp counts as 32 threads, once all its lanes that are left have come.
@@ -181,8 +191,8 @@ class ClusterArrive(Gate):
                 fragment.warp,
             )
         barrier.arrive(fragment)
-        if self.releases:
-            barrier.release(machine.clocks.release(fragment.warp))
+        row = machine.clocks.release(fragment.warp)
+        barrier.release(row if self.releases else machine.clocks.engines_only(row))
         state.arrivals[fragment.warp] = barrier.generation
         _complete_cluster(machine, fragment, barrier)
         return True

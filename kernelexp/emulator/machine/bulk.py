@@ -14,6 +14,7 @@ from kernelexp.emulator.machine.access import SECTOR_BYTES, TAG_BYTES
 from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Groups, Issuer, Pending
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.copying import (
     Destination,
     fetch_shared,
@@ -51,7 +52,9 @@ def issue_store(
         reading.landed = machine.clocks.now
 
     def give() -> None:
+        machine.clocks.tick()
         write(data.pop())
+        writing.landed = machine.clocks.now
 
     reading = Pending(
         f"the read of a store to {to} ({site.where()})", take, site, order, (touches,)
@@ -89,9 +92,10 @@ class BulkWait(PendingWait):
         # What these copies have read may be overwritten by whoever hears of this; a copy that the
         # wait allows to be pending may have been read by now, but nobody can know.
         waited = self.waited(machine, fragment)
-        row = np.zeros_like(machine.clocks.seen[fragment.warp])
-        row[machine.clocks.store] = max((p.landed for p in waited), default=0)
-        machine.clocks.acquire(fragment.warp, row)
+        read = max((p.landed for p in waited if p.touches), default=0)
+        machine.clocks.learn(fragment.warp, machine.clocks.store + fragment.warp % SLOTS, read)
+        written = max((p.landed for p in waited if not p.touches), default=0)
+        machine.clocks.learn(fragment.warp, machine.clocks.output + fragment.warp % SLOTS, written)
         for lane in lanes_of(fragment.mask):
             machine.state(BulkGroups).forget(fragment.warp * 32 + lane, self.allowed)
 
@@ -111,13 +115,25 @@ def load(
         multicast_to = 0 if destination.ranks is None else len(place.ctas)
         tally = machine.execution.tally(issuer.site.number)
         tally.load(_sectors(source, size), multicast_to)
-    read = _read_shared if from_shared else _read_global
+    agent = machine.clocks.copy_agent(machine.arena_offset(place.barrier_cta, place.barrier))
 
     def arrive() -> None:
-        land(machine, issuer, place, read(machine, issuer, source, size), tma.LINEAR)
+        if from_shared:
+            data = _read_shared(machine, issuer, source, size, agent)
+        else:
+            data = _read_global(machine, issuer, source, size)
+        land(machine, issuer, place, data, tma.LINEAR)
 
     what = f"a bulk load of {size} bytes ({issuer.site.where()})"
-    machine.engines.issue(Pending(what, arrive, issuer.site, touches=place.touches(machine, size)))
+    machine.engines.issue(
+        Pending(
+            what,
+            arrive,
+            issuer.site,
+            touches=place.touches(machine, size),
+            signals=place.signals(machine),
+        )
+    )
 
 
 def _sectors(address: int, size: int) -> int:
@@ -138,15 +154,20 @@ def _check_size(machine: Machine, issuer: Issuer, size: int) -> None:
 def _read_global(machine: Machine, issuer: Issuer, address: int, size: int) -> Array:
     first = _global_range(machine, issuer, address, size)
     arena = machine.world.arena
-    if (arena.state[first : first + size] == UNWRITTEN).any():
-        sentence = "a copy reads memory that nobody wrote."
+    # Between written bytes lies what pads a struct: it may be copied with it.
+    if (arena.state[first : first + size] == UNWRITTEN).reshape(-1, ALIGN).all(axis=1).any():
+        sentence = "a copy reads memory that was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
+    races = machine.world_races
+    if not races.history.untouched(first, first + size):
+        unit = races.history.unit
+        races.engine_read(slice(first // unit, (first + size) // unit), issuer, machine.clocks.copy)
     return arena.data[first : first + size].copy()
 
 
-def _read_shared(machine: Machine, issuer: Issuer, address: int, size: int) -> Array:
+def _read_shared(machine: Machine, issuer: Issuer, address: int, size: int, agent: int) -> Array:
     cta, low = shared_range(machine, issuer, address, size, ALIGN)
-    return fetch_shared(machine, issuer, cta, low, size, tma.LINEAR, machine.clocks.copy)
+    return fetch_shared(machine, issuer, cta, low, size, tma.LINEAR, agent)
 
 
 def _global_range(machine: Machine, issuer: Issuer, address: int, size: int) -> int:
@@ -179,13 +200,18 @@ def store(
     first = _global_range(machine, issuer, to, size)
     tally = machine.execution.tally(issuer.site.number)
     tally.tma_sectors += _sectors(to, size)
-    agent, base = machine.clocks.store, machine.arena_offset(cta, low)
+    agent, base = machine.clocks.store + issuer.place % SLOTS, machine.arena_offset(cta, low)
     read = functools.partial(fetch_shared, machine, issuer, cta, low, size, tma.LINEAR, agent)
-    write = functools.partial(_write, machine, first, reduction)
+    write = functools.partial(_write, machine, issuer, first, reduction)
     issue_store(machine, issuer, "global memory", (base, base + size), read, write)
 
 
-def _write(machine: Machine, first: int, reduction: Reduction | None, data: Array) -> None:
+def _write(
+    machine: Machine, issuer: Issuer, first: int, reduction: Reduction | None, data: Array
+) -> None:
+    races, unit = machine.world_races, machine.world_races.history.unit
+    units = np.arange(first // unit, (first + len(data)) // unit)
+    races.engine_output(units, issuer, reduces=reduction is not None)
     arena = machine.world.arena
     view = arena.data[first : first + len(data)]
     if reduction is not None:

@@ -1,55 +1,126 @@
-"""Who has seen whose accesses to shared memory: happens-before, word by word.
+"""Who has seen whose accesses: happens-before.
 
-Each warp, the copy engine and the tensor core are agents; the copy engine once more for what bulk
-stores read, of which only cp.async.bulk.wait_group tells. `seen[w, a]` is the time up to which
-agent a's accesses are ordered before what warp w does now; barriers, mbarriers and atomics carry
-such rows from one warp to the next. A word remembers its last writer and its last reader: an access
-that is not ordered after them is a race. On the diagonal stands a warp's own last meeting point, so
-that lanes of one warp that exchange data without __syncwarp() are found too.
+Agents are the warps (their ordinary accesses), the warps again (their accesses to tensor memory),
+and the slots of the engines: copies by the mbarrier that they signal, MMAs, bulk stores' reads and
+their writes by who issues them. `seen[w, a]` is the time up to which agent a's accesses are ordered
+before what warp w does now; barriers, mbarriers and atomics carry such rows from one warp to the
+next. On the diagonal stands a warp's own last meeting point, so that lanes of one warp that
+exchange data without __syncwarp() are found too. An access has the time `now`; whatever orders
+accesses ends that time, so that later ones are told from earlier ones.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.arrays import Array, Mask
+
+SLOTS = 32
+"""Of each engine: agents that share one pass for the same."""
+FOREVER = 1 << 42
+THREAD_BITS = 20
+THREAD = (1 << THREAD_BITS) - 1
+"""An access is an epoch: its time, and in the low bits its thread (agent * 32 + lane)."""
+_NONE = np.zeros(1, bool)
+
+
+class ProxyFences:
+    """fence.proxy.async of one state space: when each thread last made one, and had seen what."""
+
+    def __init__(self, warps: int, agents: int) -> None:
+        self.time = np.zeros((warps, 32), np.int64)
+        self.seen = np.zeros((warps, agents), np.int64)
 
 
 class Clocks:
-    """Last accesses of the units (1, 2 or 4 bytes) of a shared-memory arena."""
+    """Vector clocks of `warps` warps."""
 
-    def __init__(self, size: int, unit: int, warps: int) -> None:
-        self.unit = unit
-        units = size // unit
+    def __init__(self, warps: int) -> None:
         self.warps = warps
-        self.copy, self.tensor, self.store = warps, warps + 1, warps + 2
-        self.write_time = np.zeros(units, np.int64)
-        self.write_thread = np.zeros(units, np.int32)
-        self.read_time = np.zeros(units, np.int64)
-        self.read_thread = np.zeros(units, np.int32)
-        self.seen = np.zeros((warps, warps + 3), np.int64)
-        self.fence_time = np.zeros(warps * 32, np.int64)
-        self.fence_seen = np.zeros((warps, warps + 3), np.int64)
+        self.tensor_memory = warps
+        self.copy = 2 * warps
+        self.tensor = self.copy + SLOTS
+        self.store = self.tensor + SLOTS
+        self.output = self.store + SLOTS
+        agents = self.output + SLOTS
+        self.seen = np.zeros((warps, agents), np.int64)
+        self.proxy = {space: ProxyFences(warps, agents) for space in ("shared", "global")}
+        self._performed = np.full(agents, FOREVER)
+        """Up to when each agent's accesses have reached all CTAs: engines' do when they land."""
+        self._performed[: 2 * warps] = 0
+        self._fenced = np.zeros((warps, agents), np.int64)
+        """What each warp had seen at its last fence."""
+        self.fenced_init = np.zeros(warps, np.int64)
+        """When each warp last made a fence.mbarrier_init."""
+        self.fenced_after = np.zeros((warps, agents), np.int64)
+        """What each warp had seen at its last tcgen05.fence::after_thread_sync."""
+        self.fenced_before = np.zeros(warps, np.int64)
+        """When each warp last made a tcgen05.fence::before_thread_sync."""
         self.now = 1
 
     def tick(self) -> int:
         self.now += 1
         return self.now
 
+    def copy_agent(self, barrier: int) -> int:
+        """The agent of the copies that signal the mbarrier at an arena offset."""
+        return self.copy + (barrier >> 3) % SLOTS
+
     # Synchronisation
 
     def converge(self, warp: int) -> None:
         """The lanes of a warp have met: each has seen what the others did."""
-        self.seen[warp, warp] = self.tick()
+        self.seen[warp, warp] = self.now
+        self.now += 1
+
+    def _own(self, warp: int) -> Array:
+        """What a warp has seen, and what it has done."""
+        row: Array = self.seen[warp].copy()
+        row[warp] = row[self.tensor_memory + warp] = self.now
+        return row
 
     def release(self, warp: int) -> Array:
         """What somebody learns who acquires what this warp now releases."""
-        row: Array = self.seen[warp].copy()
-        row[warp] = self.tick()
+        row = self._own(warp)
+        self.now += 1
         return row
+
+    def fenced(self, warp: int) -> Array:
+        """What somebody in another CTA learns from an ordinary store or a relaxed atomic of a warp:
+        what fences have made visible, the warp's own or those of who did it."""
+        return np.minimum(self._own(warp), np.maximum(self._performed, self._fenced[warp]))
+
+    def fence(self, warp: int) -> None:
+        """A memory fence for other CTAs, such as __threadfence()."""
+        self._fenced[warp] = self.release(warp)
+        self._performed[warp] = self._fenced[warp, warp]
+
+    def fence_init(self, warp: int) -> None:
+        """fence.mbarrier_init."""
+        self.fenced_init[warp] = self.now
+        self.now += 1
+
+    def fence_tensor_memory(self, warp: int, *, before: bool) -> None:
+        """tcgen05.fence, before or after what synchronises threads."""
+        if before:
+            self.fenced_before[warp] = self.now
+            self.now += 1
+        else:
+            self.fenced_after[warp] = self.seen[warp]
 
     def acquire(self, warp: int, row: Array) -> None:
         np.maximum(self.seen[warp], row, out=self.seen[warp])
+
+    def learn(self, warp: int, agent: int, time: int) -> None:
+        """A warp has seen what an engine did up to a time."""
+        self.seen[warp, agent] = max(int(self.seen[warp, agent]), time)
+
+    def landed(self, agent: int, seen: Array) -> Array:
+        """What an engine hands over when what it was asked for is done: that, and the asynchronous
+        effects that who asked had `seen` before."""
+        row = self.engines_only(seen)
+        row[agent] = self.now
+        return row
 
     def engines_only(self, row: Array) -> Array:
         """What relaxed operations hand over: asynchronous effects, which order themselves."""
@@ -57,33 +128,37 @@ class Clocks:
         engines[: self.warps] = 0
         return engines
 
-    def fence_async(self, warps: Array, mask: Array | bool) -> None:
+    def fence_async(self, space: str, warps: Array, mask: Mask) -> None:
         """fence.proxy.async by the lanes of `mask`."""
-        now = self.tick()
-        times = self.fence_time.reshape(-1, 32)
+        fences = self.proxy[space]
         for position, warp in enumerate(warps):
-            lanes = slice(None) if mask is True else mask[position]  # type: ignore[index]
-            times[warp, lanes] = now
-            self.fence_seen[warp] = self.seen[warp]
+            fences.time[warp, slice(None) if mask is True else mask[position]] = self.now
+            fences.seen[warp] = self.seen[warp]
 
-    # Accesses of warps
+    # Accesses
 
-    def units_of(self, offsets: Array, size: int) -> Array:
-        if size <= self.unit:
-            return offsets // self.unit
-        return (offsets // self.unit)[..., None] + np.arange(size // self.unit)
+    def epoch(self, thread: Array | int) -> Array:
+        """An access of now."""
+        return np.asarray(thread | np.int64(self.now << THREAD_BITS))
 
-    def unordered(self, warps: Array, threads: Array, time: Array, thread: Array) -> Array:
-        """Which earlier accesses (time, thread) are not ordered before these threads' accesses."""
-        return (self.seen[warps, thread >> 5] < time) & (thread != threads)
+    def unordered(self, warps: Array, threads: Array, epochs: Array) -> Array:
+        """Which earlier accesses are not ordered before these threads' accesses."""
+        if not epochs.any():
+            return _NONE
+        thread = epochs & THREAD
+        return (self.seen[warps, thread >> 5] < epochs >> THREAD_BITS) & (thread != threads)
 
-    # Accesses of an asynchronous engine: `row` is what the issuing thread had seen
+    def unseen(self, row: Array, issuer: int, epochs: Array) -> Array:
+        """The same of an engine's accesses: `row` is what the issuing thread had seen."""
+        if not epochs.any():
+            return _NONE
+        thread = epochs & THREAD
+        return (row[thread >> 5] < epochs >> THREAD_BITS) & (thread != issuer)
 
-    def unseen(self, row: Array, issuer: int, time: Array, thread: Array) -> Array:
-        return (row[thread >> 5] < time) & (thread != issuer)
-
-    def unfenced(self, fence_row: Array, time: Array, thread: Array) -> Array:
-        """Which words an ordinary store wrote with no proxy fence on the way to the engine."""
-        by_warp = thread < self.warps * 32
-        own = self.fence_time[np.where(by_warp, thread, 0)] >= time
-        return by_warp & (time > 0) & ~own & (fence_row[thread >> 5] < time)
+    def unfenced(self, space: str, row: Array, epochs: Array) -> Array:
+        """Which words an ordinary store wrote with no proxy fence on the way to the engine; `row`
+        is what the issuing thread had seen at its own last one."""
+        thread, time = epochs & THREAD, epochs >> THREAD_BITS
+        by_warp = (thread < self.warps * 32) & (time > 0)
+        own = self.proxy[space].time.reshape(-1)[np.where(by_warp, thread, 0)] >= time
+        return by_warp & ~own & (row[thread >> 5] < time)

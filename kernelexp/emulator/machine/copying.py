@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelexp.emulator.machine import tma
-from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
+from kernelexp.emulator.machine.arena import BARRIER, UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.findings import Fatal
@@ -38,6 +38,12 @@ class Landing(NamedTuple):
     barrier: int
     pair: bool
 
+    def signals(self, machine: Machine) -> tuple[int, ...]:
+        """Arena offsets of the mbarriers that it may complete on."""
+        return tuple(
+            machine.arena_offset(cta, self.barrier) for cta in {*self.ctas, self.barrier_cta}
+        )
+
     def touches(self, machine: Machine, size: int) -> tuple[tuple[int, int], ...]:
         base = [machine.arena_offset(cta, self.low) for cta in self.ctas]
         return tuple((first, first + size) for first in base)
@@ -52,19 +58,21 @@ def landing(
     )
     ctas = [cta]
     if destination.ranks is not None:
-        ctas = machine.multicast(issuer.place, destination.ranks)
+        ctas = machine.multicast(issuer.place, destination.ranks, issuer.site)
     return Landing(ctas, low, barrier_cta, barrier, destination.pair)
 
 
 def land(machine: Machine, issuer: Issuer, place: Landing, data: Array, form: tma.Image) -> None:
     """Writes a load's bytes to every CTA that receives them, and completes them there."""
     for cta in place.ctas:
-        land_in_shared(machine, issuer, cta, place.low, data, form)
-        machine.mbarriers.landed(_signalled(machine, issuer, cta, place), len(data), issuer)
+        barrier = _signalled(machine, issuer, cta, place)
+        agent = machine.clocks.copy if barrier is None else barrier.agent
+        _land_in_shared(machine, issuer, cta, place.low, data, form, agent)
+        machine.mbarriers.landed(barrier, len(data), issuer)
 
 
-def land_in_shared(
-    machine: Machine, issuer: Issuer, cta: int, low: int, data: Array, form: tma.Image
+def _land_in_shared(
+    machine: Machine, issuer: Issuer, cta: int, low: int, data: Array, form: tma.Image, agent: int
 ) -> None:
     """Writes bytes to shared memory of a resident CTA."""
     base = machine.arena_offset(cta, low)
@@ -74,7 +82,8 @@ def land_in_shared(
     _in_use(machine, issuer, base, form.footprint(len(data)))
     machine.clocks.tick()
     units = _units(machine, base, low, len(data), form)
-    machine.races.engine_write(units, issuer)
+    machine.races.engine_write(units, issuer, agent)
+    _overwrite(machine, issuer, base, form.footprint(len(data)))
     if form is tma.LINEAR:
         machine.shared.data[base : base + len(data)] = data
         machine.shared.state[base : base + len(data)] = WRITTEN
@@ -85,11 +94,18 @@ def land_in_shared(
 
 def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) -> Array | slice:
     """What a copy touches, in the race check's units."""
-    unit = machine.clocks.unit
+    unit = machine.races.history.unit
     if form.row == form.pitch:  # No gaps, whatever the swizzle does.
         return slice(base // unit, (base + size) // unit)
     chunks = tma.chunks(low, size, form) + (base - low)
-    return machine.clocks.units_of(chunks, tma.CHUNK_BYTES).ravel()
+    return machine.races.history.units_of(chunks, tma.CHUNK_BYTES).ravel()
+
+
+def _overwrite(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
+    """A finding if mbarriers lie where a copy writes."""
+    barriers = np.flatnonzero(machine.shared.state[base : base + size] == BARRIER)
+    if len(barriers):
+        machine.mbarriers.overwrite(base + barriers, issuer.site)
 
 
 def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
@@ -141,15 +157,27 @@ def _signalled(machine: Machine, issuer: Issuer, cta: int, place: Landing) -> Mb
 
 
 def fetch_shared(
-    machine: Machine, issuer: Issuer, cta: int, low: int, size: int, form: tma.Image, agent: int
+    machine: Machine,
+    issuer: Issuer,
+    cta: int,
+    low: int,
+    size: int,
+    form: tma.Image,
+    agent: int,
+    wanted: Array | None = None,
 ) -> Array:
-    """Bytes from shared memory, read by the copy engine: `agent` is clocks.copy or clocks.store."""
+    """Bytes from shared memory, read by the copy engine as `agent` of the clocks.
+
+    wanted: which of them, bool [size], are not dropped; None: all, but bytes that pad a struct
+        between written ones.
+    """
     base = machine.arena_offset(cta, low)
     machine.clocks.tick()
     units = _units(machine, base, low, size, form)
     machine.races.engine_read(units, issuer, agent)
     chunks = tma.chunks(low, size, form) + (base - low)
-    if (machine.shared.states(16)[chunks // 16].view(np.uint8) == UNWRITTEN).any():
+    unwritten = machine.shared.states(16)[chunks // 16].view(np.uint8).reshape(-1, 16) == UNWRITTEN
+    if (unwritten.all(axis=1) if wanted is None else unwritten.ravel() & wanted).any():
         sentence = f"a copy reads {machine.shared_name(base)}, which was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
     return machine.shared.view(8, 2)[chunks // 16].reshape(-1).view(np.uint8)

@@ -51,6 +51,8 @@ class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
     """Warp instructions with at least one active lane."""
     lanes: int
     """Active lanes of these."""
+    warps: int
+    """The warps of a CTA that came to it, in any CTA, whatever its guard: bit 3 is warp 3."""
     tally: Tally
 
 
@@ -61,6 +63,14 @@ class LineCounters(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
 
 
+class SourceCounters(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters of the instructions of one line, inlined at one place, that the same warps ran."""
+
+    source: Source
+    warps: int
+    counters: dict[str, int]
+
+
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
     """Counters of a launch."""
 
@@ -68,12 +78,26 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[LineCounters, ...]
     instructions: tuple[InstructionCount, ...]
 
+    def by_source(self) -> list[SourceCounters]:
+        """What has a line, by the line with all that it was inlined at, and by warps."""
+        groups: dict[tuple[Source, int], list[InstructionCount]] = {}
+        for count in self.instructions:
+            if source := count.instruction.source:
+                groups.setdefault((source, count.warps), []).append(count)
+        return [
+            SourceCounters(
+                source=source, warps=warps, counters=named(group, group[0].instruction.listing)
+            )
+            for (source, warps), group in groups.items()
+        ]
+
 
 def collect(
     sites: Sequence[Site],
     tallies: Mapping[int, Tally],
     executed: Mapping[int, int],
     lanes: Mapping[int, int],
+    indices: Mapping[int, int],
 ) -> Counters:
     """Counters from how often each instruction ran and from the tallies of memory instructions."""
     counts = [
@@ -81,6 +105,7 @@ def collect(
             instruction=site,
             executed=executed[site.number],
             lanes=lanes[site.number],
+            warps=indices[site.number],
             tally=tallies.get(site.number) or Tally(),
         )
         for site in sites

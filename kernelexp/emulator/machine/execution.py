@@ -6,6 +6,8 @@ import math
 import random
 from collections.abc import Mapping
 
+import msgspec
+
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.findings import Findings
@@ -19,6 +21,15 @@ REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
 
 
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread printed."""
+
+    cta: int
+    thread: int
+    """Of the CTA."""
+    text: str
+
+
 class Execution:
     """The launch, its sizes, its global memory, and what was found and counted so far."""
 
@@ -30,15 +41,23 @@ class Execution:
         unwritten: frozenset[str],
         chance: random.Random,
         late: bool,
+        shuffle: bool,
     ) -> None:
         self.image = image
         self.launch = launch
         self.chance = chance
         self.late = late
+        self.shuffle = shuffle
+        """Whether everything that the hardware leaves open is decided by chance."""
         """Whether asynchronous effects land as late as they may."""
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""
+        self.contended = False
+        """Whether flags or atomics have met in an order that nothing decides."""
+        self.printed: list[Printed] = []
+        self.allocated: dict[int, int] = {}
+        """Bytes that malloc() gave, by their address."""
         self.steps = 0
         """Warp instructions so far."""
         self.cluster_size = math.prod(launch.cluster)
@@ -47,7 +66,9 @@ class Execution:
         self.grid_ctas = math.prod(launch.grid)
         self.layout = SharedLayout(image.variables, launch.dynamic_smem_bytes)
         self.local = LocalLayout(image.variables)
-        self.world = GlobalLayout(image.variables, arrays, unwritten)
+        self.world = GlobalLayout(
+            image.variables, arrays, unwritten, image.heap_bytes, image.functions
+        )
         self.parameters = Parameters(image, launch, self.world)
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""

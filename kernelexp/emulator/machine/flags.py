@@ -6,39 +6,65 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.clocks import Clocks
-from kernelexp.emulator.machine.layout import WINDOW_BITS
+from kernelexp.emulator.machine.layout import SHARED_WINDOW, WINDOW, WINDOW_BITS
 from kernelexp.emulator.machine.warps import Warps
+
+Key = tuple[int, int]
 
 
 class Flags:
     """Atomics, release stores, acquire loads and volatile accesses, by address.
 
-    More generous than the memory model: an atomic of any order both releases and acquires.
+    What is released without a fence reaches other CTAs only as far as fences have made it visible.
+    Who reads a flag acquires, with a fence or without: hardware that has seen the flag sees what
+    was made visible before it.
     """
 
     def __init__(self, clocks: Clocks, cluster_size: int) -> None:
         self.clocks = clocks
         self.cluster_size = cluster_size
-        self.released: dict[tuple[int, int], Array] = {}
+        self.released: dict[Key, Array] = {}
+        self.relaxed: dict[Key, Array] = {}
+        """Of stores in shared memory that release nothing: they order warps, as shared memory is
+        in order, but not the lanes of one."""
 
-    def release(self, warps: Warps, address: Array, m: Mask) -> None:
+    def release(self, warps: Warps, address: Array, m: Mask, *, relaxed: bool) -> None:
+        rows: dict[tuple[int, bool], Array] = {}
         for warp, key in self._keys(warps, address, m):
-            row = self.clocks.release(warp)
-            old = self.released.get(key)
-            self.released[key] = row if old is None else np.maximum(old, row)
+            shared = key[0] >= 0
+            if (warp, shared) not in rows:
+                weak = relaxed and not shared
+                rows[warp, shared] = self.clocks.fenced(warp) if weak else self.clocks.release(warp)
+            row = rows[warp, shared]
+            if relaxed and shared:
+                self._put(self.relaxed, key, row)
+            elif not relaxed or row.any():
+                self._put(self.released, key, row)
+
+    def _put(self, flags: dict[Key, Array], key: Key, row: Array) -> None:
+        old = flags.get(key)
+        flags[key] = row if old is None else np.maximum(old, row)
 
     def acquire(self, warps: Warps, address: Array, m: Mask) -> None:
+        clocks = self.clocks
         for warp, key in self._keys(warps, address, m):
             row = self.released.get(key)
             if row is not None:
-                self.clocks.acquire(warp, row)
+                clocks.acquire(warp, row)
+            row = self.relaxed.get(key)
+            if row is not None:
+                own = clocks.seen[warp, warp]
+                clocks.acquire(warp, row)
+                clocks.seen[warp, warp] = own
 
-    def _keys(self, warps: Warps, address: Array, m: Mask) -> list[tuple[int, tuple[int, int]]]:
+    def _keys(self, warps: Warps, address: Array, m: Mask) -> list[tuple[int, Key]]:
+        """(warp, (cluster or -1 for global memory, address)) of each flag that warps name."""
         keys = []
         for row, warp in enumerate(warps.warps.tolist()):
             lanes = address[row] if m is True else address[row][m[row]]
             # Shared addresses of different clusters are different places.
             cluster = int(warps.ctas[row]) // self.cluster_size
             for at in set(lanes.tolist()):
-                keys.append((warp, (-1 if at >> WINDOW_BITS else cluster, at)))
+                shared = at >> WINDOW_BITS in (0, SHARED_WINDOW >> WINDOW_BITS)
+                keys.append((warp, (cluster, at & WINDOW) if shared else (-1, at)))
         return keys

@@ -35,9 +35,13 @@ class Fragment:
     """(mbarrier, wanted phase or parity, lanes) of each group of lanes that wait for the same."""
     polls: dict[int, int] = field(default_factory=dict)
     """Phase last seen by a try_wait that returned false, by its PC."""
+    gathered: int = -1
+    """PC of a `.sync` instruction whose other lanes it need not wait for any more."""
+    gathering: bool = False
+    """Whether it is parked at a `.sync` instruction until its other lanes come."""
 
     def same_place(self, other: Fragment) -> bool:
-        return self.meetings == other.meetings
+        return self.meetings == other.meetings and self.gathered == other.gathered
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,14 @@ from kernelexp.emulator.machine.registers import Slot
 from kernelexp.launch import Dim3
 
 
+class Pointed(msgspec.Struct, frozen=True):
+    """The address of a variable or a function, plus `addend`, at `offset` of an initial value."""
+
+    offset: int
+    name: str
+    addend: int = 0
+
+
 class Variable(msgspec.Struct, frozen=True, kw_only=True):
     """A variable in global, const, shared, local or param space."""
 
@@ -19,6 +27,8 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes; 0 for a dynamic array in shared memory."""
     data: bytes = b""
     """Initial value; shorter than `size` where the rest is zero."""
+    addresses: tuple[Pointed, ...] = ()
+    """Where the initial value is an address."""
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,11 +39,21 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[Variable, ...] = ()
     variables: tuple[Variable, ...] = ()
     """Those of the module, then those of the entry."""
+    functions: tuple[str, ...] = ()
+    """Those of the module, which may be called by their addresses."""
     shared_unit: int = 4
     """Bytes of the smallest shared-memory access: what the race check distinguishes."""
+    heap_bytes: int = 0
+    """What malloc() may give."""
+    global_unit: int = 4
+    """The same of global memory."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None
     """The only CTA that it may be launched with."""
+    max_registers: int | None = None
+    """Per thread, if the kernel says so."""
+    min_ctas: int = 1
+    """CTAs that are to fit on an SM."""
     max_threads: int | None = None
     """Threads of the largest CTA that it may be launched with."""

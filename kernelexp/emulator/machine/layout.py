@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kernelexp.emulator.machine import tma
-from kernelexp.emulator.machine.arena import CONSTANT, SCRATCH_BYTES, UNWRITTEN, WRITTEN, Arena
+from kernelexp.emulator.machine.arena import (
+    CONSTANT,
+    OUTSIDE,
+    SCRATCH_BYTES,
+    UNWRITTEN,
+    WRITTEN,
+    Arena,
+)
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.errors import UsageError
@@ -19,6 +26,8 @@ from kernelexp.launch import Launch, Pointer, Scalar, TensorMap
 SHARED_WINDOW = 1 << 40
 LOCAL_WINDOW = 2 << 40
 PARAM_WINDOW = 3 << 40
+FUNCTIONS = 4 << 40
+"""Of the addresses of functions, in the order of their definition."""
 GLOBAL_BASE = 0x7F << 40
 WINDOW_BITS = 40
 WINDOW = (1 << WINDOW_BITS) - 1
@@ -31,6 +40,7 @@ OFFSET_MASK = (1 << RANK_SHIFT) - 1
 
 # Between arrays: an access this far past an array's end is still found.
 GUARD_BYTES = 4096
+WORKSPACE_BYTES = 8
 # No array begins inside a sector or a line, as none does that cudaMalloc gave.
 ALIGNMENT = 1024
 _SCALARS = {"u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q", "f32": "<f", "f64": "<d"}
@@ -59,6 +69,11 @@ class SharedLayout:
         self.end = end + dynamic_bytes
         self.stride = _up(self.end + 1024, 1024)
 
+    def name_at(self, low: int) -> str:
+        """The variable at an offset in a CTA's shared memory."""
+        before = [(first, name) for name, first in self.symbols.items() if first <= low]
+        return max(before)[1] if before else ""
+
     def allocate(self, arena: Arena, base: int) -> None:
         arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
 
@@ -81,11 +96,17 @@ class GlobalLayout:
     """The launch's arrays and the module's variables, with guards between."""
 
     def __init__(
-        self, variables: Sequence[Variable], arrays: Mapping[str, Array], unwritten: frozenset[str]
+        self,
+        variables: Sequence[Variable],
+        arrays: Mapping[str, Array],
+        unwritten: frozenset[str],
+        heap_bytes: int = 0,
+        functions: Sequence[str] = (),
     ) -> None:
         self.arrays = arrays
         self.offsets: dict[str, int] = {}
         self._symbols: dict[str, int] = {}
+        self._functions = {name: FUNCTIONS + 16 * i for i, name in enumerate(functions, 1)}
         end = _up(SCRATCH_BYTES + GUARD_BYTES, ALIGNMENT)
         placed = [v for v in variables if v.space in ("global", "const")]
         for name, array in arrays.items():
@@ -94,16 +115,40 @@ class GlobalLayout:
         for variable in placed:
             self._symbols[variable.name] = end
             end = _up(end + variable.size + GUARD_BYTES, ALIGNMENT)
-        self.arena = Arena(end)
+        self.workspace = GLOBAL_BASE + end
+        """Address of what cooperative launches count their CTAs in: two words, zero at first."""
+        end = _up(end + WORKSPACE_BYTES + GUARD_BYTES, ALIGNMENT)
+        self.heap = end
+        self.arena = Arena(end + heap_bytes)
+        self._clear(self.workspace - GLOBAL_BASE, WORKSPACE_BYTES, WRITTEN)
         for name, array in arrays.items():
             self._place(array, self.offsets[name], name in unwritten)
         for variable in placed:
             offset = self._symbols[variable.name]
             state = CONSTANT if variable.space == "const" else WRITTEN
-            self.arena.allocate(offset, variable.size, state)
-            self.arena.data[offset : offset + variable.size] = 0
+            self._clear(offset, variable.size, state)
             data = np.frombuffer(variable.data, np.uint8)
             self.arena.data[offset : offset + len(data)] = data
+            for pointed in variable.addresses:
+                at, value = offset + pointed.offset, self.symbol(pointed.name) + pointed.addend
+                self.arena.data[at : at + 8].view(np.uint64)[0] = value
+
+    def _clear(self, offset: int, size: int, state: int) -> None:
+        self.arena.allocate(offset, size, state)
+        self.arena.data[offset : offset + size] = 0
+
+    def reserve(self, size: int) -> int:
+        """An address of the heap, for malloc(); 0 if it is full."""
+        first, end = self.heap, _up(self.heap + size + GUARD_BYTES, 64)
+        if end > len(self.arena.data) - SCRATCH_BYTES:
+            return 0
+        self.heap = end
+        self.arena.allocate(first, size, UNWRITTEN)
+        return GLOBAL_BASE + first
+
+    def release(self, address: int, size: int) -> None:
+        """free(): nobody may touch it any more."""
+        self.arena.allocate(address - GLOBAL_BASE, size, OUTSIDE)
 
     def _place(self, array: Array, offset: int, unwritten: bool) -> None:
         if not array.flags.c_contiguous:
@@ -119,9 +164,26 @@ class GlobalLayout:
         return GLOBAL_BASE + self.offsets[name]
 
     def symbol(self, name: str) -> int:
+        if name in self._functions:
+            return self._functions[name]
         if name not in self._symbols:
             raise UsageError(f"the kernel uses {name!r}, which its PTX does not define.")
         return GLOBAL_BASE + self._symbols[name]
+
+    def object_at(self, offset: int) -> str:
+        """The array or variable at an arena offset."""
+        for name, first in self.offsets.items():
+            if first <= offset < first + self.arrays[name].nbytes:
+                return name
+        before = [(first, name) for name, first in self._symbols.items() if first <= offset]
+        return max(before)[1] if before else ""
+
+    def name_at(self, offset: int) -> str:
+        """An arena offset as findings name it."""
+        name = self.object_at(offset)
+        if name in self.offsets:
+            return f"byte {offset - self.offsets[name]:,} of {name}"
+        return f"global {GLOBAL_BASE + offset:#x}"
 
     def write_back(self) -> None:
         """The arena's bytes into the caller's arrays."""

@@ -13,6 +13,7 @@ from kernelexp.emulator.machine.asynchronous import Engines, Issuer
 from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.execution import Execution
 from kernelexp.emulator.machine.flags import Flags
+from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.layout import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -36,9 +37,14 @@ from kernelexp.emulator.machine.spaces import (
 )
 from kernelexp.emulator.machine.specials import special
 from kernelexp.emulator.machine.tmem import TensorMemory
+from kernelexp.emulator.machine.undefined import Undefined
 from kernelexp.emulator.machine.warps import Warps
 
 T = TypeVar("T")
+
+# Warps of a CTA whose reads of a word of shared memory are told apart, and of any CTA in global.
+READERS = 16
+GLOBAL_READERS = 2
 
 
 class WarpSet(Warps):
@@ -51,6 +57,9 @@ class WarpSet(Warps):
         self.R = machine.registers.rows(first, count)
         self.predicated: dict[int, tuple[int, int]] = {}
         """(warps with an active lane, active lanes) of guarded instructions, by their number."""
+        self.ran: set[int] = set()
+        """The blocks that it has entered, by their first instruction."""
+        self.indices = _indices(first // machine.resident, (first + count - 1) // machine.resident)
         base = SCRATCH_BYTES + self.ctas * machine.shared_stride
         ranks = self.ctas % machine.cluster_size
         self.shared_base = base.astype(np.int64)[:, None]
@@ -62,6 +71,11 @@ class WarpSet(Warps):
         """Counts an execution of a guarded instruction."""
         old = self.predicated.get(number, (0, 0))
         self.predicated[number] = (old[0] + warps, old[1] + lanes)
+
+
+def _indices(first: int, last: int) -> int:
+    """Bits `first` to `last`: the warps of a CTA that a set has, by their index in it."""
+    return (2 << last) - (1 << first)
 
 
 Op: TypeAlias = Callable[[list[Array], Mask, WarpSet], None]
@@ -78,28 +92,45 @@ class Machine(Residents):
         self.world = execution.world
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
-        self.clocks = Clocks(len(self.shared.data), execution.image.shared_unit, warps)
+        self.clocks = Clocks(warps)
         self.local = Arena(warps * 32 * local)
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
+        self.undefined = Undefined(self, execution.image.slots, warps)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared)
-        self.tmem = TensorMemory(self)
-        self.engines = Engines(self.late, execution.chance)
-        self.races = Races(self, self.clocks, self.shared)
+        self.tmem = TensorMemory(self, self.clocks)
+        self.engines = Engines(self.late, execution.chance, not execution.shuffle)
+        self.races = self._shared_races()
+        self.world_races = self._global_races()
         self.flags = Flags(self.clocks, self.cluster_size)
-        self.shared_space = Shared(self, self.shared, self.races)
-        self.global_space = Global(self, self.world.arena)
+        self.shared_space = Shared(self.undefined, self, self.mbarriers, self.races)
+        self.global_space = Global(self.undefined, self, self.world.arena, self.world_races)
         self.spaces = self._spaces()
         self.sets: dict[tuple[int, int], WarpSet] = {}
         self._states: dict[type, object] = {}
         self.registers.poison()
         self._constants()
 
+    def _shared_races(self) -> Races:
+        columns = min(self.warps_per_cta, READERS)
+        unit = self.execution.image.shared_unit
+        history = History(len(self.shared.data), unit, columns)
+        return Races(
+            self, self.clocks, self.shared, history, "shared", self.shared_name, self.shared_object
+        )
+
+    def _global_races(self) -> Races:
+        arena = self.world.arena
+        history = History(len(arena.data), self.execution.image.global_unit, GLOBAL_READERS)
+        return Races(
+            self, self.clocks, arena, history, "global", self.world.name_at, self.world.object_at
+        )
+
     def _spaces(self) -> dict[str, Memory]:
-        cluster = Cluster(self, self.shared, self.races)
-        local = Local(self, self.local)
-        param = Parameter(self, self.execution.parameters.arena)
+        cluster = Cluster(self.undefined, self, self.mbarriers, self.races)
+        local = Local(self.undefined, self, self.local)
+        param = Parameter(self.undefined, self, self.execution.parameters.arena)
         windows = {
             SHARED_WINDOW >> WINDOW_BITS: cluster,
             LOCAL_WINDOW >> WINDOW_BITS: local,
@@ -163,7 +194,7 @@ class Machine(Residents):
 
     def end_cta(self, cta: Cta) -> None:
         """All warps of a CTA have exited: what it leaves behind."""
-        cta.exited = True
+        cta.exited = self.any_ended = True
         findings = self.execution.findings
         held = self.tmem.allocated.get(cta.place)
         if held:

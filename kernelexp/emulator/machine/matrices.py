@@ -36,7 +36,7 @@ class MatrixAccess:
         offsets = self._rows(warps, addresses)
         machine.races.matrix_read(warps, offsets, site)
         if not machine.shared.readable(offsets, 16):
-            sentence = "ldmatrix reads rows that nobody wrote."
+            sentence = "ldmatrix reads rows that were never written."
             machine.report("uninitialised-read", sentence, site, int(warps.warps[0]))
         data = np.ascontiguousarray(machine.shared.view(8, 2)[offsets // 16])
         tiles = data.view(np.uint16).reshape(warps.count, self.count, 8, 8)

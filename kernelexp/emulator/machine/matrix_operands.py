@@ -10,6 +10,7 @@ import numpy as np
 from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.layout import SHARED_RESERVED
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.site import UnsupportedInstruction
@@ -137,8 +138,8 @@ def fetch(machine: Machine, issuer: Issuer, cta: int, matrix: Matrix) -> Array:
 def _watch(machine: Machine, issuer: Issuer, offsets: Array) -> None:
     # One unit a chunk stands for all of it: what is stored in smaller pieces by different threads
     # is told apart by its first bytes only.
-    units = (offsets // machine.clocks.unit).ravel()
-    machine.races.engine_read(units, issuer, machine.clocks.tensor)
+    units = (offsets // machine.races.history.unit).ravel()
+    machine.races.engine_read(units, issuer, machine.clocks.tensor + issuer.place % SLOTS)
     states = machine.shared.state[offsets]
     if (states == UNWRITTEN).any():
         name = machine.shared_name(int(offsets[states == UNWRITTEN][0]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelexp.emulator.machine.arena import WRITTEN, Arena
+from kernelexp.emulator.machine.arena import BARRIER, WRITTEN, Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import Clocks
@@ -32,6 +32,14 @@ class Mbarrier:
     """Byte offset in that CTA's shared memory."""
     expected: int
     pending: int
+    offset: int
+    """In the shared-memory arena."""
+    agent: int
+    """Of the clocks: that of the copies which signal it."""
+    made: tuple[int, int] = (0, 0)
+    """The time of its init, and the place of the warp."""
+    overwritten: str = ""
+    """Where a store or a copy has destroyed it."""
     phase: int = 0
     transactions: int = 0
     releasing: Array | None = None
@@ -60,6 +68,10 @@ class Mbarrier:
             old, new = self.released, self.releasing
             self.released = new if old is None else old.clip(min=new)
         self.releasing = None
+
+    def busy(self) -> bool:
+        """Whether its phase has begun."""
+        return self.pending != self.expected or self.transactions != 0
 
     def describe(self) -> str:
         return (
@@ -105,18 +117,73 @@ class Mbarriers:
         if not 1 <= count <= MAX_COUNT:
             self._misused(f"mbarrier.init with count {count}: it must be 1 to {MAX_COUNT}.", site)
         old = self.at.get(offset)
-        if old is not None and (old.pending != old.expected or old.transactions):
-            self._misused(f"mbarrier.init of a barrier in use: {old.describe()}.", site)
-        self.at[offset] = Mbarrier(self.residents.ctas[cta].number, low, count, count)
-        self.shared.state[offset : offset + MBARRIER_BYTES] = WRITTEN
+        if old is not None and not old.overwritten:
+            if old.busy():
+                self._misused(f"mbarrier.init of a barrier in use: {old.describe()}.", site)
+            else:
+                sentence = f"initialised again without mbarrier.inval: {old.describe()}."
+                self.residents.report("missing-inval", sentence, site, place)
+        self.at[offset] = Mbarrier(
+            self.residents.ctas[cta].number,
+            low,
+            count,
+            count,
+            offset,
+            self.clocks.copy_agent(offset),
+            (self.clocks.now, place),
+        )
+        self.shared.state[offset : offset + MBARRIER_BYTES] = BARRIER
 
     def invalidate(self, place: int, address: int, site: Site) -> None:
-        self.at.pop(self.residents.shared_offset(place, address, site)[0], None)
+        offset = self.residents.shared_offset(place, address, site)[0]
+        if self.at.pop(offset, None) is not None:
+            self.shared.state[offset : offset + MBARRIER_BYTES] = WRITTEN
 
     def find(self, place: int, address: int, site: Site) -> Mbarrier | None:
         """The mbarrier at a shared address of a warp; a finding if there is none."""
         _, cta, low = self.residents.shared_offset(place, address, site)
-        return self.find_in(cta, low, site)
+        barrier = self.find_in(cta, low, site)
+        if barrier is not None:
+            self._after_init(barrier, place, site)
+            if cta != self.residents.cta_of(place).place:
+                self.signalled(barrier, site)
+        return barrier
+
+    def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> None:
+        """A finding if nothing orders a warp's use of a barrier after its init."""
+        (time, warp), clocks = barrier.made, self.clocks
+        seen = clocks.seen[place]
+        # fence.mbarrier_init lets relaxed operations carry the init.
+        fenced = clocks.fenced_init[warp] >= time and seen[clocks.tensor_memory + warp] >= time
+        if place != warp and seen[warp] < time and not fenced:
+            self._misused(
+                f"the mbarrier at shared {barrier.address:#x} is used by "
+                f"{self.residents.warp_name(place)}, and nothing orders that after its init by "
+                f"{self.residents.warp_name(warp)}.",
+                site,
+                barrier.cta,
+            )
+
+    def signalled(self, barrier: Mbarrier, site: Site) -> None:
+        """A warning if an engine or another CTA uses a barrier whose init was not fenced."""
+        time, warp = barrier.made
+        if max(self.clocks.fenced_init[warp], self.clocks.proxy["shared"].time[warp].max()) < time:
+            self.residents.execution.findings.add(
+                "missing-init-fence",
+                f"the mbarrier at shared {barrier.address:#x} is signalled by an engine or another "
+                "CTA, and no fence.mbarrier_init follows its init.",
+                site,
+                cta=barrier.cta,
+            )
+
+    def overwrite(self, offsets: Array, site: Site) -> None:
+        """A store or a copy writes to these bytes of the arena, on mbarriers."""
+        for offset in np.unique(offsets & ~(MBARRIER_BYTES - 1)).tolist():
+            barrier = self.at.get(offset)
+            if barrier is not None and not barrier.overwritten:
+                barrier.overwritten = site.where()
+                if barrier.busy():
+                    self._misused(f"overwritten in use: {barrier.describe()}.", site, barrier.cta)
 
     def find_in(self, cta: int, low: int, site: Site) -> Mbarrier | None:
         """The mbarrier at an offset in a resident CTA; a finding if there is none."""
@@ -126,13 +193,30 @@ class Mbarriers:
             self._misused(
                 f"no mbarrier was initialised at shared {low:#x} of CTA {number}.", site, number
             )
+        elif barrier.overwritten:
+            sentence = f"the mbarrier at shared {low:#x} was overwritten at {barrier.overwritten}."
+            self._misused(sentence, site, self.residents.ctas[cta].number)
         return barrier
 
     def _misused(self, sentence: str, site: Site, cta: int = -1) -> None:
         self.residents.execution.findings.add("mbarrier-misuse", sentence, site, cta=cta)
 
-    def arrive(self, barrier: Mbarrier, count: int, seen: Array, site: Site, drop: int = 0) -> None:
-        """`count` arrivals that release what `seen` says; `drop` of them leave the barrier."""
+    def arrive(
+        self,
+        barrier: Mbarrier,
+        count: int,
+        seen: Array,
+        site: Site,
+        *,
+        drop: int = 0,
+        completes: bool = True,
+    ) -> None:
+        """`count` arrivals that release what `seen` says; `drop` of them leave the barrier.
+
+        completes: whether they may be the last of the phase (they may not with .noComplete).
+        """
+        if not completes and barrier.pending <= count:
+            self._misused(f".noComplete completes a phase: {barrier.describe()}.", site)
         barrier.release(seen)
         barrier.pending -= count
         barrier.expected -= drop
@@ -159,8 +243,8 @@ class Mbarriers:
     def landed(self, barrier: Mbarrier | None, size: int, issuer: Issuer) -> None:
         """A copy's bytes have arrived: who waits for the barrier has seen them."""
         if barrier is not None:
-            row = np.zeros_like(issuer.seen)
-            row[self.clocks.copy] = self.clocks.now
+            self.signalled(barrier, issuer.site)
+            row = self.clocks.landed(barrier.agent, issuer.seen)
             self.complete(barrier, size, row, issuer.site)
 
     def _move(self, barrier: Mbarrier, size: int, site: Site) -> None:

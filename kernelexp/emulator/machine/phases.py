@@ -35,10 +35,16 @@ class PhaseTest(Gate):
             key = bases[lane], wanted[lane]
             groups[key] = groups.get(key, 0) | 1 << lane
         find, offset = machine.mbarriers.find, self.at.offset
-        return tuple(
+        asked = tuple(
             (find(fragment.warp, base + offset & WINDOW, self.site), want, lanes)
             for (base, want), lanes in groups.items()
         )
+        number = machine.cta_of(fragment.warp).number
+        for barrier, _, _ in asked:
+            if barrier is not None and barrier.cta != number:
+                sentence = f"a wait for an mbarrier of another CTA: {barrier.describe()}."
+                machine.report("mbarrier-misuse", sentence, self.site, fragment.warp)
+        return asked
 
     def _passed(self, barrier: Mbarrier | None, wanted: int) -> bool:
         if barrier is None:

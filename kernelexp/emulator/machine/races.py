@@ -1,6 +1,8 @@
-"""Races on shared memory: two accesses to a word, one of them a write, that nothing orders."""
+"""Races: two accesses to a word, one of them a write, that nothing orders."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -8,7 +10,8 @@ from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arena import Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
-from kernelexp.emulator.machine.clocks import Clocks
+from kernelexp.emulator.machine.clocks import SLOTS, THREAD, Clocks
+from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
@@ -19,147 +22,227 @@ _ENGINES = {
     "missing-proxy-fence": (
         "read by the async proxy",
         "wrote",
-        "with no fence.proxy.async in between",
+        "with no fence.proxy.async between the two",
     ),
-    "overwritten-in-use": ("overwritten by a copy", "read", _UNORDERED),
+    "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
 }
+_MATRIX_LANES = np.arange(32).reshape(8, 4)
+"""The lane that holds each 4 bytes of the 8 rows of a matrix."""
 
 
 class Races:
-    """Compares every access to shared memory with the last ones to the same words."""
+    """Compares every access to a memory with the last ones to the same words."""
 
-    def __init__(self, residents: Residents, clocks: Clocks, shared: Arena) -> None:
+    def __init__(
+        self,
+        residents: Residents,
+        clocks: Clocks,
+        arena: Arena,
+        history: History,
+        space: str,
+        name_of: Callable[[int], str],
+        object_of: Callable[[int], str],
+    ) -> None:
         self.residents = residents
         self.clocks = clocks
-        self.shared = shared
+        self.arena = arena
+        self.history = history
+        self.space = space
+        """Whose proxy fences count: "shared" or "global"."""
+        self.name_of = name_of
+        """An arena offset as findings name it."""
+        self.object_of = object_of
+        """The variable at an arena offset: races for one variable are one finding."""
+        places = np.arange(residents.resident * residents.warps_per_cta)
+        self._column = places // residents.resident % history.engines
+        self._columns: dict[int, list[int]] = {}
+        """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 
     def _flat(self, warps: Warps, offsets: Array, size: int, m: Mask) -> tuple[Array, Array, Array]:
         """(units, warp of each, thread of each), of active lanes only."""
-        units = self.clocks.units_of(offsets, size)
-        warp = np.broadcast_to(warps.warps_column, offsets.shape)
-        thread = warps.threads
+        units = self.history.units_of(offsets, size)
+        warp, thread = warps.of_lanes, warps.threads
         if m is not True:
             units, warp, thread = units[m], warp[m], thread[m]
         if units.ndim > warp.ndim:
             warp, thread = warp[..., None], thread[..., None]
         return units, warp, thread
 
+    def _note_read(self, warps: Warps, units: Array, warp: Array, thread: Array) -> None:
+        history, epochs = self.history, self.clocks.epoch(thread)
+        key = id(warps)
+        if key not in self._columns:
+            self._columns[key] = columns = self._column[warps.warps].tolist()
+            history.use(columns)
+        columns = self._columns[key]
+        if len(columns) == 1:
+            history.read[columns[0]][units] = epochs
+        else:
+            history.read[self._column[warp], units] = epochs
+
+    def _note_write(self, units: Array, thread: Array) -> None:
+        self.history.note(units)
+        self.history.written[units] = self.clocks.epoch(thread)
+
     def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
-        clocks = self.clocks
         units, warp, thread = self._flat(warps, offsets, access.size, m)
-        writer = clocks.write_thread[units]
-        bad = clocks.unordered(warp, thread, clocks.write_time[units], writer)
+        writer = self.history.written[units]
+        bad = self.clocks.unordered(warp, thread, writer)
         if bad.any():
             self._report("read", "wrote", units, bad, warp, writer, access.site)
-        clocks.read_time[units] = clocks.now
-        clocks.read_thread[units] = thread
+        self._note_read(warps, units, warp, thread)
 
     def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
-        clocks = self.clocks
         units, warp, thread = self._flat(warps, offsets, access.size, m)
-        if not access.relaxed:
-            writer, reader = clocks.write_thread[units], clocks.read_thread[units]
-            bad = clocks.unordered(warp, thread, clocks.write_time[units], writer)
-            if bad.any() and self._changes(offsets, values, access, m):
-                self._report("written", "wrote", units, bad, warp, writer, access.site)
-            bad = clocks.unordered(warp, thread, clocks.read_time[units], reader)
-            if bad.any() and self._changes(offsets, values, access, m):
-                self._report("written", "read", units, bad, warp, reader, access.site)
-        clocks.write_time[units] = clocks.now
-        clocks.write_thread[units] = thread
+        if access.relaxed:
+            self._contend(units, warp, thread)
+        else:
+            for before, epochs in (
+                ("wrote", self.history.written[units]),
+                ("read", self.history.readers(units)),
+            ):
+                bad = self.clocks.unordered(warp, thread, epochs)
+                if bad.any() and self._changes(offsets, values, access, m):
+                    self._report("written", before, units, bad, warp, epochs, access.site)
+        self._note_write(units, thread)
+
+    def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """A volatile or relaxed load: no half of a race, but what it sees may be left open."""
+        self._contend(*self._flat(warps, offsets, access.size, m))
+
+    def _contend(self, units: Array, warp: Array, thread: Array) -> None:
+        if self.clocks.unordered(warp, thread, self.history.written[units]).any():
+            self.residents.execution.contended = True
 
     def _changes(self, offsets: Array, values: Array, access: Access, m: Mask) -> bool:
         """Whether the store changes anything: the same value from two warps harms nobody."""
-        old = self.shared.gather(offsets, access.element, access.elements)
+        old = self.arena.gather(offsets, access.element, access.elements)
         different = (old != values).reshape(*offsets.shape, -1).any(axis=-1)
         return bool(different.any() if m is True else different[m].any())
 
     def _report(
-        self, now: str, before: str, units: Array, bad: Array, warp: Array, other: Array, site: Site
+        self,
+        now: str,
+        before: str,
+        units: Array,
+        bad: Array,
+        warp: Array,
+        epochs: Array,
+        site: Site,
     ) -> None:
         index = tuple(axis[0] for axis in np.nonzero(bad))
         place = int(np.broadcast_to(warp, bad.shape)[index])
-        address = self.residents.shared_name(int(units[index]) * self.clocks.unit)
-        who = self._agent(int(other[index]) >> 5)
-        if int(other[index]) >> 5 == place:
-            who += f", lane {int(other[index]) & 31}"
+        other = int(epochs[index]) & THREAD
+        offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+        address, who = self.name_of(offset), self._agent(other >> 5)
+        if other >> 5 == place:
+            who += f", lane {other & 31}"
         self.residents.report(
             "race",
             f"{address} is {now} here, {who} {before} it, and nothing orders the two accesses.",
             site,
             place,
+            cause=f"{self.object_of(offset)} {now}, {before}",
         )
 
     def _agent(self, agent: int) -> str:
-        if agent in (self.clocks.copy, self.clocks.store):
-            return "the copy engine"
-        return "the tensor core" if agent == self.clocks.tensor else self.residents.warp_name(agent)
+        if agent < self.clocks.warps:
+            return self.residents.warp_name(agent)
+        in_tensor = self.clocks.tensor <= agent < self.clocks.store
+        return "the tensor core" if in_tensor else "the copy engine"
 
     # Asynchronous engines
 
     def engine_read(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy or an MMA reads: its issuer must have seen the writes, through a proxy fence."""
-        clocks = self.clocks
-        writer, time = clocks.write_thread[units], clocks.write_time[units]
-        bad = clocks.unseen(issuer.seen, issuer.thread, time, writer)
+        clocks, writer = self.clocks, self.history.written[units]
+        bad = clocks.unseen(issuer.seen, issuer.thread, writer)
         if bad.any():
             self._report_engine("race", units, bad, writer, issuer, agent)
         else:
-            bad = clocks.unfenced(issuer.fence, time, writer)
+            bad = clocks.unfenced(self.space, issuer.fences[self.space], writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        clocks.read_time[units] = clocks.now
-        clocks.read_thread[units] = agent << 5
+        self.history.use([self.history.engines])
+        self.history.read[-1][units] = clocks.epoch(agent << 5)
 
-    def engine_write(self, units: Array | slice, issuer: Issuer) -> None:
-        """A copy writes: its issuer must have seen the last reads of what it overwrites."""
-        clocks = self.clocks
-        reader = clocks.read_thread[units]
-        bad = clocks.unseen(issuer.seen, issuer.thread, clocks.read_time[units], reader)
+    def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
+        """A copy writes: its issuer must have seen the last uses of what it overwrites."""
+        clocks, history = self.clocks, self.history
+        for epochs in (history.written[units], history.readers(units)):
+            bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
+            if bad.any():
+                self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
+        if isinstance(units, slice):
+            units = np.arange(units.start, units.stop)
+        self._note_write(units, np.array(agent << 5))
+
+    def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
+        """A bulk store writes to global memory; reductions of several threads may meet."""
+        agent = self.clocks.output + issuer.place % SLOTS
+        if reduces:
+            self.residents.execution.contended = True
+            self._note_write(units, np.array(agent << 5))
+        else:
+            self.engine_write(units, issuer, agent)
+
+    def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """A load through the non-coherent cache: nothing may have been written in this launch."""
+        units, warp, _ = self._flat(warps, offsets, access.size, m)
+        bad = self.history.written[units] != 0
         if bad.any():
-            self._report_engine("overwritten-in-use", units, bad, reader, issuer, clocks.copy)
-        clocks.write_time[units] = clocks.now
-        clocks.write_thread[units] = clocks.copy << 5
+            index = tuple(axis[0] for axis in np.nonzero(bad))
+            offset = int(units[index]) * self.history.unit
+            self.residents.report(
+                "non-coherent-read",
+                f"{self.name_of(offset)} is read by a non-coherent load, and the kernel writes it.",
+                access.site,
+                int(np.broadcast_to(warp, bad.shape)[index]),
+            )
 
     def _report_engine(
-        self, name: str, units: Array | slice, bad: Array, other: Array, issuer: Issuer, agent: int
+        self, name: str, units: Array | slice, bad: Array, epochs: Array, issuer: Issuer, agent: int
     ) -> None:
         now, before, tail = _ENGINES[name]
         if isinstance(units, slice):
             units = np.arange(units.start, units.stop)
         index = tuple(axis[0] for axis in np.nonzero(bad))
-        address = self.residents.shared_name(int(units[index]) * self.clocks.unit)
-        who = self._agent(int(other[index]) >> 5)
+        offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+        address, who = self.name_of(offset), self._agent((int(epochs[index]) & THREAD) >> 5)
         self.residents.report(
             name,
             f"{address} is {now.format(self._agent(agent))}; {who} {before} it, {tail}.",
             issuer.site,
             issuer.place,
+            cause=f"{self.object_of(offset)} {now}, {before}",
         )
 
     # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
 
-    def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
-        clocks = self.clocks
-        units = clocks.units_of(offsets, 16)
+    def _matrix(self, warps: Warps, offsets: Array) -> tuple[Array, Array, Array]:
+        """(units, warp of each, thread of each) of rows of 16 bytes, [n, rows]."""
+        units = self.history.units_of(offsets, 16)
         warp = np.broadcast_to(warps.warps[:, None, None], units.shape)
-        writer = clocks.write_thread[units]
-        bad = clocks.unordered(warp, np.full(1, -1), clocks.write_time[units], writer)
+        lanes = np.repeat(_MATRIX_LANES, units.shape[2] // 4, axis=1)
+        lanes = np.tile(lanes, (units.shape[1] // 8, 1))
+        return units, warp, warp * 32 + lanes
+
+    def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
+        units, warp, thread = self._matrix(warps, offsets)
+        writer = self.history.written[units]
+        # Every lane's part goes through other lanes: its own stores are others' to it.
+        bad = self.clocks.unordered(warp, np.full(1, -1), writer)
         if bad.any():
             self._report("read", "wrote", units, bad, warp, writer, site)
-        clocks.read_time[units] = clocks.now
-        clocks.read_thread[units] = warp * 32
+        self._note_read(warps, units, warp, thread)
 
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
-        clocks = self.clocks
-        units = clocks.units_of(offsets, 16)
-        warp = np.broadcast_to(warps.warps[:, None, None], units.shape)
-        for before, time, thread in (
-            ("wrote", clocks.write_time, clocks.write_thread),
-            ("read", clocks.read_time, clocks.read_thread),
+        units, warp, thread = self._matrix(warps, offsets)
+        for before, epochs in (
+            ("wrote", self.history.written[units]),
+            ("read", self.history.readers(units)),
         ):
-            bad = clocks.unordered(warp, np.full(1, -1), time[units], thread[units])
+            bad = self.clocks.unordered(warp, np.full(1, -1), epochs)
             if bad.any():
-                self._report("written", before, units, bad, warp, thread[units], site)
-        clocks.write_time[units] = clocks.now
-        clocks.write_thread[units] = warp * 32
+                self._report("written", before, units, bad, warp, epochs, site)
+        self._note_write(units, thread)

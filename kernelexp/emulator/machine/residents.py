@@ -44,6 +44,7 @@ class Residents:
         self.shared_stride = execution.layout.stride
         count = min(self.resident, execution.grid_ctas - first)
         self.ctas = [self._cta(first + place, place) for place in range(count)]
+        self.any_ended = False
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited, or never existed."""
         for cta in self.ctas:
@@ -76,18 +77,24 @@ class Residents:
     def warp_of(self, place: int) -> int:
         return place // self.resident
 
-    def multicast(self, place: int, mask: int) -> list[int]:
+    def multicast(self, place: int, mask: int, site: Site) -> list[int]:
         """The resident CTAs that a warp names by a mask of ranks in its cluster."""
+        if mask == 0 or mask >> self.cluster_size:
+            size = self.cluster_size
+            sentence = f"the mask {mask:#x} names other than the {size} CTAs of the cluster."
+            self.report("multicast-mask", sentence, site, place)
         cta = self.cta_of(place)
         first = cta.place - cta.rank
         return [first + rank for rank in range(self.cluster_size) if mask >> rank & 1]
 
     # Findings
 
-    def report(self, name: str, sentence: str, site: Site | None, place: int = -1) -> None:
-        """A finding at an instruction of the warp at `place`, or of an engine."""
+    def report(
+        self, name: str, sentence: str, site: Site | None, place: int = -1, cause: str = ""
+    ) -> None:
+        """A finding at an instruction of the warp at `place`, or of an engine; see Findings.add."""
         cta, warp = (-1, -1) if place < 0 else (self.cta_of(place).number, self.warp_of(place))
-        self.execution.findings.add(name, sentence, site, cta=cta, warp=warp)
+        self.execution.findings.add(name, sentence, site, cta=cta, warp=warp, cause=cause)
 
     def warp_name(self, place: int) -> str:
         return f"warp {self.warp_of(place)} of CTA {self.cta_of(place).number}"
@@ -95,6 +102,10 @@ class Residents:
     def shared_name(self, offset: int) -> str:
         cta, low = divmod(offset - SCRATCH_BYTES, self.shared_stride)
         return f"shared {low:#x} of CTA {self.ctas[cta].number}"
+
+    def shared_object(self, offset: int) -> str:
+        """The variable at an arena offset."""
+        return self.layout.name_at((offset - SCRATCH_BYTES) % self.shared_stride)
 
     # Shared memory by address: rank << 24 | offset
 
@@ -122,6 +133,16 @@ class Residents:
             )
         return self.arena_offset(cta, low), cta, low
 
+    def _refuse_ended(self, warps: Warps, ctas: Array, site: Site) -> None:
+        """A finding for an access to shared memory of a CTA that has ended."""
+        ended = [cta.place for cta in self.ctas if cta.exited]
+        wrong = np.isin(ctas, ended)
+        if wrong.any():
+            row, lane = (int(i[0]) for i in np.nonzero(wrong))
+            number = self.ctas[int(ctas[row, lane])].number
+            sentence = f"shared memory of CTA {number}, which has ended (lane {lane})."
+            self.report("remote-cta-exited", sentence, site, int(warps.warps[row]))
+
     def cluster_offsets(self, warps: Warps, address: Array, site: Site, m: Mask) -> Array:
         """Arena offsets of cluster addresses; Fatal with a finding for one outside the cluster."""
         value = address.astype(np.int64)
@@ -139,5 +160,7 @@ class Residents:
             )
             raise Fatal
         cta = warps.ctas[:, None] // self.cluster_size * self.cluster_size + rank
+        if self.any_ended:
+            self._refuse_ended(warps, cta if m is True else np.where(m, cta, -1), site)
         offsets: Array = SCRATCH_BYTES + cta * self.shared_stride + low
         return offsets if m is True else np.where(m, offsets, 0)

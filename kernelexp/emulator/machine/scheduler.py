@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.batches import Batch, common, merge, runs
+from kernelexp.emulator.machine.asynchronous import Pending
+from kernelexp.emulator.machine.batches import Batch, merge, runs
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.gates import Fragment, Meeting
+from kernelexp.emulator.machine.gates import Fragment, PendingWait
+from kernelexp.emulator.machine.gathering import Gathering
 from kernelexp.emulator.machine.hangs import Waiter, waiters
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.emulator.machine.program import Block, Branch, Program
-from kernelexp.emulator.machine.warps import ALL, expand, pack
+from kernelexp.emulator.machine.partings import Partings
+from kernelexp.emulator.machine.program import QUANTUM, Block, Branch, Program
+from kernelexp.emulator.machine.warps import ALL, pack
 
-# Blocks that a batch may run before others get their turn: a loop that polls memory must end some
-# time, and most batches stop at a barrier long before.
-QUANTUM = 4000
+# Turns of polling after which it is looked whether any register has changed.
+PATIENCE = 16
 
 
 class Scheduler:
     """Executes one wave of resident CTAs to its end."""
 
-    def __init__(self, machine: Machine, program: Program, shuffle: bool, limit: int) -> None:
+    def __init__(self, machine: Machine, program: Program, limit: int) -> None:
         self.machine = machine
         self.execution = machine.execution
         self.program = program
         self.blocks = program.blocks
         self.end = len(program.sites)
         self.chance = machine.execution.chance
-        self.shuffle = shuffle
+        self.shuffle = machine.execution.shuffle
         self.limit = limit
         self.ready: dict[int, list[Fragment]] = {}
         self.parked: list[Fragment] = []
@@ -37,8 +38,15 @@ class Scheduler:
         self.lanes: dict[int, int] = {}
         self.exited = machine.exited
         self.hang: tuple[Waiter, ...] = ()
-        self.polled: tuple[int, int] | None = None
-        """Where and with which registers a lone batch was when its turn ended."""
+        self.tired: list[Fragment] = []
+        """Had a turn as long as may be, and go on when the others have had theirs."""
+        self.polling = True
+        """Whether all of these polled memory."""
+        self.polled: tuple[int, int] = 0, 0
+        """Turns in which nobody did anything but poll, and the registers a while ago."""
+        machine.undefined.uses = program.uses
+        self.partings = Partings(self._put)
+        self.gathering = Gathering(machine, program, self.partings, self.parked, self._put)
 
     def run(self) -> None:
         """Runs the machine's resident CTAs; Fatal ends the launch early."""
@@ -48,7 +56,13 @@ class Scheduler:
             if self.ready:
                 for batch in self._pick():
                     self._run(batch)
-            elif self._wake() or self.machine.engines.land_one():
+            elif self._wake():
+                continue
+            elif self.tired:
+                self._next_turn()
+            elif self._land():
+                continue
+            elif self.partings.give_up() or self.gathering.give_up():
                 continue
             elif self.parked:
                 self._hang("no warp can go on")
@@ -93,25 +107,33 @@ class Scheduler:
         blocks, executed, lanes = self.blocks, self.executed, self.lanes
         execution, warps = self.execution, batch.set
         R, mask = warps.R, batch.mask
-        for _ in range(QUANTUM):
+        undefined = self.machine.undefined
+        turn = polls = 0
+        while turn < QUANTUM:
             if pc == self.end:
                 self._exit(batch)
                 return
             block = blocks[pc]
-            if batch.meets and block.joins and self._meet(batch, pc):
+            if batch.meets and block.joins and self.partings.meet(batch, pc):
                 return
-            if block.sync is not None and mask is not True and self._gather(batch, block):
+            if block.sync is not None and mask is not True and self.gathering.hold(batch, block):
                 return
+            turn += block.weight
+            polls += block.weight > 1
             executed[pc] = executed.get(pc, 0) + warps.count
             lanes[pc] = lanes.get(pc, 0) + batch.lanes
+            warps.ran.add(pc)
             execution.steps += (block.last - block.first) * warps.count
             if block.gate is not None:
                 if not self._enter(batch, block):
                     return
                 pc = block.last
                 continue
-            for op in block.ops:
-                op(R, mask, warps)
+            if undefined.live or block.loads:
+                self._carefully(batch, block)
+            else:
+                for op in block.ops:
+                    op(R, mask, warps)
             end = block.end
             if end is None:
                 pc = block.last
@@ -123,37 +145,65 @@ class Scheduler:
             else:
                 self._exit(batch)
                 return
-        self._yield(batch, pc)
+        self._yield(batch, pc, polls > 0)
+
+    def _carefully(self, batch: Batch, block: Block) -> None:
+        """Executes a block that may read, or use, what nobody wrote."""
+        undefined, warps, mask = self.machine.undefined, batch.set, batch.mask
+        for number, op in zip(block.numbers, block.ops, strict=True):
+            if undefined.live:
+                undefined.before(number, warps.R, warps, mask)
+            op(warps.R, mask, warps)
+        if undefined.live:
+            if isinstance(block.end, Branch) and block.end.guard is not None:
+                undefined.decides(block.end.guard, warps, mask, "decides a branch")
+            undefined.settle()
 
     def _check_limit(self) -> None:
         if self.execution.steps > self.limit:
             self.machine.report("step-limit", f"more than {self.limit} warp instructions.", None)
             raise Fatal
 
-    def _yield(self, batch: Batch, pc: int) -> None:
-        """The batch has run long: give others a turn, and the engines too if nobody else runs."""
+    def _yield(self, batch: Batch, pc: int, polled: bool) -> None:
+        """The batch has run long: others get a turn."""
         for fragment in batch.fragments:
             fragment.pc = pc
-            self._put(fragment)
-        if len(self.ready) > 1 or self._wake() or self.machine.engines.land_one():
-            self.polled = None
-            return
-        # Nobody else can do anything. Registers that are the same after thousands of blocks, at the
-        # same place, will be so for ever.
-        state = (pc, self._registers(batch))
-        if state == self.polled:
-            self._hang("warps poll memory that nobody will change")
-            raise Fatal
-        self.polled = state
+            self.tired.append(fragment)
+        self.polling &= polled
+        if polled:
+            # Whom it waits for may be a lane of its own warps, gone ahead to a meeting place.
+            self.partings.give_up({fragment.warp for fragment in batch.fragments})
 
-    def _registers(self, batch: Batch) -> int:
-        rows = slice(int(batch.set.warps[0]), int(batch.set.warps[-1]) + 1)
-        return hash(b"".join(r[rows].tobytes() for r in self.machine.registers.registers.values()))
+    def _next_turn(self) -> None:
+        """Everybody who could run has had a turn."""
+        tired, self.tired = self.tired, []
+        for fragment in tired:
+            self._put(fragment)
+        polling, self.polling = self.polling, True
+        if not polling or self._land() or self.partings.give_up():
+            self.polled = 0, 0
+            return
+        # Registers that are the same after many turns in which all polled will be so for ever.
+        turns, before = self.polled
+        if turns % PATIENCE == PATIENCE - 1:
+            now = self._registers(tired)
+            if now == before:
+                if not self.gathering.give_up():
+                    self._hang("warps poll memory that nobody will change")
+                    raise Fatal
+            before = now
+        self.polled = turns + 1, before
+
+    def _registers(self, fragments: list[Fragment]) -> int:
+        rows = sorted({fragment.warp for fragment in fragments})
+        places = [(f.warp, f.mask, f.pc) for f in fragments]
+        every = self.machine.registers.registers.values()
+        return hash((*places, b"".join(r[rows].tobytes() for r in every)))
 
     def _branch(self, batch: Batch, block: Block, end: Branch) -> int | None:
         """Where the whole batch goes, or None if it parted."""
         if end.index is not None:
-            self._table(batch, block, end)
+            self.partings.table(batch, end, block.join)
             return None
         (target,) = end.targets
         if target == -1:
@@ -172,80 +222,14 @@ class Scheduler:
             return end.following
         if count == batch.lanes:
             return target
-        self._part(batch, pack(taken), target, end.following, block.join)
+        self.partings.part(batch, pack(taken), target, end.following, block.join)
         return None
-
-    def _table(self, batch: Batch, block: Block, end: Branch) -> None:
-        """brx.idx: lanes part by their index, one target at a time."""
-        assert end.index is not None
-        index = batch.set.R[end.index]
-        rest = [fragment.mask for fragment in batch.fragments]
-        for row, fragment in enumerate(batch.fragments):
-            groups: dict[int, int] = {}
-            for lane in range(32):
-                if rest[row] >> lane & 1:
-                    target = end.targets[int(index[row, lane])]
-                    groups[target] = groups.get(target, 0) | 1 << lane
-            self._divide(fragment, groups, block.join)
-
-    def _part(
-        self, batch: Batch, taken: list[int], target: int, following: int, join: int | None
-    ) -> None:
-        for fragment, mask in zip(batch.fragments, taken, strict=True):
-            groups = {target: mask, following: fragment.mask & ~mask}
-            self._divide(fragment, {pc: lanes for pc, lanes in groups.items() if lanes}, join)
-
-    def _divide(self, fragment: Fragment, groups: dict[int, int], join: int | None) -> None:
-        if len(groups) == 1:
-            (fragment.pc,) = groups
-            self._put(fragment)
-            return
-        meetings = fragment.meetings
-        if join is not None and not (meetings and meetings[-1].pc == join):
-            meetings = (*meetings, Meeting(join, fragment.mask))
-        for pc, lanes in groups.items():
-            self._put(Fragment(fragment.warp, lanes, pc, meetings, polls=dict(fragment.polls)))
-
-    # Lanes that come together, and that leave
-
-    def _meet(self, batch: Batch, pc: int) -> bool:
-        """Parks what has reached its meeting place; False if nothing has."""
-        if not any(f.meetings and f.meetings[-1].pc == pc for f in batch.fragments):
-            return False
-        for fragment in batch.fragments:
-            fragment.pc = pc
-            if fragment.meetings and fragment.meetings[-1].pc == pc:
-                fragment.meetings[-1].arrived |= fragment.mask
-                self._complete(fragment.warp, fragment.meetings)
-            else:
-                self._put(fragment)
-        return True
-
-    def _complete(self, warp: int, meetings: tuple[Meeting, ...]) -> None:
-        """Lets the lanes of the innermost meeting go on if all are there."""
-        meeting = meetings[-1]
-        if meeting.arrived != meeting.expected or not meeting.expected:
-            return
-        lanes, meeting.expected = meeting.expected, 0
-        outer = meetings[:-1]
-        if outer and outer[-1].pc == meeting.pc:
-            outer[-1].arrived |= lanes
-            self._complete(warp, outer)
-        else:
-            self._put(Fragment(warp, lanes, meeting.pc, outer))
-
-    def _leave(self, warp: int, lanes: int, meetings: tuple[Meeting, ...], keep: int = 0) -> None:
-        """Lanes that no longer come to the meetings beyond the outermost `keep`."""
-        for depth in range(len(meetings), keep, -1):
-            meetings[depth - 1].expected &= ~lanes
-            meetings[depth - 1].arrived &= ~lanes
-            self._complete(warp, meetings[:depth])
 
     def _exit(self, batch: Batch) -> None:
         machine = self.machine
         for fragment in batch.fragments:
             self.exited[fragment.warp] |= fragment.mask
-            self._leave(fragment.warp, fragment.mask, fragment.meetings)
+            self.partings.leave(fragment.warp, fragment.mask, fragment.meetings)
             if self.exited[fragment.warp] == ALL:
                 cta = machine.cta_of(fragment.warp)
                 cta.live_warps -= 1
@@ -253,30 +237,6 @@ class Scheduler:
                     machine.end_cta(cta)
 
     # Waiting
-
-    def _gather(self, batch: Batch, block: Block) -> bool:
-        """Parks the batch if an instruction of it needs lanes that are not here yet."""
-        missing = []
-        for row, fragment in enumerate(batch.fragments):
-            fragment.pc = block.first
-            missing.append(self._missing(fragment, block, batch.set.R, row))
-        if not any(missing):
-            return False
-        for fragment, lanes in zip(batch.fragments, missing, strict=True):
-            if lanes:
-                self.parked.append(fragment)
-            else:
-                self._put(fragment)
-        return True
-
-    def _missing(self, fragment: Fragment, block: Block, R: list[Array], row: int) -> int:
-        here = fragment.mask | self.exited[fragment.warp]
-        if block.sync == -1:
-            return ALL & ~here
-        assert block.sync is not None
-        # Groups of lanes may execute it together with a mask each.
-        members = R[block.sync][row][expand([fragment.mask])[0]]
-        return int(np.bitwise_or.reduce(members)) & ~here
 
     def _enter(self, batch: Batch, block: Block) -> bool:
         """Arrives at a gate; True if the whole batch may go on."""
@@ -298,44 +258,31 @@ class Scheduler:
 
     def _wake(self) -> bool:
         """Lets parked fragments go on that can; whether any could."""
-        machine, still, woken = self.machine, [], False
-        waiting, self.parked = self.parked, []
-        for fragment in waiting:
+        machine, woken = self.machine, False
+        for fragment in list(self.parked):
             block = self.blocks[fragment.pc]
-            if block.gate is not None and block.gate.ready(machine, fragment):
+            if not fragment.gathering and block.gate and block.gate.ready(machine, fragment):
+                self.parked.remove(fragment)
                 block.gate.leave(machine, fragment)
                 fragment.pc = block.last
                 self._put(fragment)
                 woken = True
-            else:
-                still.append(fragment)
-        self.parked += still
-        return self._reunite() or woken
+        return self.gathering.reunite() or woken
 
-    def _reunite(self) -> bool:
-        """Fragments of a warp parked at one `.sync` instruction that together make up its lanes."""
-        places: dict[tuple[int, int], list[Fragment]] = {}
+    def _land(self) -> bool:
+        """Lands an operation, if it can be one that somebody waits for; whether there was any."""
+        wanted: list[Pending] = []
+        barriers: set[int] = set()
         for fragment in self.parked:
-            if self.blocks[fragment.pc].gate is None:
-                places.setdefault((fragment.warp, fragment.pc), []).append(fragment)
-        woken = False
-        for (warp, pc), fragments in places.items():
-            lanes = 0
-            for fragment in fragments:
-                lanes |= fragment.mask
-            outer = common(fragments)
-            whole = Fragment(warp, lanes, pc, outer)
-            if self._missing(whole, self.blocks[pc], self.machine.registers.arrays, warp):
-                continue
-            for fragment in fragments:
-                self.parked.remove(fragment)
-                self._leave(warp, fragment.mask, fragment.meetings, len(outer))
-            self._put(whole)
-            woken = True
-        return woken
+            gate = self.blocks[fragment.pc].gate
+            if isinstance(gate, PendingWait):
+                wanted += gate.waited(self.machine, fragment)
+            barriers |= {barrier.offset for barrier, _, _ in fragment.phases if barrier}
+        return self.machine.engines.land_one(wanted, barriers)
 
     def _hang(self, why: str) -> None:
-        waiting = [*self.parked, *(f for group in self.ready.values() for f in group)]
+        ready = [fragment for group in self.ready.values() for fragment in group]
+        waiting = [*self.parked, *ready, *self.tired]
         self.hang = waiters(self.machine, self.program, waiting)
         first = self.hang[0]
         self.execution.findings.add(

@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from kernelexp.errors import UsageError
+from kernelexp.lineinfo import Source as Source
 
 
 class UnsupportedInstruction(UsageError):
     """An instruction, or a form of one, that the emulator does not execute."""
-
-
-class Source(msgspec.Struct, frozen=True):
-    """A line of CUDA source; `caller` is where its function was inlined."""
-
-    file: str
-    line: int
-    caller: Source | None = None
-
-    def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"
-
-    def frames(self) -> list[Source]:
-        """This line, the line that its function was inlined at, and so on outwards."""
-        return [self] if self.caller is None else [self, *self.caller.frames()]
-
-    def own(self) -> Source:
-        """The innermost line in the folder of the kernel itself: where a wrapper was used."""
-        frames = self.frames()
-        folder = os.path.dirname(frames[-1].file)
-        return next(f for f in frames if os.path.dirname(f.file) == folder)
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -7,13 +7,25 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from kernelexp.emulator.machine.access import Access, Cost, global_cost, shared_cost
-from kernelexp.emulator.machine.arena import CONSTANT, OUTSIDE, SCRATCH_BYTES, UNWRITTEN, Arena
+from kernelexp.emulator.machine.arena import (
+    BARRIER,
+    CONSTANT,
+    OUTSIDE,
+    SCRATCH_BYTES,
+    UNWRITTEN,
+    Arena,
+)
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.layout import GLOBAL_BASE, RANK_SHIFT, WINDOW_BITS
+from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.races import Races
 from kernelexp.emulator.machine.residents import Residents
+from kernelexp.emulator.machine.undefined import Undefined
 from kernelexp.emulator.machine.warps import Warps
+
+_UNWRITABLE = np.zeros(256, bool)
+_UNWRITABLE[[OUTSIDE, CONSTANT, BARRIER]] = True
 
 
 class Memory(ABC):
@@ -38,7 +50,8 @@ class Space(Memory):
 
     name = ""
 
-    def __init__(self, residents: Residents, arena: Arena) -> None:
+    def __init__(self, undefined: Undefined, residents: Residents, arena: Arena) -> None:
+        self.undefined = undefined
         self.residents = residents
         self.arena = arena
 
@@ -55,36 +68,44 @@ class Space(Memory):
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         offsets = self.offsets(warps, address, access, m)
         if not self.arena.readable(offsets, access.size):
-            self._unreadable(warps, offsets, access, m)
+            self._unreadable(warps, offsets, access, m, load=True)
         self.read(warps, offsets, access, m)
         self.count(offsets, access, m)
         return self.arena.gather(offsets, access.element, access.elements)
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
         offsets = self.offsets(warps, address, access, m)
-        state = self.arena.state[offsets + (access.size - 1)]
-        if ((state == OUTSIDE) | (state == CONSTANT)).any():
-            self._unwritable(warps, offsets, access, m)
+        self._writable(warps, offsets, access, m)
         self.written(warps, offsets, values, access, m)
         self.count(offsets, access, m)
-        if m is not True:
-            offsets, values = offsets[m], values[m]
-        self.arena.scatter(offsets, values, access.element, access.elements)
+        at, data = (offsets, values) if m is True else (offsets[m], values[m])
+        self.arena.scatter(at, data, access.element, access.elements)
+        if self.undefined.storing:
+            state, into_global = self.arena.state, self.name == "global"
+            self.undefined.store(offsets, access.element, m, state, into_global)
 
     def update_check(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         """What an atomic update of these offsets is checked for and counted as."""
-        state = self.arena.state[offsets + (access.size - 1)]
-        if ((state == OUTSIDE) | (state == CONSTANT)).any():
-            self._unwritable(warps, offsets, access, m)
+        self._writable(warps, offsets, access, m)
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m)
         self.written(warps, offsets, offsets, access, m)
         self.count(offsets, access, m)
 
+    def _writable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        state = self.arena.state
+        last = _UNWRITABLE[state[offsets + (access.size - 1)]]
+        # Objects begin at multiples of 8 bytes: a longer access may end beyond one.
+        if last.any() or (access.size > 8 and _UNWRITABLE[state[offsets]].any()):
+            self._unwritable(warps, offsets, access, m)
+
     def count(self, offsets: Array, access: Access, m: Mask) -> None:
         cost = self.cost(offsets, access, m)
         if cost is not None:
             self.residents.execution.tally(access.site.number).add(cost)
+
+    def on_barrier(self, offsets: Array, access: Access) -> None:
+        """Told of stores to mbarriers."""
 
     def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         """Told of every load; most spaces need not know."""
@@ -122,7 +143,9 @@ class Space(Memory):
         )
         raise Fatal
 
-    def _unreadable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def _unreadable(
+        self, warps: Warps, offsets: Array, access: Access, m: Mask, *, load: bool = False
+    ) -> None:
         bytes_of = offsets[..., None] + np.arange(access.size)
         states = self.arena.state[bytes_of]
         outside = (states == OUTSIDE).any(axis=-1)
@@ -132,15 +155,20 @@ class Space(Memory):
         unwritten = (states == UNWRITTEN).any(axis=-1)
         row, lane = (int(index[0]) for index in np.nonzero(unwritten))
         address = int(self.shown(warps, offsets)[row, lane])
-        self.residents.report(
-            "uninitialised-read",
-            f"load from {self.name} address {address:#x} (lane {lane}), which was never written.",
-            access.site,
-            int(warps.warps[row]),
+        sentence = (
+            f"load from {self.name} address {address:#x} (lane {lane}), which was never written"
         )
+        octets = (states == UNWRITTEN).reshape(*offsets.shape, access.elements, -1)
+        if load and self.undefined.load(access.site, warps, octets, sentence):
+            return
+        place = int(warps.warps[row])
+        self.residents.report("uninitialised-read", sentence + ".", access.site, place)
 
     def _unwritable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         state = self.arena.state[offsets + (access.size - 1)]
+        if not ((state == OUTSIDE) | (state == CONSTANT)).any():
+            self.on_barrier(offsets[..., None] + np.arange(0, access.size, 8), access)
+            return
         constant = state == CONSTANT
         name = "read-only" if constant.any() else "out-of-bounds"
         what = "is constant" if constant.any() else f"({access.size} bytes) is outside every object"
@@ -156,6 +184,23 @@ class Global(Space):
     """Global memory, and constants, which lie in it."""
 
     name = "global"
+
+    def __init__(
+        self, undefined: Undefined, residents: Residents, arena: Arena, races: Races
+    ) -> None:
+        super().__init__(undefined, residents, arena)
+        self.races = races
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        if not access.coherent:
+            self.races.stale(warps, offsets, access, m)
+        if access.relaxed:
+            self.races.observe(warps, offsets, access, m)
+        else:
+            self.races.read(warps, offsets, access, m)
+
+    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        self.races.write(warps, offsets, values, access, m)
 
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         off = address.astype(np.int64) - GLOBAL_BASE
@@ -202,9 +247,15 @@ class Shared(Space):
 
     name = "shared"
 
-    def __init__(self, residents: Residents, arena: Arena, races: Races) -> None:
-        super().__init__(residents, arena)
+    def __init__(
+        self, undefined: Undefined, residents: Residents, mbarriers: Mbarriers, races: Races
+    ) -> None:
+        super().__init__(undefined, residents, races.arena)
         self.races = races
+        self.mbarriers = mbarriers
+
+    def on_barrier(self, offsets: Array, access: Access) -> None:
+        self.mbarriers.overwrite(offsets, access.site)
 
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         off = address.astype(np.int64) + warps.shared
@@ -228,7 +279,9 @@ class Shared(Space):
         return offsets - warps.shared
 
     def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
-        if not access.relaxed:
+        if access.relaxed:
+            self.races.observe(warps, offsets, access, m)
+        else:
             self.races.read(warps, offsets, access, m)
 
     def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
@@ -272,6 +325,7 @@ class Generic(Memory):
 
     def parts(self, address: Array, m: Mask) -> list[tuple[Space, Array, Mask]]:
         """(space, address in it, mask of lanes) for each window in use."""
+        address = address.astype(np.uint64, copy=False)
         window = address >> np.uint64(WINDOW_BITS)
         parts: list[tuple[Space, Array, Mask]] = []
         active = window if m is True else window[m]

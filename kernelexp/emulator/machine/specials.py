@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.layout import SHARED_RESERVED
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.errors import UsageError
 
@@ -38,9 +39,17 @@ def special(residents: Residents, name: str) -> Array:
         "lanemask_gt": 0xFFFF_FFFF - (np.left_shift(2, lanes) - 1),
         "lanemask_ge": 0xFFFF_FFFF - (np.left_shift(1, lanes) - 1),
         "dynamic_smem_size": launch.dynamic_smem_bytes,
+        # Where the driver tells a cooperative launch of its workspace: high word, low word.
+        "envreg1": residents.execution.world.workspace >> 32,
+        "envreg2": residents.execution.world.workspace & 0xFFFF_FFFF,
+        "reserved_smem_offset_begin": 0,
+        "reserved_smem_offset_end": SHARED_RESERVED,
+        "reserved_smem_offset_cap": SHARED_RESERVED,
+        "reserved_smem_offset_0": 0,
+        "reserved_smem_offset_1": 0,
         "total_smem_size": residents.layout.static_bytes + launch.dynamic_smem_bytes,
     }
-    if name in CLOCKS:
+    if name in CLOCKS or (stem.startswith("envreg") and stem not in simple):
         return np.zeros(shape, np.int64)
     if stem not in simple:
         raise UsageError(f"the emulator does not have special register %{name}.")

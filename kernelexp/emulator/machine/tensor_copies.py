@@ -12,6 +12,7 @@ from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.bulk import issue_store
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.copying import (
     Destination,
     fetch_shared,
@@ -62,7 +63,13 @@ def load(
 
     what = f"the load of the box at {start} of {tensor.array} ({issuer.site.where()})"
     machine.engines.issue(
-        Pending(what, arrive, issuer.site, touches=place.touches(machine, footprint))
+        Pending(
+            what,
+            arrive,
+            issuer.site,
+            touches=place.touches(machine, footprint),
+            signals=place.signals(machine),
+        )
     )
 
 
@@ -82,9 +89,11 @@ def store(
     cta, low = shared_range(machine, issuer, source, footprint, ALIGN)
     sectors = tma.sectors(tensor, machine.world.address(tensor.array), start, load=False)
     machine.execution.tally(issuer.site.number).tma_sectors += sectors
-    agent, base = machine.clocks.store, machine.arena_offset(cta, low)
-    read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent)
-    write = functools.partial(_write_box, machine, tensor, start, operation)
+    agent, base = machine.clocks.store + issuer.place % SLOTS, machine.arena_offset(cta, low)
+    inside = tma.box_offsets(tensor, start)[1]
+    wanted = np.repeat(inside, tma.ELEMENT_BYTES[tensor.element])
+    read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent, wanted)
+    write = functools.partial(_write_box, machine, issuer, tensor, start, operation)
     issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
 
 
@@ -121,20 +130,31 @@ def _read_box(machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[
         index = (base + np.where(inside, offsets, 0))[:, None] + np.arange(element)
         data = np.where(inside[:, None], world.arena.data[index], 0).astype(np.uint8).ravel()
         unwritten = ((world.arena.state[index] == UNWRITTEN) & inside[:, None]).any()
+    races = machine.world_races
+    if not races.history.untouched(base, base + world.arrays[tensor.array].nbytes):
+        units = np.unique((base + offsets[inside]) // races.history.unit)
+        races.engine_read(units, issuer, machine.clocks.copy)
     if unwritten:
-        sentence = f"a copy reads parts of {tensor.array} that nobody wrote."
+        sentence = f"a copy reads parts of {tensor.array} that was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
     return data
 
 
 def _write_box(
-    machine: Machine, tensor: TensorMap, start: tuple[int, ...], operation: str | None, data: Array
+    machine: Machine,
+    issuer: Issuer,
+    tensor: TensorMap,
+    start: tuple[int, ...],
+    operation: str | None,
+    data: Array,
 ) -> None:
     world = machine.world
     element = tma.ELEMENT_BYTES[tensor.element]
     offsets, inside = tma.box_offsets(tensor, start)
     index = (world.offsets[tensor.array] + offsets[inside]) // element
     values = data.view(f"u{element}")[inside]
+    units = np.unique(index * element // machine.world_races.history.unit)
+    machine.world_races.engine_output(units, issuer, reduces=operation is not None)
     view = world.arena.view(element, 1)
     if operation is not None:
         values = reduction(operation, _KINDS[tensor.element])(view[index], values)

@@ -9,10 +9,14 @@ import numpy as np
 from kernelexp.emulator.arithmetic import tensor
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
 from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.machine.tmem import LANES
+from kernelexp.emulator.machine.tmem_races import GRANULE, Area
+from kernelexp.emulator.machine.warps import expand
 
 _TYPES = {
     "f8f6f4": {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"},
@@ -20,6 +24,9 @@ _TYPES = {
     "tf32": {2: "tf32"},
 }
 _ELEMENT = {"f8f6f4": 1, "f16": 2, "tf32": 4, "i8": 1}
+
+RESERVED = 1 << 6 | 1 << 23 | 1 << 29 | 3 << 30
+"""Bits of an instruction descriptor; the last two are the shift of forms that are not modelled."""
 
 
 class Shape:
@@ -38,10 +45,13 @@ class Shape:
         self.element = _ELEMENT[kind]
         types = _TYPES.get(kind, {})
         self.a_type, self.b_type = types.get(value >> 7 & 7, ""), types.get(value >> 10 & 7, "")
+        self.reserved = value & RESERVED
         self.sparse = bool(value >> 2 & 1)
 
     def faults(self) -> list[str]:
         faults = []
+        if self.reserved:
+            faults.append(f"{self.reserved:#x} in the reserved bits of an instruction descriptor")
         step = 8 if self.group == 1 else 16
         if self.m not in ((64, 128) if self.group == 1 else (128, 256)):
             faults.append(f"M = {self.m} with cta_group::{self.group}")
@@ -66,6 +76,15 @@ class Mma(NamedTuple):
     b: int
     """Matrix descriptor."""
     accumulate: bool
+    disabled: tuple[int, ...] = ()
+    """Masks of the lanes that it does not write, 32 lanes a word; none: it writes all."""
+
+    def kept(self, cta: int) -> Array | None:
+        """Which of the 128 lanes of a resident CTA it writes; None: all."""
+        words = self.disabled[4 * (cta & 1 if self.shape.group == 2 else 0) :][:4]
+        if not any(words):
+            return None
+        return ~expand(list(words)).reshape(-1)
 
     def rows(self) -> int:
         """Rows of A in each CTA."""
@@ -96,14 +115,21 @@ def _check(machine: Machine, issuer: Issuer, shape: Shape) -> None:
 
 def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     shape = mma.shape
+    machine.tmem.grouped(shape.group, issuer.site, issuer.place)
     _check(machine, issuer, shape)
     own = machine.cta_of(issuer.place).place
     ctas = [own] if shape.group == 1 else [own & ~1, own | 1]
     tally = machine.execution.tally(issuer.site.number)
     tally.operand_wavefronts += (shape.m + shape.n) * K_BYTES // 128
 
+    areas = [_areas(mma, cta) for cta in ctas]
+    for written, read in areas:
+        machine.tmem.races.multiply(written, issuer, read)
+
     def land() -> None:
         machine.clocks.tick()
+        for written, read in areas:
+            machine.tmem.races.multiplied(written, issuer, read)
         parts = [fetch(machine, issuer, cta, mma.matrix_b()) for cta in ctas]
         b = np.concatenate(parts) if len(parts) > 1 else parts[0]
         for cta in ctas:
@@ -119,8 +145,21 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
             touches.append(span(machine, cta, mma.matrix_b()))
             if not mma.a_in_tmem:
                 touches.append(span(machine, cta, mma.matrix_a()))
-    what, order = f"an MMA ({issuer.site.where()})", ("tensor", own, issuer.thread)
+    what, order = f"an MMA ({issuer.site.where()})", ("tensor", own)
     machine.engines.issue(Pending(what, land, issuer.site, order, tuple(touches)))
+
+
+def _areas(mma: Mma, cta: int) -> tuple[Area, Area | None]:
+    """The tensor memory of a CTA that an MMA writes, and that it reads A from."""
+    shape = mma.shape
+    _, split = _lanes(shape)
+    first = mma.d & 0xFFFF
+    every = (0, LANES // GRANULE, 2 if shape.m == 64 else 1)
+    d = Area(cta, every, first, first + shape.n // (2 if split else 1))
+    if not mma.a_in_tmem:
+        return d, None
+    column = mma.a & 0xFFFF
+    return d, Area(cta, (0, mma.rows() // GRANULE, 1), column, column + K_BYTES // 4)
 
 
 def _from_tmem(machine: Machine, issuer: Issuer, cta: int, mma: Mma) -> Array:
@@ -149,6 +188,10 @@ def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b:
     if split:
         half = result.shape[1] // 2
         result = np.concatenate([result[:, :half], result[:, half:]])
+    kept = mma.kept(cta)
+    if kept is not None:
+        chosen = np.arange(LANES)[lanes]
+        result, lanes = result[kept[chosen]], chosen[kept[chosen]]
     data[lanes, window] = result
     written[lanes, window] = True
 
@@ -183,15 +226,16 @@ def _product(a: Array, b: Array, c: Array | None, shape: Shape) -> Array:
 def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) -> None:
     """One arrival when the thread's MMAs so far have landed, in every CTA of the mask of ranks."""
     _, cta, low = machine.shared_offset(issuer.place, barrier & WINDOW, issuer.site)
-    ctas = [cta] if ranks is None else machine.multicast(issuer.place, ranks)
+    ctas = [cta] if ranks is None else machine.multicast(issuer.place, ranks, issuer.site)
 
     def land() -> None:
         for target in ctas:
             _arrive(machine, issuer, target, low)
 
     own = machine.cta_of(issuer.place).place
-    what, order = f"a commit ({issuer.site.where()})", ("tensor", own, issuer.thread)
-    machine.engines.issue(Pending(what, land, issuer.site, order))
+    what, order = f"a commit ({issuer.site.where()})", ("tensor", own)
+    signals = tuple(machine.arena_offset(target, low) for target in ctas)
+    machine.engines.issue(Pending(what, land, issuer.site, order, signals=signals))
 
 
 def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
@@ -200,6 +244,8 @@ def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
         machine.report("remote-cta-exited", sentence, issuer.site, issuer.place)
     barrier = machine.mbarriers.find_in(cta, low, issuer.site)
     if barrier is not None:
-        row = np.zeros_like(issuer.seen)
-        row[machine.clocks.tensor] = machine.clocks.tick()
+        machine.mbarriers.signalled(barrier, issuer.site)
+        clocks = machine.clocks
+        clocks.tick()
+        row = clocks.landed(clocks.tensor + issuer.place % SLOTS, issuer.seen)
         machine.mbarriers.arrive(barrier, 1, row, issuer.site)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import POISON, Array
+from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
+from kernelexp.emulator.machine.tmem_races import TmemRaces
 
 LANES, COLUMNS = 128, 512
 
@@ -15,13 +17,17 @@ LANES, COLUMNS = 128, 512
 class TensorMemory:
     """Tensor memory of all resident CTAs."""
 
-    def __init__(self, residents: Residents) -> None:
+    def __init__(self, residents: Residents, clocks: Clocks) -> None:
         self.residents = residents
+        self._clocks = clocks
+        self._races: TmemRaces | None = None
         self.allocated: dict[int, dict[int, int]] = {}
         """Columns of each allocation by its first column, by CTA."""
         self._relinquished: set[int] = set()
         self._last: dict[int, int] = {}
         """Columns of the last allocation, by CTA."""
+        self._group = 0
+        """The cta_group of the first instruction that named one."""
         self._data: Array | None = None
         self._written: Array | None = None
 
@@ -33,10 +39,23 @@ class TensorMemory:
         return self._data
 
     @property
+    def races(self) -> TmemRaces:
+        if self._races is None:
+            self._races = TmemRaces(self.residents, self._clocks)
+        return self._races
+
+    @property
     def written(self) -> Array:
         if self._written is None:
             self._written = np.zeros((self.residents.resident, LANES, COLUMNS), bool)
         return self._written
+
+    def grouped(self, group: int, site: Site, place: int) -> None:
+        """A finding if the kernel uses another cta_group elsewhere."""
+        if self._group and group != self._group:
+            sentence = f"cta_group::{group} in a kernel that uses cta_group::{self._group}."
+            self.residents.report("tcgen05-group", sentence, site, place)
+        self._group = self._group or group
 
     def request(self, columns: int, site: Site, place: int) -> None:
         """Checks an allocation that a warp asks for."""
@@ -74,6 +93,7 @@ class TensorMemory:
             # What a previous owner left must not be relied on.
             self.data[cta, :, first : first + columns] = POISON[32]
             self.written[cta, :, first : first + columns] = False
+            self.races.clear(cta, first, columns)
         return first
 
     def free(self, cta: int, first: int, columns: int, site: Site, place: int) -> None:
@@ -86,6 +106,9 @@ class TensorMemory:
                 place,
             )
             return
+        if self.races.busy(cta, first, columns):
+            sentence = f"columns {first} to {first + columns - 1} are freed while in use."
+            self.residents.report("tmem-race", sentence, site, place)
         del held[first]
 
     def check(self, cta: int, first: int, columns: int, site: Site, place: int) -> None:

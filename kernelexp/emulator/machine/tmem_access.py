@@ -13,6 +13,7 @@ from kernelexp.emulator.machine.gates import Fragment, Gate, Pointer, scalar
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.site import Site
+from kernelexp.emulator.machine.tmem_races import GRANULE, Area
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,11 @@ class Alloc(Gate):
     """Where in shared memory the address goes."""
     count: int
     """Slot."""
+    group: int
+    """CTAs of its cta_group."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        machine.tmem.grouped(self.group, self.site, fragment.warp)
         machine.tmem.request(scalar(machine, self.count, fragment), self.site, fragment.warp)
         return super().enter(machine, fragment)
 
@@ -40,9 +44,8 @@ class Alloc(Gate):
         offset, _, _ = machine.shared_offset(place, address, self.site)
         machine.shared.data[offset : offset + 4].view(np.uint32)[0] = first
         machine.shared.state[offset : offset + 4] = WRITTEN
-        unit = offset // machine.clocks.unit
-        machine.clocks.write_time[unit] = machine.clocks.now
-        machine.clocks.write_thread[unit] = place * 32
+        unit = offset // machine.races.history.unit
+        machine.races.history.written[unit] = machine.clocks.epoch(place * 32)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         columns = scalar(machine, self.count, fragment)
@@ -73,7 +76,7 @@ class Form:
     def window(self, machine: Machine, place: int, address: int) -> Window:
         """What a warp reaches at a tensor-memory address, checked."""
         cta, quarter = machine.cta_of(place).place, machine.warp_of(place) % 4
-        lane, column = address >> 16, address & 0xFFFF
+        lane, column = address >> 16 & 127, address & 0xFFFF
         if lane >> 5 != quarter:
             sentence = (
                 f"warp {machine.warp_of(place)} addresses lane {lane}: a warp reaches lanes "
@@ -83,14 +86,16 @@ class Form:
         machine.tmem.check(cta, column, self.columns, self.site, place)
         # Hardware is seen to take the low bits only (DeepGEMM passes lane 0 from every warp).
         first = 32 * quarter + (lane & 31 & ~15 if self.half else 0)
-        return Window(place, cta, first + self.lane, column + self.column)
+        granule, count = first // GRANULE, 1 if self.half else 2
+        area = Area(cta, (granule, granule + count, 1), column, column + self.columns)
+        return Window(place, area, first + self.lane, column + self.column)
 
 
 class Window(NamedTuple):
     """A warp's lanes and columns of tensor memory, [32, registers] each."""
 
     place: int
-    cta: int
+    area: Area
     lanes: Array
     columns: Array
 
@@ -119,13 +124,14 @@ def load(warps: WarpSet, addresses: list[int], form: Form, targets: list[int]) -
         warps.R[slot].fill(POISON[32])
     for place, address in zip(warps.warps.tolist(), addresses, strict=True):
         window = form.window(machine, place, address)
+        machine.tmem.races.load(window.area, place, form.site)
         values = None if machine.late else _read(machine, form.site, window)
         issued = Load(form.site, window, targets, values)
         machine.state(TmemTraffic).loads.setdefault(place, []).append(issued)
 
 
 def _read(machine: Machine, site: Site, window: Window) -> Array:
-    place, cta, lanes, columns = window
+    place, (cta, *_), lanes, columns = window
     if not machine.tmem.written[cta, lanes, columns].all():
         first, last = int(columns.min()), int(columns.max())
         sentence = f"columns {first} to {last} of tensor memory are read before they were written."
@@ -137,6 +143,7 @@ def wait_loads(machine: Machine, place: int) -> None:
     """All loads of the warp so far are in their registers."""
     for site, window, targets, values in machine.state(TmemTraffic).loads.pop(place, ()):
         landed = _read(machine, site, window) if values is None else values
+        machine.tmem.races.loaded(window.area, place)
         for index, slot in enumerate(targets):
             machine.value(slot, place)[...] = landed[:, index]
 
@@ -144,14 +151,14 @@ def wait_loads(machine: Machine, place: int) -> None:
 def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:
     """Issues a warp's store of [32, registers]: lands at the wait."""
     window = form.window(machine, place, address)
-    if machine.late:
-        machine.state(TmemTraffic).stores.setdefault(place, []).append((window, values))
-    else:
+    machine.tmem.races.store(window.area, place, form.site)
+    if not machine.late:
         _write(machine, window, values)
+    machine.state(TmemTraffic).stores.setdefault(place, []).append((window, values))
 
 
 def _write(machine: Machine, window: Window, values: Array) -> None:
-    _, cta, lanes, columns = window
+    _, (cta, *_), lanes, columns = window
     machine.tmem.data[cta, lanes, columns] = values
     machine.tmem.written[cta, lanes, columns] = True
 
@@ -159,4 +166,6 @@ def _write(machine: Machine, window: Window, values: Array) -> None:
 def wait_stores(machine: Machine, place: int) -> None:
     """All stores of the warp so far are in tensor memory."""
     for window, values in machine.state(TmemTraffic).stores.pop(place, ()):
-        _write(machine, window, values)
+        if machine.late:
+            _write(machine, window, values)
+        machine.tmem.races.stored(window.area, place)

@@ -12,6 +12,7 @@ import numpy as np
 from kernelexp.emulator.arithmetic import fragments, tensor
 from kernelexp.emulator.machine.arrays import POISON, Array
 from kernelexp.emulator.machine.asynchronous import Groups, Pending
+from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.gates import Fragment, PendingWait
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
@@ -69,6 +70,10 @@ class Warpgroups:
     def __init__(self) -> None:
         self.groups = Groups()
         self.held: dict[int, Held] = {}
+        self.given: dict[int, Held] = {}
+        """What waits have written back to each warp's registers, until its next wgmma.fence."""
+        self.fenced: set[int] = set()
+        """Warps that have made a wgmma.fence since their last wait."""
         self.turns: dict[tuple[int, int], int] = {}
         """How often a warp came to an instruction."""
         self.joining: dict[tuple[int, int, int, int], tuple[dict[int, int], Pending]] = {}
@@ -86,6 +91,8 @@ def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
     present, operation = state.joining[key]
     present[warp % WARPS] = place
     held = state.held.setdefault(place, {})
+    if place not in state.fenced:
+        _unfenced(machine, wgmma, place, held)
     for slot in wgmma.d:
         row = machine.value(slot, place)
         if slot not in held:
@@ -95,6 +102,24 @@ def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
     if len(present) == WARPS:
         del state.joining[key]
         _issue(machine, wgmma, operation, [present[index] for index in range(WARPS)])
+
+
+def _unfenced(machine: Machine, wgmma: Wgmma, place: int, held: Held) -> None:
+    """A warning if registers were written that no wgmma.fence follows."""
+    given = machine.state(Warpgroups).given.get(place, {})
+    slots = [*wgmma.d, *(wgmma.a if len(wgmma.a) > 1 else [])]
+    for slot in slots:
+        if slot in held:
+            continue
+        if slot not in given or (machine.value(slot, place) != given[slot]).any():
+            sentence = "registers of this wgmma were written, and no wgmma.fence follows."
+            machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
+            return
+
+
+def fence(machine: Machine, place: int) -> None:
+    """wgmma.fence: what the warp has written to registers so far is what a wgmma finds there."""
+    machine.state(Warpgroups).fenced.add(place)
 
 
 def _operation(wgmma: Wgmma) -> Pending:
@@ -133,6 +158,7 @@ def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]
             # Late, so that a register changed before the wait shows.
             left = _registers(machine, wgmma, places) if early is None else early
         _multiply(machine, wgmma, places, left, right, accumulate)
+        operation.landed = machine.clocks.now
 
     operation.land = land
     operation.order = ("wgmma", cta, first)
@@ -198,13 +224,21 @@ class WgmmaWait(PendingWait):
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         place, state = fragment.warp, machine.state(Warpgroups)
+        landed = max((p.landed for p in self.waited(machine, fragment)), default=0)
         state.groups.forget(place, self.allowed)
         pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
         busy = {slot for operation in pending for slot in operation.registers}
         held = state.held.get(place, {})
+        given = state.given.setdefault(place, {})
         for slot in [slot for slot in held if slot not in busy]:
-            machine.value(slot, place)[...] = held.pop(slot)
+            row = machine.value(slot, place)
+            if (row != POISON[32]).any():
+                sentence = "a register was written while a wgmma had it for its accumulator."
+                machine.report("wgmma-registers", sentence, self.site, place)
+            row[...] = given[slot] = held.pop(slot)
+        state.fenced.discard(place)
         # What the MMAs have read may be overwritten by whoever hears of this.
-        row = np.zeros_like(machine.clocks.seen[place])
-        row[machine.clocks.tensor] = machine.clocks.now
-        machine.clocks.acquire(place, row)
+        first = machine.warp_place(
+            place % machine.resident, machine.warp_of(place) // WARPS * WARPS
+        )
+        machine.clocks.learn(place, machine.clocks.tensor + first % SLOTS, landed)

@@ -24,7 +24,8 @@ class Warps:
         self.count = len(places)
         self.warps = places
         """Places in the register file, [n]."""
-        self.warps_column = places[:, None]
+        self.of_lanes = np.repeat(places[:, None], 32, axis=1)
+        """The place of each lane's warp, [n, 32]."""
         self.threads = (places[:, None] * 32 + np.arange(32)).astype(np.int32)
         self.ctas = ctas
         """Resident CTA of each warp, [n]."""

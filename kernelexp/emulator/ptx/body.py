@@ -28,7 +28,8 @@ _SPECIAL = re.compile(
     r"%(?:tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)\.[xyz]$"
     r"|%(?:laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock_hi|clock64|globaltimer"
     r"|globaltimer_lo|globaltimer_hi|cluster_ctarank|cluster_nctarank|is_explicit_cluster"
-    r"|lanemask_(?:eq|le|lt|ge|gt)|dynamic_smem_size|total_smem_size)$"
+    r"|lanemask_(?:eq|le|lt|ge|gt)|dynamic_smem_size|total_smem_size|envreg\d+"
+    r"|reserved_smem_offset_(?:begin|end|cap|0|1))$"
 )
 
 
@@ -122,6 +123,9 @@ class Body:
     def label(self, scope: _Scope) -> None:
         name = self.p.take()
         self.p.expect(":")
+        if self.p.peek() in (".callprototype", ".calltargets"):
+            self.p.skip_to_semicolon()
+            return
         unique = name + scope.mark
         scope.labels[name] = unique
         if self.p.peek() == ".branchtargets":
@@ -277,11 +281,13 @@ class Body:
             return Immediate(int.from_bytes(struct.pack("<d", float(text)), "little"), 64)
         return Immediate(self.p.integer())
 
-    def operand_name(self, name: str, scope: _Scope) -> Register | Special | Symbol:
+    def operand_name(self, name: str, scope: _Scope) -> Register | Special | Symbol | Immediate:
         unique = scope.register(name)
         if unique is not None:
             self.declare(name, unique)
             return Register(unique)
+        if name == "WARP_SZ":
+            return Immediate(32)
         if _SPECIAL.match(name):
             return Special(name)
         if name.startswith("%"):

@@ -16,7 +16,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     starts: tuple[int, ...]
     successors: dict[int, tuple[int, ...]]
     join: dict[int, int | None]
-    """Immediate post-dominator of each block; None where that is the end of the kernel."""
+    """Immediate post-dominator of each block; None where nothing but the end of the kernel follows:
+    lanes that leave early exit at once."""
 
 
 def targets(function: Function, ins: Instruction) -> tuple[int, ...]:
@@ -48,7 +49,11 @@ def flow(function: Function, cuts: Sequence[int]) -> Flow:
     for position, start in enumerate(ordered):
         end = ordered[position + 1] if position + 1 < len(ordered) else len(body)
         successors[start] = _successors(function, end - 1, end)
-    return Flow(starts=ordered, successors=successors, join=_join(ordered, successors, len(body)))
+    joins = _join(ordered, successors, len(body))
+    for start, join in joins.items():
+        if join is not None and is_exit(body[join]) and body[join].guard is None:
+            joins[start] = None
+    return Flow(starts=ordered, successors=successors, join=joins)
 
 
 def _successors(function: Function, last: int, following: int) -> tuple[int, ...]:

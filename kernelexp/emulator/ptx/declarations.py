@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kernelexp.emulator.machine.image import Variable
+from kernelexp.emulator.machine.image import Pointed, Variable
 from kernelexp.emulator.machine.site import Source
 from kernelexp.emulator.ptx.stream import Stream
 from kernelexp.emulator.ptx.tokens import Token
@@ -78,32 +78,46 @@ class Declarations(Stream):
         while self.accept("["):
             size *= 0 if self.peek() == "]" else self.integer()
             self.expect("]")
-        data = self.initialiser(element) if self.accept("=") else b""
+        pointed: list[Pointed] = []
+        data = self.initialiser(element, 0, pointed) if self.accept("=") else b""
         if space != "shared" or not extern:
             size = max(size, len(data))
         return Variable(
-            name=name, space=space, type=kind, align=align or element, size=size, data=data
+            name=name,
+            space=space,
+            type=kind,
+            align=align or element,
+            size=size,
+            data=data,
+            addresses=tuple(pointed),
         )
 
-    def initialiser(self, element: int) -> bytes:
+    def initialiser(self, element: int, at: int, pointed: list[Pointed]) -> bytes:
+        """The bytes from `at` on; addresses among them are zeros, and noted in `pointed`."""
         if not self.accept("{"):
-            return self.literal(element)
-        parts = []
+            return self.literal(element, at, pointed)
+        data = b""
         while not self.accept("}"):
-            parts.append(self.initialiser(element))
+            data += self.initialiser(element, at + len(data), pointed)
             self.accept(",")
-        return b"".join(parts)
+        return data
 
-    def literal(self, element: int) -> bytes:
+    def literal(self, element: int, at: int, pointed: list[Pointed]) -> bytes:
         text = self.peek()
         if text[:2] in ("0f", "0F", "0d", "0D"):
             self.take()
             return int(text[2:], 16).to_bytes(element, "little")
-        if not text[:1].isdigit() and text != "-":
-            raise self.fault(
-                f"initial value {text!r}: addresses in initial values are not modelled"
-            )
-        return (self.integer() % (1 << (8 * element))).to_bytes(element, "little")
+        if text[:1].isdigit() or text == "-":
+            return (self.integer() % (1 << (8 * element))).to_bytes(element, "little")
+        if element != 8:
+            raise self.fault(f"initial value {text!r}: parts of addresses are not modelled")
+        generic = self.accept("generic") and self.accept("(")
+        name = self.take()
+        addend = self.integer() if self.accept("+") else 0
+        if generic:
+            self.expect(")")
+        pointed.append(Pointed(at, name, addend))
+        return bytes(8)
 
     def parameter_list(self) -> tuple[Variable, ...]:
         self.expect("(")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -12,7 +13,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image
 from kernelexp.emulator.machine.machine import Op, WarpSet
-from kernelexp.emulator.machine.program import Block, Branch, Exit, Program
+from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
 from kernelexp.emulator.ptx import isa  # noqa: F401  (importing it fills the tables)
 from kernelexp.emulator.ptx.cfg import flow, is_exit, targets
 from kernelexp.emulator.ptx.decoder import AROUND, Decoder, copyto
@@ -21,6 +22,13 @@ from kernelexp.emulator.ptx.registry import Alu, Built, find
 from kernelexp.emulator.ptx.syntax import Function, Instruction, Module, Symbol
 from kernelexp.emulator.ptx.types import width_of
 from kernelexp.launch import Dim3
+
+# As much as the driver sets aside for malloc() unless it is told otherwise.
+HEAP_BYTES = 8 << 20
+# What asks whether another thread has done something yet.
+_POLLS = re.compile(
+    r"atom\.|nanosleep|mbarrier\.test_wait|ld\.(.*\.)?(volatile|relaxed|acquire|c[vg])\b"
+)
 
 
 def decode(module: Module, name: str) -> Program:
@@ -38,7 +46,7 @@ def decode(module: Module, name: str) -> Program:
         elif isinstance(entry, Built) and entry.sync:
             cuts.add(number)
     blocks = _blocks(decoder, made, sorted(cut for cut in cuts if cut < len(made)))
-    return Program(_image(module, decoder), decoder.sites, blocks)
+    return Program(_image(module, decoder), decoder.sites, blocks, decoder.uses())
 
 
 def _image(module: Module, decoder: Decoder) -> Image:
@@ -49,9 +57,14 @@ def _image(module: Module, decoder: Decoder) -> Image:
         slots=decoder.slots,
         parameters=function.parameters,
         variables=(*module.variables, *function.variables),
+        functions=tuple(f.name for f in module.functions.values() if not f.entry),
         shared_unit=decoder.shared_unit,
+        global_unit=decoder.global_unit,
+        heap_bytes=HEAP_BYTES if any(s.opcode == "builtin.malloc" for s in decoder.sites) else 0,
         cluster=_padded(function.directives.get("reqnctapercluster")),
         block=_padded(function.directives.get("reqntid")),
+        max_registers=next(iter(function.directives.get("maxnreg", ())), None),
+        min_ctas=next(iter(function.directives.get("minnctapersm", ())), 1),
         max_threads=None if most is None else math.prod(most),
     )
 
@@ -99,17 +112,26 @@ def _build(decoder: Decoder, entry: Alu | Built | None) -> Op | Gate:
     if entry is None:
         raise decoder.refuse()
     item = _pure(decoder, entry) if isinstance(entry, Alu) else entry.function(decoder)
+    if decoder.checks and not isinstance(item, Gate):
+        item = _checked(decoder.checks, item)
     # Instructions at which lanes wait have a branch around them instead of a guard.
     if decoder.instruction.guard is None or isinstance(item, Gate):
         return item
     return _guard(decoder, item)
 
 
+def _checked(checks: list[Op], op: Op) -> Op:
+    def checked(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for check in checks:
+            check(R, m, warps)
+        op(R, m, warps)
+
+    return checked
+
+
 def _guard(decoder: Decoder, op: Op) -> Op:
-    slot, negated = (
-        decoder.source(decoder.instruction.guard, "pred"),
-        decoder.instruction.guard_negated,
-    )
+    slot = decoder.guard(decoder.instruction.guard)
+    negated = decoder.instruction.guard_negated
     number = decoder.site.number
 
     def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -222,17 +244,24 @@ def _blocks(decoder: Decoder, made: list[Op | Gate | None], cuts: list[int]) -> 
 
 def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
     decoder.at(block.first)
-    entry = find(decoder.site.opcode)
-    if isinstance(entry, Built) and entry.sync:
+    entry, opcode = find(decoder.site.opcode), decoder.site.opcode
+    aligned = "aligned" in decoder.parts or (opcode.startswith("bar.") and "warp" not in opcode)
+    if isinstance(entry, Built) and entry.gate:
+        block.sync = -1 if aligned else None
+    elif isinstance(entry, Built) and entry.sync:
         # The member mask is the last operand of every such instruction that has one.
-        aligned = "aligned" in decoder.parts
         block.sync = -1 if aligned else decoder.source(decoder.operands[-1], "b32")
+        block.anywhere = opcode == "bar.warp.sync"
     for number in range(block.first, block.last):
         item = made[number]
+        if _POLLS.match(decoder.sites[number].opcode):
+            block.weight = POLL
         if isinstance(item, Gate):
             block.gate = item
         elif item is not None:
             block.ops.append(item)
+            block.numbers.append(number)
+            block.loads |= decoder.sites[number].opcode.startswith(("ld", "wmma.load"))
         else:
             decoder.at(number)
             block.end = _end(decoder)
@@ -240,7 +269,7 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
 
 def _end(decoder: Decoder) -> Branch | Exit:
     ins, following = decoder.instruction, decoder.site.number + 1
-    guard = None if ins.guard is None else decoder.source(ins.guard, "pred")
+    guard = None if ins.guard is None else decoder.guard(ins.guard)
     if is_exit(ins):
         if guard is None:
             return Exit()

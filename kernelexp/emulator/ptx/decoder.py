@@ -10,8 +10,10 @@ import numpy as np
 from kernelexp.emulator.machine import registers
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
 from kernelexp.emulator.machine.gates import Pointer
+from kernelexp.emulator.machine.machine import Op
 from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
+from kernelexp.emulator.machine.undefined import Uses
 from kernelexp.emulator.ptx.classes import classify
 from kernelexp.emulator.ptx.faults import refuse
 from kernelexp.emulator.ptx.syntax import (
@@ -41,7 +43,7 @@ def site_of(number: int, ins: Instruction) -> Site:
     return Site(
         number=number,
         opcode=ins.opcode,
-        kind="" if ins.opcode == AROUND else classify(ins.opcode),
+        kind="" if ins.opcode.startswith((AROUND, "frame.")) else classify(ins.opcode),
         listing=LISTING,
         line=ins.line,
         source=ins.source,
@@ -59,10 +61,31 @@ class Decoder:
         self.sites = [site_of(number, ins) for number, ins in enumerate(function.instructions)]
         self.shared_unit = 4
         """Bytes of the smallest shared-memory access so far."""
+        self.global_unit = 4
+        """The same of global memory."""
+        self.checks: list[Op] = []
+        """What is checked before the instruction at hand is executed."""
+        self._reads: dict[int, list[int]] = {}
+        self._decides: dict[int, list[int]] = {}
+        self._writes: dict[int, list[int]] = {}
         self.at(0)
+
+    def uses(self) -> list[Uses]:
+        """What each instruction that has been decoded does with registers."""
+        return [
+            Uses(
+                reads=tuple(self._reads.get(site.number, ())),
+                decides=tuple(self._decides.get(site.number, ())),
+                writes=tuple(self._writes.get(site.number, ())),
+                copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
+                selects=site.opcode.startswith("selp."),
+            )
+            for site in self.sites
+        ]
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""
+        self.checks = []
         self.instruction = self.function.instructions[number]
         self.site = self.sites[number]
         self.operands = self.instruction.operands
@@ -85,6 +108,20 @@ class Decoder:
 
     def source(self, operand: Operand, kind: str) -> int:
         """The slot of a source operand of PTX type `kind`."""
+        slot = self._source(operand, kind)
+        self._reads.setdefault(self.site.number, []).append(slot)
+        return slot
+
+    def guard(self, operand: Operand) -> int:
+        """The slot of a guard: what it is decides, as an address does."""
+        return self._deciding(operand, "pred")
+
+    def _deciding(self, operand: Operand, kind: str) -> int:
+        slot = self._source(operand, kind)
+        self._decides.setdefault(self.site.number, []).append(slot)
+        return slot
+
+    def _source(self, operand: Operand, kind: str) -> int:
         bits = width_of(kind)
         if isinstance(operand, Register):
             width = self.register_width(operand)
@@ -101,6 +138,11 @@ class Decoder:
 
     def destination(self, operand: Operand) -> int:
         """The slot of a destination register, at the register's own width."""
+        slot = self._destination(operand)
+        self._writes.setdefault(self.site.number, []).append(slot)
+        return slot
+
+    def _destination(self, operand: Operand) -> int:
         if operand is None:
             return self.place(registers.Sink())
         if not isinstance(operand, Register):
@@ -148,7 +190,7 @@ class Decoder:
 
     def _base(self, base: Operand) -> int:
         bits = self.register_width(base) if isinstance(base, Register) else 64
-        return self.source(base, f"u{bits}")
+        return self._deciding(base, f"u{bits}")
 
     def address(self, operand: Operand) -> Callable[[list[Array]], Array]:
         """A function that gives the address operand [base + offset] as uint64 or int64 [n, 32]."""
@@ -156,7 +198,7 @@ class Decoder:
             raise self.refuse("has an address of unknown form")
         base, offset = operand.base, operand.offset
         if isinstance(base, Symbol):
-            slot = self.source(Symbol(base.name, base.offset + offset), "u64")
+            slot = self._source(Symbol(base.name, base.offset + offset), "u64")
             return lambda R: R[slot]
         slot = self._base(base)
         if offset == 0:
@@ -180,6 +222,8 @@ class Decoder:
         """Races are told apart at the size of the smallest shared-memory access of the kernel."""
         if space in ("shared", "cluster", "generic"):
             self.shared_unit = min(self.shared_unit, size)
+        if space in ("global", "generic"):
+            self.global_unit = min(self.global_unit, size)
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand]:

@@ -13,6 +13,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernelexp.profile import pages
+from kernelexp.profile.merging import bare
+
 from . import cases
 from .case import Case
 
@@ -91,19 +94,14 @@ def launch_each(folder: Path) -> None:
 
 def write(printed: Path, target: Path) -> None:
     """The metrics of each launch from `ncu --csv --page raw --print-units base`."""
-    csv.field_size_limit(1 << 30)
-    header, _units, *rows = csv.reader(
-        line for line in printed.read_text().splitlines() if line.startswith('"')
-    )
-    names = {metric: metric if metric in header else f"{metric}.sum" for metric in METRICS}
-    places = [header.index(names[metric]) for metric in METRICS]
+    found = pages.read(printed.read_text(), printed.name)
     with target.open("w", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(["area", "case", *METRICS])
-        for (area, case), row in zip(launches(), rows, strict=True):
-            assert row[header.index("Kernel Name")].split("(")[0] == case.launch.entry
-            # "1,234 (address: 5; ...)" where ncu gives the metric by instruction too
-            counts = [int(row[place].split(" ")[0].replace(",", "") or 0) for place in places]
+        for (area, case), evidence in zip(launches(), found, strict=True):
+            assert bare(evidence.entry) == case.launch.entry
+            figures = evidence.figures
+            counts = [int(figures.get(m, figures.get(f"{m}.sum", 0))) for m in METRICS]
             lines.writerow([area, case.name, *counts])
 
 

@@ -16,6 +16,7 @@ from kernelexp.emulator.ptx.types import width_of
 
 _SEM = "{m:|.relaxed|.acquire|.release|.acq_rel}{c:|.cta|.cluster|.gpu|.sys}"
 _SPACE = "{s:|.global|.shared|.shared::cta|.shared::cluster}"
+_SPACED = _SPACE.replace("{s:|", "{s:")
 _INT = "{o:add|min|max}.{t:u32|s32|u64|s64}"
 _BIT = "{o:and|or|xor}.{t:b32|b64}"
 _COUNT = "{o:inc|dec}.u32"
@@ -30,6 +31,10 @@ def _patterns(stem: str) -> Callable[[B], B]:
         forms = [_INT, _BIT, _COUNT, _FLOAT, _HALF] + ([_SWAP] if stem == "atom" else [])
         for form in forms:
             builder(stem + _SEM + _SPACE + "." + form)(function)
+            # ptxas takes the modifiers in other orders too, as older headers write them.
+            name, _, kind = form.rpartition(".")
+            builder(stem + _SPACED + _SEM + "." + form)(function)
+            builder(stem + _SPACE + "." + name + _SEM + "." + kind)(function)
         return function
 
     return register
@@ -51,12 +56,14 @@ def atom(d: Decoder) -> Op:
     write = d.loaded(target, t if d.width(target) == width_of(t) else f"b{width_of(t)}")
     where = d.address(operands[1])
     sources = [d.source(operand, t) for operand in operands[2:]]
+    relaxed = not {"release", "acq_rel"} & set(parts)
     function = None if name == "cas" else reduction(name, t)
     if name == "add" and space == "global" and t in ("f32", "f64"):
         function = global_add if t == "f32" else global_add_64
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         memory, values = warps.machine.spaces[space], [R[slot] for slot in sources]
-        write(R, atomics.update(warps, memory, where(R), values, function, access, m), m)
+        old = atomics.update(warps, memory, where(R), values, function, access, m, relaxed=relaxed)
+        write(R, old, m)
 
     return op

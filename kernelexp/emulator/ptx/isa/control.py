@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.register_pool import SetRegisters
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.isa.memory import nothing
 from kernelexp.emulator.ptx.registry import builder
@@ -13,10 +14,15 @@ from kernelexp.emulator.ptx.registry import builder
 @builder("fence.proxy.async{s:|.global|.shared::cta|.shared::cluster}")
 def fence_async(d: Decoder) -> Op:
     """Makes the lanes' earlier writes visible to the copy engine and the tensor core."""
-    parts = d.parts
-    if parts[-1] == "global":
-        return nothing
-    return lambda R, m, warps: warps.machine.clocks.fence_async(warps.warps, m)
+    last = d.parts[-1]
+    spaces = ("shared", "global") if last == "async" else (last.partition("::")[0],)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for space in spaces:
+            warps.machine.clocks.fence_async(space, warps.warps, m)
+        warps.machine.clocks.tick()
+
+    return op
 
 
 @builder("fence{o:|.sc|.acq_rel|.acquire|.release}{s:.cta|.cluster|.gpu|.sys}")
@@ -24,14 +30,17 @@ def fence_async(d: Decoder) -> Op:
 @builder("fence.release.sync_restrict::shared::{a:cta|cluster}.cluster")
 @builder("membar.{s:cta|gl|sys}")
 def fence(d: Decoder) -> Op:
-    """Memory is sequentially consistent here; order between warps comes from flags and barriers."""
-    return nothing
+    """Makes the warp's accesses visible to other CTAs, except with scope cta. What it orders within
+    a CTA is in order here anyway."""
+    if d.parts[-1] == "cta":
+        return nothing
+    return each_warp(lambda machine, warp: machine.clocks.fence(warp))
 
 
 @builder("fence.mbarrier_init.release.cluster")
 def fence_init(d: Decoder) -> Op:
-    """An initialised mbarrier is visible at once here: a missing fence is not detected."""
-    return nothing
+    """An initialised mbarrier is visible at once here; a missing fence is a warning."""
+    return each_warp(lambda machine, warp: machine.clocks.fence_init(warp))
 
 
 @builder("fence.proxy.{p:alias|tensormap}")
@@ -65,18 +74,8 @@ def trap(d: Decoder) -> Op:
     return op
 
 
-@builder("setmaxnreg.{o:inc|dec}.sync.aligned.u32", sync=True)
-def setmaxnreg(d: Decoder) -> Op:
-    """The count must be 24 to 256 in steps of 8; whether the registers suffice is not modelled."""
-    count, site = d.constant(d.operands[0]), d.site
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        if count % 8 or not 24 <= count <= 256:
-            warps.machine.report(
-                "setmaxnreg",
-                f"setmaxnreg of {count} registers: 24 to 256 in steps of 8 are allowed.",
-                site,
-                int(warps.warps[0]),
-            )
-
-    return op
+@builder("setmaxnreg.{o:inc|dec}.sync.aligned.u32", gate=True)
+def setmaxnreg(d: Decoder) -> SetRegisters:
+    """The count must be 24 to 256 in steps of 8. `inc` waits for registers that others give back;
+    a CTA begins with as many as its launch bounds leave each thread."""
+    return SetRegisters(d.site, d.constant(d.operands[0]), d.parts[1] == "inc")

@@ -57,7 +57,7 @@ def arrive(d: Decoder) -> Op:
     number = operands[1] if len(operands) > 1 else Immediate(0 if "expect_tx" in parts else 1)
     amount = d.source(number, "u32")
     expects, drops = "expect_tx" in parts, "arrive_drop" in parts
-    releases = "relaxed" not in parts
+    releases, completes = "relaxed" not in parts, "noComplete" not in parts
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         clocks, mbarriers = warps.machine.clocks, warps.machine.mbarriers
@@ -74,7 +74,8 @@ def arrive(d: Decoder) -> Op:
             count = len(lanes) if expects else int(values.sum())
             if expects:
                 mbarriers.expect(barrier, int(values.sum()), site)
-            mbarriers.arrive(barrier, count, seen, site, drop=count if drops else 0)
+            drop = count if drops else 0
+            mbarriers.arrive(barrier, count, seen, site, drop=drop, completes=completes)
 
     return op
 

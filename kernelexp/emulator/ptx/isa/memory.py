@@ -52,16 +52,26 @@ class Form:
         vector = next((part for part in parts if re.fullmatch(r"v[248]", part)), "v1")
         self.elements = int(vector[1:])
         self.element = width_of(self.kind) // 8
-        self.relaxed = bool({"volatile", "relaxed", "acquire", "release"} & set(parts))
-        self.acquire = "acquire" in parts or "volatile" in parts
-        self.release = "release" in parts or "volatile" in parts
+        # Loads that pass by the first-level cache poll flags as volatile ones do.
+        polls = {"cv", "cg"} & set(parts) and parts[0] == "ld"
+        ordered = {"volatile", "relaxed", "acquire", "release"} & set(parts)
+        self.relaxed = bool(ordered or polls)
+        self.ordered = "release" in parts
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
         d.note_unit(self.space, self.element)
 
     def access(self, *, store: bool, relaxed: bool) -> Access:
-        return Access(self.site, self.element, self.elements, store=store, relaxed=relaxed)
+        coherent = "nc" not in self.site.opcode.split(".")
+        return Access(
+            self.site,
+            self.element,
+            self.elements,
+            store=store,
+            relaxed=relaxed,
+            coherent=coherent,
+        )
 
 
 @builder("ld{n:|.nc}" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
@@ -93,7 +103,7 @@ def ld(d: Decoder) -> Op:
         op(R, m, warps)
         warps.machine.flags.acquire(warps, where(R), m)
 
-    return acquiring if form.acquire else op
+    return acquiring if form.relaxed else op
 
 
 def _ld_param(d: Decoder, form: Form) -> Op:
@@ -137,10 +147,10 @@ def st(d: Decoder) -> Op:
         warps.machine.spaces[space].store(warps, where(R), values, access, m)
 
     def releasing(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        warps.machine.flags.release(warps, where(R), m)
+        warps.machine.flags.release(warps, where(R), m, relaxed=not form.ordered)
         op(R, m, warps)
 
-    return releasing if form.release else op
+    return releasing if form.relaxed else op
 
 
 @builder("prefetch{s:|.global|.local}{c:.L1|.L2|.L2::evict_last|.L2::evict_normal}")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from kernelexp.emulator.machine import tensor_core
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
-from kernelexp.emulator.machine.machine import Machine, Op, each_thread
+from kernelexp.emulator.machine.machine import Machine, Op, each_thread, each_warp
 from kernelexp.emulator.machine.tensor_core import Mma, Shape
 from kernelexp.emulator.ptx.decoder import Decoder
-from kernelexp.emulator.ptx.isa.memory import nothing
 from kernelexp.emulator.ptx.registry import builder
 from kernelexp.emulator.ptx.syntax import Address, Vector
 
@@ -17,8 +16,9 @@ _GROUP = "{g:cta_group::1|cta_group::2}"
 
 @builder("tcgen05.fence::{w:before_thread_sync|after_thread_sync}")
 def fence(d: Decoder) -> Op:
-    """Tensor operations land between instructions here: a missing fence is not detected."""
-    return nothing
+    """Orders tensor-memory accesses around what synchronises threads; if missing: a warning."""
+    before = d.parts[1].endswith("before_thread_sync")
+    return each_warp(lambda machine, warp: machine.clocks.fence_tensor_memory(warp, before=before))
 
 
 @builder(
@@ -35,8 +35,10 @@ def mma(d: Decoder) -> Op:
     a = d.pointer(d.operands[1]).slot if a_in_tmem else d.source(d.operands[1], "b64")
     b, descriptor = d.source(d.operands[2], "b64"), d.source(d.operands[3], "b32")
     enable, *rest = d.operands[4:]
+    disabled: list[int] = []
     if isinstance(enable, Vector):
-        raise d.refuse("disables output lanes, which the emulator does not model")
+        disabled = d.sources(enable, "b32", 4 * group)
+        enable, *rest = rest
     accumulates, flip = d.predicate(enable)
     if rest:
         raise d.refuse("scales its input, which the emulator does not model")
@@ -49,6 +51,7 @@ def mma(d: Decoder) -> Op:
             a_in_tmem=a_in_tmem,
             b=int(R[b][row, lane]),
             accumulate=bool(R[accumulates][row, lane]) != flip,
+            disabled=tuple(int(R[slot][row, lane]) for slot in disabled),
         )
         tensor_core.issue(machine, issuer, mma)
 

@@ -17,7 +17,8 @@ _GROUP = "{g:cta_group::1|cta_group::2}"
 @builder(f"tcgen05.alloc.{_GROUP}.sync.aligned{{s:|.shared::cta}}.b32", gate=True)
 def alloc(d: Decoder) -> Alloc:
     """Waits for free columns; sizes, order of sizes and relinquished permits are checked."""
-    return Alloc(d.site, d.pointer(d.operands[0]), d.source(d.operands[1], "u32"))
+    group = 2 if "cta_group::2" in d.parts else 1
+    return Alloc(d.site, d.pointer(d.operands[0]), d.source(d.operands[1], "u32"), group)
 
 
 @builder(f"tcgen05.dealloc.{_GROUP}.sync.aligned.b32", sync=True)

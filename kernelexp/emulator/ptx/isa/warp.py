@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy as np
 from kernelexp.emulator.arithmetic.integers import typed
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import pack
 from kernelexp.emulator.ptx.decoder import Decoder, copyto, pair
 from kernelexp.emulator.ptx.registry import builder
+from kernelexp.emulator.ptx.syntax import Immediate, Operand
 
 LANES = np.arange(32, dtype=np.int64)
 _BIT = (np.uint32(1) << np.arange(32, dtype=np.uint32))[None, :]
@@ -20,6 +23,22 @@ _BIT = (np.uint32(1) << np.arange(32, dtype=np.uint32))[None, :]
 def word(lanes: Array) -> Array:
     """bool [n, 32] as one word per warp, [n, 1]."""
     return np.array(pack(lanes), np.uint32)[:, None]
+
+
+def members_of(d: Decoder, operand: Operand) -> int:
+    """The slot of a member mask; a lane that its own mask does not name is a finding."""
+    slot = d.source(operand, "b32")
+    if not (isinstance(operand, Immediate) and operand.value & 0xFFFF_FFFF == 0xFFFF_FFFF):
+        d.checks.append(functools.partial(_named, slot, d.site))
+    return slot
+
+
+def _named(slot: int, site: Site, R: list[Array], m: Mask, warps: WarpSet) -> None:
+    left_out = ((R[slot] & _BIT) == 0) & warps.active(m)
+    if left_out.any():
+        row, lane = (int(index[0]) for index in np.nonzero(left_out))
+        sentence = f"lane {lane} executes it with the mask {int(R[slot][row, lane]):#010x}."
+        warps.machine.report("member-mask", sentence, site, int(warps.warps[row]))
 
 
 def groups(warps: WarpSet, m: Mask, members: Array) -> Array:
@@ -37,6 +56,7 @@ def shfl(d: Decoder) -> Op:
     target = d.destination(value_to)
     ok_slot = d.destination(ok_to) if ok_to is not None else None
     a, b, c = (d.source(operand, "b32") for operand in d.operands[1:4])
+    members_of(d, d.operands[4])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         from_, ok = _shuffle(mode, R[b].astype(np.int64), R[c].astype(np.int64))
@@ -65,12 +85,14 @@ def _shuffle(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
 
 @builder("vote.sync.{o:all|any|uni}.pred", sync=True)
 @builder("vote.sync.ballot.b32", sync=True)
+@builder("vote.{o:all|any|uni}.sync.pred", sync=True)
+@builder("vote.ballot.sync.b32", sync=True)
 def vote(d: Decoder) -> Op:
     """Over the lanes of the member mask."""
-    mode = d.parts[2]
+    mode = next(part for part in d.parts[1:] if part != "sync")
     target = d.destination(d.operands[0])
     p, flip = d.predicate(d.operands[1])
-    members = d.source(d.operands[2], "b32")
+    members = members_of(d, d.operands[2])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
@@ -105,7 +127,7 @@ def elect(d: Decoder) -> Op:
     """Elects the lowest lane of the member mask."""
     lane_to, p_to = pair(d.operands[0])
     lane_slot, p_slot = d.destination(lane_to), d.destination(p_to)
-    members = d.source(d.operands[1], "b32")
+    members = members_of(d, d.operands[1])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         group = word(warps.active(m)) & R[members]
@@ -121,7 +143,7 @@ def match_any(d: Decoder) -> Op:
     """The lanes of the member mask with the same value."""
     t = d.parts[-1]
     target = d.destination(d.operands[0])
-    a, members = d.source(d.operands[1], t), d.source(d.operands[2], "b32")
+    a, members = d.source(d.operands[1], t), members_of(d, d.operands[2])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         same = (R[a][:, :, None] == R[a][:, None, :]) & groups(warps, m, R[members])
@@ -137,7 +159,7 @@ def match_all(d: Decoder) -> Op:
     t = d.parts[-1]
     first, second = pair(d.operands[0])
     target, p = d.destination(first), d.destination(second)
-    a, members = d.source(d.operands[1], t), d.source(d.operands[2], "b32")
+    a, members = d.source(d.operands[1], t), members_of(d, d.operands[2])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         other = (R[a][:, :, None] != R[a][:, None, :]) & groups(warps, m, R[members])
@@ -162,7 +184,7 @@ def redux(d: Decoder) -> Op:
     """Over the lanes of the member mask."""
     _, _, name, t = d.parts
     target = d.destination(d.operands[0])
-    a, members = d.source(d.operands[1], t), d.source(d.operands[2], "b32")
+    a, members = d.source(d.operands[1], t), members_of(d, d.operands[2])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         values = typed(R[a], t)
@@ -183,4 +205,5 @@ def redux(d: Decoder) -> Op:
 @builder("bar.warp.sync", sync=True)
 def bar_warp(d: Decoder) -> Op:
     """Synchronises the lanes and makes their memory accesses visible to each other."""
+    members_of(d, d.operands[0])
     return each_warp(lambda machine, warp: machine.clocks.converge(warp))

@@ -6,7 +6,6 @@ from kernelexp.emulator.machine import warpgroup
 from kernelexp.emulator.machine.machine import Op, each_warp
 from kernelexp.emulator.machine.warpgroup import Wgmma, WgmmaWait
 from kernelexp.emulator.ptx.decoder import Decoder
-from kernelexp.emulator.ptx.isa.memory import nothing
 from kernelexp.emulator.ptx.registry import builder
 from kernelexp.emulator.ptx.syntax import Immediate, Vector
 
@@ -57,8 +56,8 @@ def _decoded(d: Decoder) -> Wgmma:
 
 @builder("wgmma.fence.sync.aligned", sync=True)
 def fence(d: Decoder) -> Op:
-    """Registers are read when the operation lands: a missing fence is not detected."""
-    return nothing
+    """Registers are read when the operation lands; a missing fence is a warning."""
+    return each_warp(warpgroup.fence)
 
 
 @builder("wgmma.commit_group.sync.aligned", sync=True)

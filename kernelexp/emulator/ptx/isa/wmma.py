@@ -77,6 +77,8 @@ class _Tile:
         return base.astype(np.uint64) + offset.astype(np.uint64)
 
 
+@builder(f"wmma.load.{{x:a|b}}.sync.aligned.{_LAYOUT}.m16n16k8{_SPACE}.tf32", sync=True)
+@builder(f"wmma.load.c.sync.aligned.{_LAYOUT}.m16n16k8{_SPACE}.f32", sync=True)
 @builder(
     f"wmma.load.{{x:a|b|c}}.sync.aligned.{_LAYOUT}.{_SHAPE}{_SPACE}.{{t:f16|bf16|f32|s32|s8|u8}}",
     sync=True,
@@ -95,6 +97,7 @@ def load(d: Decoder) -> Op:
     return op
 
 
+@builder(f"wmma.store.d.sync.aligned.{_LAYOUT}.m16n16k8{_SPACE}.f32", sync=True)
 @builder(f"wmma.store.d.sync.aligned.{_LAYOUT}.{_SHAPE}{_SPACE}.{{t:f16|f32|s32}}", sync=True)
 def store(d: Decoder) -> Op:
     """Element by element, like wmma.load."""
@@ -120,6 +123,10 @@ def store(d: Decoder) -> Op:
 @builder(f"wmma.mma.sync.aligned.{{a:row|col}}.{{b:row|col}}.{_SHAPE}.f32.bf16.bf16.f32", sync=True)
 @builder(
     f"wmma.mma.sync.aligned.{{a:row|col}}.{{b:row|col}}.{_SHAPE}.s32.{{x:s8|u8}}.{{y:s8|u8}}.s32{{f:|.satfinite}}",
+    sync=True,
+)
+@builder(
+    "wmma.mma.sync.aligned.{a:row|col}.{b:row|col}.m16n16k8.f32.tf32.tf32.f32",
     sync=True,
 )
 def mma(d: Decoder) -> Op:

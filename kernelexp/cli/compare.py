@@ -1,0 +1,107 @@
+"""kernelexp compare: what changed between two variants, records or profiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.options import HERE, JsonOption, NvccOption, ProjectOption
+from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    import re
+    from pathlib import Path
+
+    from kernelexp.comparisons import Comparison, Options
+
+_SUBJECT = (
+    "An experiment's id (its latest run), a run's name, a record's file, a variant "
+    "KERNEL@ARCH:axis=value, a CSV page or .ncu-rep report of ncu, or a profile's run; F3:baseline "
+    "or F3:2 for an arm, FILE:2 for a launch."
+)
+
+
+@app.command()
+def compare(
+    before: Annotated[
+        str,
+        typer.Argument(metavar="A", help=_SUBJECT, autocompletion=complete(experiment_names)),
+    ],
+    after: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[B]",
+            help="Likewise; without it A's baseline is compared with its candidate.",
+            autocompletion=complete(experiment_names),
+        ),
+    ] = None,
+    floor: Annotated[
+        float,
+        typer.Option(
+            "--floor", min=0.0, max=1000.0, metavar="PERCENT", help="Smallest change to show."
+        ),
+    ] = 5.0,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show counters of every group, also shares near 0.")
+    ] = False,
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", metavar="REGEX", help="Show these metrics, changed or not."),
+    ] = None,
+    emulate: Annotated[
+        bool, typer.Option("--emulate", help="Emulate variants of which no emulation is kept.")
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
+    json: JsonOption = False,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Compare two variants, records or profiles: what changed most.
+
+    For example: kernelexp compare F3, or kernelexp compare baseline.csv after.csv
+    """
+    from kernelexp import comparisons
+    from kernelexp.report import differences
+
+    options = comparisons.Options(floor=floor / 100, every=every, metric=_pattern(metric))
+    found = _compare(before, after, options, emulate, nvcc, project)
+    if markdown and not json:
+        from kernelexp.report import markdown as rendering
+
+        print_text(rendering.render(differences.render(found, names=True)))
+    else:
+        output(differences.to_values(found), differences.render(found), json)
+
+
+def _compare(
+    before: str, after: str | None, options: Options, emulate: bool, nvcc: str | None, start: Path
+) -> Comparison:
+    from kernelexp import comparisons, subjects
+
+    texts = (before,) if after is None else (before, after)
+    project = None if all(map(subjects.is_file, texts)) else common.load(start, sources=False)
+    one, other = (before, after) if after is not None else subjects.pair(project, before)
+    making = None
+    if project is not None and any(subjects.is_variant(project, text) for text in (one, other)):
+        project = common.load(start)
+        tools = common.tools(project, nvcc)
+        with progress_bars() as bars:
+            making = subjects.Making(tools=tools, emulate=emulate, on_progress=bars)
+            found = [subjects.find(project, text, making) for text in (one, other)]
+    else:
+        found = [subjects.find(project, text) for text in (one, other)]
+    return comparisons.compare(found[0], found[1], options)
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    import re
+
+    try:
+        return re.compile(text, re.IGNORECASE) if text is not None else None
+    except re.error as error:
+        raise UsageError(f"--metric {text!r} is no regular expression: {error}.") from None

@@ -1,0 +1,86 @@
+"""kernelexp lines: what each source line costs, and each role of the warps."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    JsonOption,
+    LimitOption,
+    NvccOption,
+    ProjectOption,
+    SetOption,
+    VariantsArgument,
+)
+from kernelexp.errors import UsageError
+
+TOP = 10
+
+
+@app.command()
+def lines(
+    variants: VariantsArgument = None,
+    set_: SetOption = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="METRIC",
+            help="What to rank by: stalls, instructions, wavefronts, conflicts, sectors, "
+            "tma_sectors, barriers, sass, or any counter by its own name.",
+        ),
+    ] = None,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", min=0, help="How many lines to show; 0 for all.")
+    ] = TOP,
+    sass: Annotated[
+        bool, typer.Option("--sass", help="Show each line's SASS, with its pipes and stalls.")
+    ] = False,
+    role: Annotated[
+        str | None,
+        typer.Option("--role", metavar="NAME", help="Only what this role runs, alone or not."),
+    ] = None,
+    size: Annotated[
+        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to execute.")
+    ] = "emulated",
+    json: JsonOption = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Show what each source line costs, and each role of the warps.
+
+    Counters are from an execution on the CPU, stalls from the variant's latest profile.
+
+    For example: kernelexp lines transpose@sm_90a:layout=plain --by conflicts
+    """
+    from kernelexp import emulations
+    from kernelexp.lines import service
+    from kernelexp.report import lines as report
+    from kernelexp.report import markdown as renderer
+
+    loaded = common.load(project)
+    if not variants:
+        raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
+    if json and markdown:
+        raise UsageError("--json and --markdown do not go together: give one of them.")
+    wanted = parse_variants(loaded, variants, set_)
+    tools = common.tools(loaded, nvcc)
+    with progress_bars() as bars:
+        found, faults = service.look(loaded, wanted, tools, size, parse_limits(limit), bars)
+    for fault in faults:
+        typer.echo(f"error: {fault}", err=True)
+    if markdown:
+        print_text(renderer.render(report.render(found, by, top, role, sass, markdown=True)))
+    else:
+        values = report.to_values(found, by, top, role, sass) if json else None
+        output(values, report.render(found, by, top, role, sass), json)
+    raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))

@@ -1,0 +1,207 @@
+"""kernelexp profile: hardware counters of variants from ncu, taken here or imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    DeviceOption,
+    JsonOption,
+    LimitOption,
+    NvccOption,
+    ProjectOption,
+    SetOption,
+    VariantsArgument,
+)
+from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.model import Variant
+    from kernelexp.profile.ncu import Ncu
+    from kernelexp.profiling import Profiling
+    from kernelexp.project import Project
+
+
+@app.command()
+def profile(
+    variants: VariantsArgument = None,
+    set_: SetOption = None,
+    size: Annotated[
+        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to launch.")
+    ] = "full",
+    sections: Annotated[
+        str | None,
+        typer.Option(
+            "--sections",
+            metavar="NAMES|all",
+            help="With commas, instead of the usual ones: ncu's sections (ncu --list-sections "
+            "lists them), those of kernelexp sections, or section files: my.yaml.",
+        ),
+    ] = None,
+    clock_control: Annotated[
+        Literal["none", "base"],
+        typer.Option(
+            "--clock-control", help="none: clocks as they are; base: ncu locks the base clock."
+        ),
+    ] = "none",
+    cache_control: Annotated[
+        Literal["all", "none"],
+        typer.Option("--cache-control", help="all: ncu flushes the caches before each pass."),
+    ] = "all",
+    import_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--import",
+            metavar="FILE...",
+            help="Import pages or reports of ncu instead: .ncu-rep, or CSV of the pages raw, "
+            "details and source of one launch. Needs --variant.",
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            "--variant",
+            metavar="VARIANT|EXPERIMENT",
+            autocompletion=complete(variant_names),
+            help="What the imported launch is of.",
+        ),
+    ] = None,
+    candidate: Annotated[
+        int | None,
+        typer.Option(
+            "--candidate",
+            min=0,
+            metavar="N",
+            help="Of an experiment with --variant: its candidate from 1; 0 is the baseline.",
+        ),
+    ] = None,
+    kernel: Annotated[
+        str,
+        typer.Option(
+            "--kernel", metavar="REGEX", help="The kernel to import, where files hold several."
+        ),
+    ] = "",
+    launch: Annotated[
+        int | None,
+        typer.Option("--launch", metavar="N", help="Which of its launches to import, from 1."),
+    ] = None,
+    ncu: Annotated[
+        str | None, typer.Option("--ncu", metavar="PATH", help="The ncu to use.")
+    ] = None,
+    device: DeviceOption = None,
+    json: JsonOption = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Profile variants with ncu, or import what ncu printed elsewhere.
+
+    One launch of each variant at the named size, its result compared with the reference. Profiles
+    are kept in logs/profiles and belong to the variant, by its axes.
+
+    For example: kernelexp profile F3, or, where no GPU is: kernelexp profile --import raw.csv
+    details.csv --variant patch_embed_gemm@sm_100a:stages=5
+    """
+    from kernelexp import profiling
+    from kernelexp.profile import imports
+    from kernelexp.profile import ncu as programs
+    from kernelexp.profile.take import Settings
+
+    loaded = common.load(project)
+    if import_:
+        files = [*import_, *map(Path, variants or [])]
+        placed = _placed(loaded, variant, candidate, set_)
+        _print(
+            [profiling.keep(loaded, placed, imports.read(files, kernel, launch, ncu))],
+            json,
+            markdown,
+        )
+        return
+    if variant or candidate is not None or kernel or launch:
+        raise UsageError("--variant, --candidate, --kernel and --launch belong to --import FILE.")
+    if not variants:
+        raise UsageError(
+            "name the variants to profile (kernelexp list shows kernels and axes), or import a "
+            "profile: --import FILE --variant NAME."
+        )
+    wanted = parse_variants(loaded, variants, set_)
+    found = programs.find(ncu)
+    counters, metrics = _counters(found, sections, device)
+    settings = Settings(
+        size=size,
+        sections=counters,
+        metrics=metrics,
+        clock_control=clock_control,
+        cache_control=cache_control,
+        device=device,
+    )
+    with progress_bars() as bars:
+        done = profiling.profile(
+            loaded, wanted, common.tools(loaded, nvcc), found, settings, parse_limits(limit), bars
+        )
+    for fault in dict.fromkeys(each.fault for each in done if each.fault):
+        typer.echo(f"error: {fault}", err=True)
+    _print(done, json, markdown)
+    raise typer.Exit(profiling.exit_code(done))
+
+
+def _counters(
+    ncu: Ncu, asked: str | None, device: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """ncu's sections, and the metrics of kernelexp's own sections that this GPU has."""
+    from kernelexp import chips
+    from kernelexp import sections as own
+    from kernelexp.profile import ncu as programs
+    from kernelexp.profile import take
+
+    usual = asked is None or asked == "all"
+    names = [] if usual else [name.strip() for name in (asked or "").split(",")]
+    chosen = [*own.NAMES, "gap"] if usual else [name for name in names if own.is_own(name)]
+    wanted = own.find(chosen) if chosen else ()
+    others = ",".join(name for name in names if not own.is_own(name))
+    counters = programs.sections(ncu, asked if usual else others) if usual or others else ()
+    if own.wants_source(wanted) and programs.SOURCE not in counters:
+        counters = (*counters, programs.SOURCE)
+    family = chips.family_of_arch(take.find_gpu(device).arch)
+    return counters, own.metrics_to_ask(wanted, family)
+
+
+def _placed(
+    loaded: Project, text: str | None, candidate: int | None, set_: list[str] | None
+) -> Variant:
+    """The one variant that an imported launch is of."""
+    if text is None:
+        raise UsageError("--import needs --variant, which says what the launch is of.")
+    variants = parse_variants(loaded, [text], set_)
+    if text not in loaded.experiments:
+        if candidate is not None:
+            raise UsageError(f"--candidate belongs to an experiment, and {text!r} is a variant.")
+        return variants[0]
+    if candidate is None and len(variants) > 2:
+        raise UsageError(
+            f"{text} has {len(variants) - 1} candidates: choose one with --candidate N."
+        )
+    number = 1 if candidate is None else candidate
+    if number >= len(variants):
+        raise UsageError(f"--candidate {number}: {text} has candidates 1 to {len(variants) - 1}.")
+    return variants[number]
+
+
+def _print(done: list[Profiling], json: bool, markdown: bool) -> None:
+    from kernelexp.report import markdown as renderer
+    from kernelexp.report import profiles
+
+    if markdown and not json:
+        print_text(renderer.render(profiles.render(done)))
+        return
+    output(done, profiles.render(done), json)

@@ -1,0 +1,172 @@
+"""kernelexp sections: tables of a profile with what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.console import output, print_text
+from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kernelexp.arm import Arm, ProfiledEvidence
+    from kernelexp.report.document import Block
+    from kernelexp.sections.evaluate import Reading
+    from kernelexp.sections.given import Run
+    from kernelexp.subjects import Subject
+
+
+@app.command()
+def sections(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROFILE",
+            help="A profile's run or file, a CSV page or .ncu-rep report of ncu (FILE:2 for its "
+            "launch 2), or an experiment (F3:baseline or F3:2 for an arm).",
+            autocompletion=complete(experiment_names),
+        ),
+    ],
+    which: Annotated[
+        str,
+        typer.Option(
+            "--sections",
+            metavar="NAMES",
+            help="With commas: tensor, pipes, conflicts, multicast, tmem, icache, stalls, global, "
+            "source, gap, or files of your own: my.yaml. All of them without it.",
+        ),
+    ] = "",
+    time_ms: Annotated[
+        float | None,
+        typer.Option("--time-ms", help="The measured time, where the profile's run has none."),
+    ] = None,
+    peer_ms: Annotated[
+        float | None, typer.Option("--peer-ms", help="The peer's time, for the gap.")
+    ] = None,
+    peer: Annotated[str, typer.Option("--peer", help="Who the peer is, such as cuBLAS.")] = "",
+    flops: Annotated[
+        float | None,
+        typer.Option("--flops", help="Useful FLOPs of the launch, where they are not known."),
+    ] = None,
+    minimum_bytes: Annotated[
+        float | None,
+        typer.Option("--bytes", help="Bytes that the launch must move to or from memory."),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="The operands' type, for the peak: fp8, bf16, tf32.")
+    ] = "",
+    names: Annotated[bool, typer.Option("--names", help="List ncu's names of the figures.")] = (
+        False
+    ),
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
+    json: JsonOption = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Show a profile as tables: metric, value, interpretation; last, the gap to the peak.
+
+    For example: kernelexp sections published-9bf658a --dtype fp8 --peer cuBLAS --peer-ms 0.365
+    """
+    from kernelexp.sections.given import Run
+
+    found = _find(subject, project)
+    evidence = found.arm.profiled
+    if evidence is None:
+        raise UsageError(
+            f"{found.label} has no profile: kernelexp profile takes one, or imports one."
+        )
+    given = {
+        "--time-ms": time_ms,
+        "--peer-ms": peer_ms,
+        "--flops": flops,
+        "--bytes": minimum_bytes,
+    }
+    for option, value in given.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise UsageError(f"{option} {value:g}: give a number above 0.")
+    known = _known(found.arm)
+    run = Run(
+        time_ms=time_ms or known.time_ms,
+        time_source="given" if time_ms else known.time_source,
+        peer=peer,
+        peer_ms=peer_ms,
+        flops=flops or known.flops,
+        flops_source="given" if flops else known.flops_source,
+        minimum_bytes=minimum_bytes,
+        dtype=_dtype(dtype, evidence),
+    )
+    readings = _evaluate(which, evidence, run)
+    if markdown and not json:
+        from kernelexp.report import markdown as rendering
+
+        print_text(rendering.render(_document(found, readings, names)))
+    else:
+        output(readings, _document(found, readings, names), json)
+
+
+def _find(text: str, start: Path) -> Subject:
+    from kernelexp import subjects
+
+    project = None if subjects.is_file(text) else common.load(start, sources=False)
+    if project is not None and subjects.is_variant(project, text):
+        raise UsageError(f"name a profile of {text}: kernelexp profile prints their runs.")
+    return subjects.find(project, text)
+
+
+def _known(arm: Arm) -> Run:
+    """Time and work, as they were measured or else published."""
+    from kernelexp.sections.given import Run
+
+    if arm.measured:
+        flops = float(arm.measured.flops) or None
+        return Run(time_ms=arm.measured.time_us / 1000, time_source="measured", flops=flops)
+    result = arm.published
+    if result is None or result.time_ms is None:
+        return Run()
+    work = result.tflops and result.tflops * 1e12 * result.time_ms / 1000
+    return Run(
+        time_ms=result.time_ms,
+        time_source="published",
+        flops=work,
+        flops_source="published rate x time",
+    )
+
+
+def _dtype(text: str, evidence: ProfiledEvidence) -> str:
+    from kernelexp import chips
+    from kernelexp.errors import join
+
+    chip = chips.find(evidence.device)
+    if text and chip and text not in chip.tensor:
+        raise UsageError(f"--dtype {text}: of the {chip.name}, known are {join(chip.tensor)}.")
+    return text
+
+
+def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[Reading]:
+    from kernelexp import sections as files
+    from kernelexp.sections.evaluate import evaluate
+    from kernelexp.sections.gap import gap
+
+    names = [name.strip() for name in which.split(",") if name.strip()] or [*files.NAMES, "gap"]
+    return [
+        gap(evidence, run) if section.name == "gap" else evaluate(section, evidence, run)
+        for section in files.find(names)
+    ]
+
+
+def _document(found: Subject, readings: list[Reading], names: bool) -> Iterator[Block]:
+    from kernelexp.report import sections as report
+    from kernelexp.report.document import Heading, paragraph
+
+    yield Heading(f"Sections of {found.label}")
+    if found.about:
+        yield paragraph("; ".join(found.about))
+    for reading in readings:
+        yield from report.document(reading, names)

@@ -1,0 +1,117 @@
+"""Lanes that an instruction needs together: shuffles, __syncwarp, aligned barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.batches import Batch, common
+from kernelexp.emulator.machine.gates import Fragment
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.partings import Partings
+from kernelexp.emulator.machine.program import Block, Program
+from kernelexp.emulator.machine.warps import ALL, expand
+
+
+class Gathering:
+    """Fragments at a `.sync` instruction, until the other lanes that it names are there."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        partings: Partings,
+        parked: list[Fragment],
+        put: Callable[[Fragment], None],
+    ) -> None:
+        self._machine = machine
+        self._blocks = program.blocks
+        self._partings = partings
+        self._parked = parked
+        self._put = put
+
+    def hold(self, batch: Batch, block: Block) -> bool:
+        """Parks those of a batch whose other lanes are not here yet; False if all may go on."""
+        missing = []
+        for row, fragment in enumerate(batch.fragments):
+            fragment.pc = block.first
+            met, fragment.gathered = fragment.gathered == block.first, -1
+            missing.append(0 if met else self._missing(fragment, block, batch.set.R, row))
+        if not any(missing):
+            return False
+        for fragment, lanes in zip(batch.fragments, missing, strict=True):
+            if lanes:
+                fragment.gathering = True
+                self._parked.append(fragment)
+            else:
+                fragment.gathered = block.first
+                self._put(fragment)
+        return True
+
+    def _missing(self, fragment: Fragment, block: Block, R: list[Array], row: int) -> int:
+        here = fragment.mask | self._machine.exited[fragment.warp]
+        if block.sync == -1:
+            return ALL & ~here
+        assert block.sync is not None
+        # Groups of lanes may execute it together with a mask each.
+        members = R[block.sync][row][expand([fragment.mask])[0]]
+        return int(np.bitwise_or.reduce(members)) & ~here
+
+    def reunite(self) -> bool:
+        """Lets fragments of a warp go on that together make up the lanes of an instruction."""
+        places: dict[tuple[int, int], list[Fragment]] = {}
+        for fragment in self._parked:
+            if fragment.gathering:
+                pc = -1 if self._blocks[fragment.pc].anywhere else fragment.pc
+                places.setdefault((fragment.warp, pc), []).append(fragment)
+        woken = False
+        for (warp, pc), fragments in places.items():
+            if pc == -1:
+                woken |= self._apart(fragments)
+            else:
+                woken |= self._together(warp, pc, fragments)
+        return woken
+
+    def _together(self, warp: int, pc: int, fragments: list[Fragment]) -> bool:
+        """At one instruction: the fragments become one."""
+        outer = common(fragments)
+        whole = Fragment(warp, _union(fragments), pc, outer)
+        if self._missing(whole, self._blocks[pc], self._machine.registers.arrays, warp):
+            return False
+        for fragment in fragments:
+            self._parked.remove(fragment)
+            self._partings.leave(warp, fragment.mask, fragment.meetings, len(outer))
+        self._put(whole)
+        return True
+
+    def _apart(self, fragments: list[Fragment]) -> bool:
+        """At different instructions that count as one: each fragment goes on where it is."""
+        if len({fragment.pc for fragment in fragments}) == 1:
+            return self._together(fragments[0].warp, fragments[0].pc, fragments)
+        rows, here = self._machine.registers.arrays, _union(fragments)
+        absent = [self._missing(f, self._blocks[f.pc], rows, f.warp) for f in fragments]
+        present = [f for f, lanes in zip(fragments, absent, strict=True) if not lanes & ~here]
+        for fragment in present:
+            self._release(fragment)
+        return bool(present)
+
+    def _release(self, fragment: Fragment) -> None:
+        self._parked.remove(fragment)
+        fragment.gathering, fragment.gathered = False, fragment.pc
+        self._put(fragment)
+
+    def give_up(self) -> bool:
+        """Lets those go on who wait at an aligned barrier for lanes that don't come there."""
+        waiting = [f for f in self._parked if f.gathering and self._blocks[f.pc].gate is not None]
+        for fragment in waiting:
+            self._release(fragment)
+        return bool(waiting)
+
+
+def _union(fragments: list[Fragment]) -> int:
+    lanes = 0
+    for fragment in fragments:
+        lanes |= fragment.mask
+    return lanes

@@ -1,0 +1,57 @@
+"""The last accesses to the words of an arena: who wrote each last, and who has read it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array
+
+PAGE = 12
+"""Units of a page, as a power of two: what nobody wrote to needs no looking at."""
+
+
+class History:
+    """Epochs (see Clocks) of units of 1, 2 or 4 bytes.
+
+    Readers are kept by column: readers in one column hide each other's earlier reads.
+    """
+
+    def __init__(self, size: int, unit: int, columns: int) -> None:
+        units = size // unit
+        self.unit = unit
+        self.written = np.zeros(units, np.int64)
+        self.read = np.zeros((columns + 1, units), np.int64)
+        """By column; the last is the engines'."""
+        self.engines = columns
+        self._used: list[int] = []
+        self.rows = np.zeros((0, 1, 1), np.intp)
+        """Columns with any reader."""
+        self.pages = np.zeros((units >> PAGE) + 1, bool)
+        """Which pages anybody wrote to."""
+
+    def units_of(self, offsets: Array, size: int) -> Array:
+        if size <= self.unit:
+            return offsets // self.unit
+        return (offsets // self.unit)[..., None] + np.arange(size // self.unit)
+
+    def use(self, columns: list[int]) -> None:
+        """These columns will have readers."""
+        new = [column for column in columns if column not in self._used]
+        if new:
+            self._used = sorted({*self._used, *new})
+            self.rows = np.array(self._used, np.intp)
+
+    def readers(self, units: Array | slice) -> Array:
+        """Epochs of the reads of units, by column first."""
+        if isinstance(units, slice):
+            return self.read[self._used, units]
+        return self.read[self.rows.reshape(-1, *[1] * units.ndim), units]
+
+    def note(self, units: Array) -> None:
+        """Somebody writes to these."""
+        self.pages[units >> PAGE] = True
+
+    def untouched(self, first: int, end: int) -> bool:
+        """Whether nobody wrote to the bytes [first, end)."""
+        low, high = first // self.unit >> PAGE, (end - 1) // self.unit >> PAGE
+        return not self.pages[low : high + 1].any()

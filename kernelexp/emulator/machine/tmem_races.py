@@ -1,0 +1,193 @@
+"""Tensor memory's happens-before: MMAs, loads and stores that overtake each other.
+
+All of them are asynchronous. A load or a store of a warp is over when the warp has waited for it
+(tcgen05.wait), an MMA when its commit has arrived at an mbarrier that somebody waits for. Between
+threads, tcgen05.fence::before_thread_sync and ::after_thread_sync stand around what synchronises
+them; hardware has not been seen to need them, so that a missing one is formal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.clocks import FOREVER, SLOTS, THREAD, THREAD_BITS, Clocks
+from kernelexp.emulator.machine.residents import Residents
+from kernelexp.emulator.machine.site import Site
+
+GRANULE = 16
+"""Lanes that every access takes together."""
+_GRANULES = 128 // GRANULE
+_COLUMNS = 512
+
+
+class Area(NamedTuple):
+    """Columns [first, end) of granules of lanes of a CTA."""
+
+    cta: int
+    granules: tuple[int, int, int]
+    """First, end, step."""
+    first: int
+    end: int
+
+    @property
+    def place(self) -> tuple[int, slice, slice]:
+        return self.cta, slice(*self.granules), slice(self.first, self.end)
+
+
+class TmemRaces:
+    """The last accesses to tensor memory, as epochs (see Clocks); FOREVER: not over yet."""
+
+    def __init__(self, residents: Residents, clocks: Clocks) -> None:
+        self.residents = residents
+        self.clocks = clocks
+        shape = (residents.resident, _GRANULES, _COLUMNS)
+        self.readers = -(-residents.warps_per_cta // 4)
+        """Warps that reach the same lanes."""
+        self._written = np.zeros(shape, np.int64)
+        self._read = np.zeros((self.readers + 1, *shape), np.int64)
+        """By reader; the last is the tensor core."""
+        self._checked: set[tuple[int, Area, Area | None]] = set()
+        """(issuing warp, written, read) of MMAs since warps last used tensor memory: MMAs of one
+        warp stay in order."""
+        self._multiplying = np.zeros(shape, np.int16)
+        """MMAs that have been issued, will write there and have not landed."""
+
+    def _warp(self, place: int) -> int:
+        """The thread that a warp's accesses to tensor memory count as."""
+        return (self.clocks.tensor_memory + place) << 5
+
+    def _column(self, place: int) -> int:
+        return self.residents.warp_of(place) // 4
+
+    def clear(self, cta: int, first: int, columns: int) -> None:
+        """A new allocation: nobody has used it."""
+        window = slice(first, first + columns)
+        self._written[cta, :, window] = 0
+        self._read[:, cta, :, window] = 0
+
+    def busy(self, cta: int, first: int, columns: int) -> bool:
+        """Whether an MMA, a load or a store there is not over."""
+        window, pending = slice(first, first + columns), FOREVER << THREAD_BITS
+        return bool(
+            self._multiplying[cta, :, window].any()
+            or (self._written[cta, :, window] >= pending).any()
+            or (self._read[:-1, cta, :, window] >= pending).any()
+        )
+
+    # Loads and stores of warps
+
+    def load(self, area: Area, place: int, site: Site) -> None:
+        """A warp's load is issued."""
+        self._checked.clear()
+        self._after_writes("read", area, place, site)
+        thread = self._warp(place)
+        self._read[(self._column(place), *area.place)] = FOREVER << THREAD_BITS | thread
+
+    def loaded(self, area: Area, place: int) -> None:
+        """The warp has waited for it."""
+        self._checked.clear()
+        epoch = self.clocks.epoch(self._warp(place))
+        self._read[(self._column(place), *area.place)] = epoch
+
+    def store(self, area: Area, place: int, site: Site) -> None:
+        """A warp's store is issued."""
+        self._checked.clear()
+        self._after_writes("written", area, place, site)
+        readers = self._read[(slice(None), *area.place)]
+        self._check("written", "read", readers, place, self._warp(place), site)
+        self._written[area.place] = FOREVER << THREAD_BITS | self._warp(place)
+
+    def stored(self, area: Area, place: int) -> None:
+        """The warp has waited for it."""
+        self._checked.clear()
+        self._written[area.place] = self.clocks.epoch(self._warp(place))
+
+    def _after_writes(self, now: str, area: Area, place: int, site: Site) -> None:
+        if self._multiplying[area.place].any():
+            sentence = f"{self._name(area)} is {now} here while an MMA that writes it is in flight."
+            self.residents.report("tmem-race", sentence, site, place)
+            return
+        self._check(now, "wrote", self._written[area.place], place, self._warp(place), site)
+
+    # MMAs
+
+    def multiply(self, area: Area, issuer: Issuer, operand: Area | None) -> None:
+        """An MMA that writes an area, and reads its A from another, is issued."""
+        own = self._core(issuer)
+        self._multiplying[area.place] += 1
+        key = issuer.place, area, operand
+        if key in self._checked:
+            return
+        self._checked = {key, *(other for other in self._checked if other[0] == issuer.place)}
+        for now, before, epochs in (
+            ("overwritten by an MMA", "wrote", self._written[area.place]),
+            ("overwritten by an MMA", "read", self._read[(slice(None), *area.place)]),
+            *([("read by an MMA", "wrote", self._written[operand.place])] if operand else []),
+        ):
+            # What the issuer itself has waited for needs no more.
+            mine = (epochs & THREAD) == self._warp(issuer.place)
+            epochs = np.where(mine & (epochs < FOREVER << THREAD_BITS), 0, epochs)
+            self._check(now, before, epochs, issuer.place, own, issuer.site)
+
+    def multiplied(self, area: Area, issuer: Issuer, operand: Area | None) -> None:
+        """It has landed."""
+        self._multiplying[area.place] -= 1
+        epoch = self.clocks.epoch(self._core(issuer))
+        self._written[area.place] = epoch
+        if operand is not None:
+            self._read[(-1, *operand.place)] = epoch
+
+    def _core(self, issuer: Issuer) -> int:
+        return (self.clocks.tensor + issuer.place % SLOTS) << 5
+
+    # Comparing
+
+    def _check(
+        self, now: str, before: str, epochs: Array, place: int, own: int, site: Site
+    ) -> None:
+        """A finding for the first of the earlier accesses that is not ordered before this one."""
+        rows = epochs.reshape(len(epochs), -1)
+        if (rows == rows[:, :1]).all():  # As they mostly are: one access to all of it.
+            epochs = rows[:, 0]
+        clocks, thread, time = self.clocks, epochs & THREAD, epochs >> THREAD_BITS
+        agent, other = thread >> 5, (thread != own) & (time > 0)
+        bad = other & (clocks.seen[place][agent] < time)
+        if bad.any():
+            who = self._agent(int(agent[bad][0]))
+            sentence = f"tensor memory is {now} here, {who} {before} it, and nothing orders the two accesses."
+            self.residents.report("tmem-race", sentence, site, place)
+            return
+        bad = other & (clocks.fenced_after[place][agent] < time)
+        if bad.any():
+            self._formal("after", int(agent[bad][0]), place, site)
+            return
+        warp = np.clip(agent - clocks.tensor_memory, 0, clocks.warps - 1)
+        bad = other & (agent < clocks.copy) & (clocks.fenced_before[warp] < time)
+        if bad.any():
+            self._formal("before", int(agent[bad][0]), place, site)
+
+    def _formal(self, which: str, agent: int, place: int, site: Site) -> None:
+        sides = {
+            "after": "what made it sure of that and this",
+            "before": "that and what made this warp sure of it",
+        }
+        self.residents.report(
+            "missing-tcgen05-fence",
+            f"{self._agent(agent)} used this tensor memory before, and there is no "
+            f"tcgen05.fence::{which}_thread_sync between {sides[which]}.",
+            site,
+            place,
+        )
+
+    def _agent(self, agent: int) -> str:
+        if agent >= self.clocks.tensor:
+            return "the tensor core"
+        return self.residents.warp_name(agent - self.clocks.tensor_memory)
+
+    def _name(self, area: Area) -> str:
+        number = self.residents.ctas[area.cta].number
+        return f"columns {area.first} to {area.end - 1} of tensor memory of CTA {number}"

@@ -1,0 +1,177 @@
+"""Values read from memory that was never written: harmless until something depends on them.
+
+A load marks its registers. From then on, until no register is marked any more, each instruction
+hands the marks on: a copy stays a copy, what is computed from a mark is marked as computed. It is a
+finding if a marked value decides a branch, is an address, goes where it can't be followed, or if a
+computed one is stored to global memory. Stores of other marked values leave memory unwritten.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelexp.emulator.machine.arena import UNWRITTEN
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.registers import Register, Slot
+from kernelexp.emulator.machine.residents import Residents
+from kernelexp.emulator.machine.site import Site
+from kernelexp.emulator.machine.warps import Warps
+
+COMPUTED = np.uint16(0x1FF)
+"""A mark has a bit for each byte that nobody wrote; with the ninth, the value is computed."""
+
+
+class Uses(NamedTuple):
+    """Slots that an instruction uses."""
+
+    reads: tuple[int, ...]
+    decides: tuple[int, ...]
+    """Addresses and guards."""
+    writes: tuple[int, ...]
+    copies: bool
+    """Whether it moves bits as they are: mov, ld, st."""
+    selects: bool = False
+    """Whether its third operand picks one of the first two: selp."""
+
+
+class Origin(NamedTuple):
+    """The load that a mark comes from."""
+
+    site: Site
+    place: int
+    sentence: str
+
+
+class Undefined:
+    """Marks of registers, by name."""
+
+    def __init__(self, residents: Residents, slots: list[Slot], warps: int) -> None:
+        self._residents = residents
+        self._names = [slot.name if isinstance(slot, Register) else "" for slot in slots]
+        self._warps = warps
+        self._marks: dict[str, Array] = {}
+        self._origins: dict[str, Origin] = {}
+        self._stored: list[tuple[Array, Origin]] = []
+        """Arena offsets of marked bytes that were stored to global memory."""
+        self.uses: list[Uses] = []
+        """By instruction."""
+        self.live = False
+        """Whether any register is marked."""
+        self.storing: list[tuple[Array, Origin]] = []
+        """Marks of the elements that the store at hand stores, [n, 32] each."""
+
+    def _of(self, slot: int, warps: Warps) -> Array | None:
+        """Marks of a slot's register in a set of warps, [n, 32]."""
+        marks = self._marks.get(self._names[slot])
+        return None if marks is None else marks[warps.warps[0] : warps.warps[0] + warps.count]
+
+    def load(self, site: Site, warps: Warps, unwritten: Array, sentence: str) -> bool:
+        """Marks what a load has read, [n, 32, elements, bytes]; False if it can't be followed."""
+        writes = self.uses[site.number].writes if site.number < len(self.uses) else ()
+        if not writes:
+            return False
+        self.live = True
+        row = int(np.nonzero(unwritten)[0][0])
+        origin = Origin(site, int(warps.warps[row]), sentence)
+        marks = np.packbits(unwritten, axis=-1, bitorder="little")[..., 0].astype(np.uint16)
+        for index, slot in enumerate(writes):
+            exact = len(writes) == unwritten.shape[2]
+            lanes = marks[..., index] if exact else np.where(marks.any(axis=-1), COMPUTED, 0)
+            self._mark(slot, warps, lanes != 0, lanes.astype(np.uint16), origin)
+        return True
+
+    def _mark(self, slot: int, warps: Warps, lanes: Array, mark: Array, origin: Origin) -> None:
+        name = self._names[slot]
+        if not name:
+            return
+        if name not in self._marks:
+            self._marks[name] = np.zeros((self._warps, 32), np.uint16)
+        marks = self._of(slot, warps)
+        assert marks is not None
+        np.copyto(marks, mark, where=lanes)
+        self._origins[name] = origin
+
+    def before(self, number: int, R: list[Array], warps: Warps, m: Mask) -> None:
+        """An instruction is about to be executed: hands marks on, reports what depends on them."""
+        uses, active = self.uses[number], warps.active(m)
+        for slot in uses.decides:
+            self.decides(slot, warps, m, "is an address or a guard")
+        marks = [self._of(slot, warps) for slot in uses.reads]
+        names = [self._names[slot] for slot in uses.reads]
+        known = [(x, name) for x, name in zip(marks, names, strict=True) if x is not None]
+        found = next((name for x, name in known if (x[active] != 0).any()), None)
+        if not uses.writes:
+            self._sink(uses, marks, found)
+            return
+        mixed = self._mixed(uses, marks, R, (warps.count, 32))
+        for slot in uses.writes:
+            name = self._names[slot]
+            if found is not None or name in self._marks:
+                self._mark(slot, warps, active, mixed, self._origins[found or name])
+
+    def _mixed(
+        self, uses: Uses, marks: list[Array | None], R: list[Array], shape: tuple[int, int]
+    ) -> Array:
+        """The marks of a result."""
+        none = np.zeros(shape, np.uint16)
+        every = [none if x is None else x for x in marks]
+        if uses.selects:
+            first, second, picks = every
+            return np.where(picks != 0, COMPUTED, np.where(R[uses.reads[2]], first, second))
+        mixed = none
+        for x in every:
+            mixed = mixed | x
+        return mixed if uses.copies else np.where(mixed != 0, COMPUTED, none)
+
+    def _sink(self, uses: Uses, marks: list[Array | None], found: str | None) -> None:
+        """Of an instruction that writes no register."""
+        self.storing = []
+        if found is None:
+            return
+        origin = self._origins[found]
+        if uses.copies:
+            none = np.zeros(1, np.uint16)
+            self.storing = [(none if x is None else x, origin) for x in marks]
+        else:
+            self._report(origin, "is used")
+
+    def decides(self, slot: int, warps: Warps, m: Mask, how: str) -> None:
+        """A finding if a value on which something depends is marked."""
+        marks = self._of(slot, warps)
+        if marks is not None and marks[warps.active(m)].any():
+            self._report(self._origins[self._names[slot]], how)
+            marks[warps.active(m)] = 0
+
+    def store(self, offsets: Array, element: int, m: Mask, state: Array, into_global: bool) -> None:
+        """After a store of marked values: what it leaves unwritten, or makes of them."""
+        storing, self.storing = self.storing, []
+        for index, (marks, origin) in enumerate(storing):
+            every = np.broadcast_to(marks, offsets.shape)
+            marked = (every != 0) if m is True else (every != 0) & m
+            if not marked.any():
+                continue
+            if into_global and (every[marked] == COMPUTED).any():
+                self._report(origin, "is computed with, and the result stored to global memory")
+                continue
+            at = offsets[marked][:, None] + index * element + np.arange(element)
+            at = at[(every[marked][:, None] >> np.arange(element) & 1).astype(bool)]
+            state[at] = UNWRITTEN
+            if into_global:
+                self._stored.append((at, origin))
+
+    def settle(self) -> None:
+        """Ends the following of marks if there are none left."""
+        if not any(marks.any() for marks in self._marks.values()):
+            self._marks, self.live = {}, False
+
+    def finish(self, state: Array) -> None:
+        """At the end: what global memory has got and kept."""
+        for offsets, origin in self._stored:
+            if (state[offsets] == UNWRITTEN).any():
+                self._report(origin, "is stored to global memory")
+
+    def _report(self, origin: Origin, how: str) -> None:
+        sentence = f"{origin.sentence}, and the value {how}."
+        self._residents.report("uninitialised-read", sentence, origin.site, origin.place)

@@ -1,0 +1,69 @@
+"""The SASS of an entry, each instruction with its pipe and the source line that it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence import instructions, line_table
+from kernelexp.evidence.line_table import Row
+from kernelexp.lineinfo import Source
+
+_INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(\S.*?)\s*;", re.M)
+_OPCODE = re.compile(r"\s*(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)")
+
+
+class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
+    """One instruction of an entry."""
+
+    offset: int
+    """Bytes from the entry's first instruction."""
+    text: str
+    """As cuobjdump prints it, without the semicolon."""
+    source: Source | None
+    """None where the line table does not say."""
+
+    @property
+    def opcode(self) -> str:
+        return opcode_of(self.text)
+
+    @property
+    def pipe(self) -> str:
+        return instructions.pipe_of(self.opcode)
+
+    @property
+    def is_padding(self) -> bool:
+        """Only fills the code up to its alignment."""
+        return self.opcode in instructions.PADDING
+
+
+def opcode_of(text: str) -> str:
+    """An instruction's opcode without predicate and modifiers, LDG of `@P0 LDG.E R2, [R4]`."""
+    match = _OPCODE.match(text)
+    return match[1] if match else ""
+
+
+def read(cubin: Path, dump: str, entry: str) -> tuple[SassInstruction, ...]:
+    """The instructions of `entry` in cuobjdump's SASS `dump` of `cubin`, by offset."""
+    return join(instructions.body(dump, entry), line_table.read(cubin, entry))
+
+
+def join(body: str, rows: Sequence[Row]) -> tuple[SassInstruction, ...]:
+    """The instructions of one entry's SASS, with the last of the rows at or before each."""
+    found = []
+    at = -1
+    for match in _INSTRUCTION.finditer(body):
+        offset = int(match[1], 16)
+        while at + 1 < len(rows) and rows[at + 1].offset <= offset:
+            at += 1
+        found.append(
+            SassInstruction(
+                offset=offset,
+                text=match[2],
+                source=rows[at].source if at >= 0 else None,
+            )
+        )
+    return tuple(found)

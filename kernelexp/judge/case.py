@@ -1,0 +1,96 @@
+"""One variant with what is known of a launch of its full problem: what bounds and rules look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kernelexp.arm import Arm, EmulatedLine
+from kernelexp.chips import Chip
+from kernelexp.metrics import Kind
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What is not known is None, empty or 0."""
+
+    label: str
+    arm: Arm
+    chip: Chip | None = None
+    """The card that it was measured or profiled on, else the one that it is built for."""
+    flops: int = 0
+    """Useful work of a launch of the full problem, as problem.py states it."""
+    bytes: int = 0
+    """Bytes that such a launch must move at least."""
+    ctas: int = 0
+    """Of its grid."""
+    tiles: int = 0
+    """Its output tiles."""
+    counters: dict[str, int] = {}
+    """Emulated, of a launch of the full problem."""
+    scaled: str = ""
+    """How these were scaled from the emulated sizes, as the end of a sentence."""
+    clock_hz: float = 0.0
+    """The SM's while it was measured."""
+    power: str = ""
+    """Power and throttling while all arms of the measurement ran, in words."""
+
+    @property
+    def time_s(self) -> float:
+        """Of the full problem: measured, else published; 0 where it is neither."""
+        return self.time()[0]
+
+    def time(self) -> tuple[float, Kind]:
+        """The same with its kind."""
+        measured, published = self.arm.measured, self.arm.published
+        if measured and measured.size == "full":
+            return measured.time_us / 1e6, "measured"
+        if published and published.time_ms:
+            return published.time_ms / 1e3, "published"
+        return 0.0, "measured"
+
+    def clock(self) -> tuple[float, str]:
+        """The SM's clock in Hz with its source: as measured, else the chip's highest."""
+        if self.clock_hz:
+            return self.clock_hz, f"{self.clock_hz / 1e6:,.0f} MHz (measured)"
+        if self.chip is None:
+            return 0.0, ""
+        return self.chip.clock.value, f"{self.chip.clock.value / 1e6:,.0f} MHz (the chip's highest)"
+
+    def figure(self, *names: str) -> float | None:
+        """The first of these that the profile has, each with ncu's suffix .sum or without."""
+        found = self.arm.profiled.figures if self.arm.profiled else {}
+        for name in names:
+            for each in (name, f"{name}.sum"):
+                value = found.get(each)
+                if isinstance(value, int | float):
+                    return float(value)
+        return None
+
+    def counter(self, name: str) -> tuple[float | None, Kind]:
+        """A count of the launch: profiled, else emulated; None where neither counted."""
+        profiled = self.figure(name)
+        if profiled is not None:
+            return profiled, "profiled"
+        if not self.counters:
+            return None, "emulated"
+        return float(self.counters.get(name, 0)), "emulated"
+
+    def dearest(self, counter: str, ideal: str = "") -> EmulatedLine | None:
+        """The source line that counts most of it, beyond `ideal` if given; None where none does."""
+
+        def cost(line: EmulatedLine) -> int:
+            return line.counters.get(counter, 0) - line.counters.get(ideal, 0)
+
+        lines: Sequence[EmulatedLine] = self.arm.emulated.lines if self.arm.emulated else ()
+        best = max(lines, key=cost, default=None)
+        return best if best and cost(best) > 0 else None
+
+    @property
+    def is_specialised(self) -> bool:
+        """Whether asynchronous copies feed it by mbarriers: warps with roles, most of which wait.
+
+        By its SASS: TMA loads, and waits on mbarriers (SYNCS).
+        """
+        opcodes = self.arm.build.opcodes if self.arm.build else {}
+        return "SYNCS" in opcodes and any(each.startswith("UTMALDG") for each in opcodes)

@@ -1,0 +1,200 @@
+"""What an experiment expected of its figures, and what the evidence says: met, missed, unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kernelexp import metrics
+from kernelexp.arch import ARCHITECTURES
+from kernelexp.arm import Arm
+from kernelexp.expectation import UNCHANGED, Expectation, parse
+from kernelexp.judge.standing import Standings
+from kernelexp.metrics import Kind, Value
+from kernelexp.model import arm_names
+from kernelexp.record import Record
+
+Result: TypeAlias = Literal["met", "missed", "not measured"]
+
+# Kinds of which the same launch may give another figure.
+_NOISY: tuple[Kind, ...] = ("measured", "profiled")
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """One expectation with what became of it."""
+
+    metric: str
+    expected: str
+    """As it is written."""
+    result: Result
+    kind: Kind | None
+    """The kind of evidence that decides it."""
+    before: Value | None = None
+    after: Value | None = None
+    change: float | None = None
+    """Relative, 0.1 for 10% more; of a measured time that of the verdict, from its pairs."""
+    sentence: str = ""
+    """By how much it was missed, or what keeps it from being judged and which command supplies
+    that."""
+
+
+def judge(
+    expected: Mapping[str, str], before: Arm, after: Arm, margin: float, experiment: str
+) -> tuple[Judged, ...]:
+    """Each expectation of one candidate, in the order in which they are written.
+
+    `margin` is that of the verdicts: `unchanged` allows it where a figure is measured or profiled.
+    `experiment` is for the commands in the sentences.
+    """
+    return tuple(
+        _judge(name, text, before, after, margin, experiment) for name, text in expected.items()
+    )
+
+
+def of_record(record: Record) -> dict[str, tuple[Judged, ...]]:
+    """What a run expected of each of its candidates, by its name; empty where it said nothing."""
+    if len(record.expect) != len(record.candidates):
+        return {}
+    return {
+        name: judge(expected, record.baseline, each.arm, record.margin, record.experiment)
+        for name, each, expected in zip(
+            record.names[1:], record.candidates, record.expect, strict=True
+        )
+        if expected
+    }
+
+
+def of_experiment(name: str, standings: Standings) -> dict[str, tuple[Judged, ...]]:
+    """What experiment `name` expects now, judged by the records that speak for its candidates."""
+    nothing = Arm(arch=standings.experiment.arch)
+    judged = {}
+    for place, standing, expected in zip(
+        arm_names(len(standings.candidates))[1:],
+        standings.candidates,
+        standings.experiment.expectations,
+        strict=True,
+    ):
+        record, arm = standing.record, standing.arm or nothing
+        baseline, margin = (record.baseline, record.margin) if record else (nothing, 0.0)
+        if expected:
+            judged[place] = judge(expected, baseline, arm, margin, name)
+    return judged
+
+
+def written_later(standings: Standings) -> bool:
+    """Whether a record that speaks is of a run before these expectations were written."""
+    return any(
+        expected and standing.record and expected not in standing.record.expect
+        for standing, expected in zip(
+            standings.candidates, standings.experiment.expectations, strict=True
+        )
+    )
+
+
+def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experiment: str) -> Judged:
+    expectation, kind = parse(text), metrics.kind_of(name)
+    was, now = _read(name, before, after), _read(name, after, before)
+    judged = Judged(
+        metric=name, expected=text, result="not measured", kind=kind, before=was, after=now
+    )
+    if missing := _missing(name, expectation, was, now):
+        sentence = f"{missing}: {command(kind, after, experiment)}"
+        return msgspec.structs.replace(judged, sentence=sentence)
+    if expectation.of != "value" and kind and not _compares(kind, before, after):
+        sentence = f"{kind} under other conditions than the baseline: kernelexp run {experiment}"
+        return msgspec.structs.replace(judged, sentence=sentence)
+    if isinstance(was, str) or isinstance(now, str):
+        return _judge_words(judged)
+    assert now is not None  # _missing() saw to it
+    allowed = margin * abs(was or 0) if text.strip() == UNCHANGED and kind in _NOISY else 0.0
+    change = _change(name, was, now, after)
+    judged = msgspec.structs.replace(judged, change=change)
+    actual = _actual(expectation, was, now, change)
+    if expectation.is_met(actual) or abs(actual) <= allowed:
+        return msgspec.structs.replace(judged, result="met")
+    return msgspec.structs.replace(
+        judged, result="missed", sentence=_by_how_much(name, expectation, actual, allowed)
+    )
+
+
+def _read(name: str, arm: Arm, other: Arm) -> Value | None:
+    """The figure; a counter of an emulation that was left out as 0 is 0."""
+    value = metrics.read(name, arm)
+    if value is not None or metrics.kind_of(name) != "emulated":
+        return value
+    counters = arm.emulated.counters if arm.emulated and arm.emulated.finished else {}
+    counted = metrics.read(name, other) is not None or _is_counted(name, counters)
+    return 0 if counters and counted else None
+
+
+def _is_counted(name: str, counters: Mapping[str, int]) -> bool:
+    """Whether the emulator that counted these has a counter of this name.
+
+    Records of early versions have other names; they lack that of all instructions.
+    """
+    from kernelexp.emulator.machine.counters import named
+
+    return "ptx__inst_executed" in counters and name in named([], "PTX")
+
+
+def _missing(name: str, expectation: Expectation, was: Value | None, now: Value | None) -> str:
+    """Whose figure is not known; empty where nothing is missing."""
+    if now is None:
+        return "the candidate has no such figure"
+    if expectation.of != "value" and was is None:
+        return "the baseline has no such figure"
+    if expectation.of == "change" and was == 0:
+        return "the baseline's is 0, of which there is no percentage; expect a difference instead"
+    return ""
+
+
+def _compares(kind: Kind, before: Arm, after: Arm) -> bool:
+    if kind in ("published", "profiled"):
+        return True
+    return kind in metrics.comparable(before, after)
+
+
+def _judge_words(judged: Judged) -> Judged:
+    """A figure in words, such as what limits the occupancy, may only be expected unchanged."""
+    same = judged.before == judged.after
+    words = "" if same else f"{judged.before} → {judged.after}"
+    if judged.expected.strip() != UNCHANGED:
+        sentence = f"{judged.metric} is in words, which can only be expected to be {UNCHANGED}"
+        return msgspec.structs.replace(judged, sentence=sentence)
+    return msgspec.structs.replace(judged, result="met" if same else "missed", sentence=words)
+
+
+def _change(name: str, was: float | None, now: float, after: Arm) -> float | None:
+    if name == "time_ms" and after.measured and after.measured.effect:
+        return after.measured.effect.ratio - 1
+    return (now - was) / abs(was) if was else None
+
+
+def _actual(expectation: Expectation, was: float | None, now: float, change: float | None) -> float:
+    if expectation.of == "value" or was is None:
+        return now
+    if expectation.of == "change" and change is not None:
+        return change
+    return now - was
+
+
+def _by_how_much(name: str, expectation: Expectation, actual: float, allowed: float) -> str:
+    by = max(expectation.misses_by(actual) - allowed, 0.0)
+    if expectation.of == "change":
+        return f"by {100 * by:.2f} percentage points" if by else "it hits the excluded end"
+    unit = metrics.METRICS[name].unit if name in metrics.METRICS else ""
+    return f"by {by:,.6g} {unit}".rstrip() if by else "it hits what is excluded"
+
+
+def command(kind: Kind | None, arm: Arm, experiment: str) -> str:
+    """What supplies evidence of a kind, as the end of a sentence."""
+    card = ARCHITECTURES[arm.arch].card if arm.arch in ARCHITECTURES else arm.arch
+    if kind == "measured":
+        return f"kernelexp run {experiment}, on a machine with one {card}"
+    if kind == "profiled":
+        return f"kernelexp profile {experiment}, on a machine with one {card}"
+    if kind == "published":
+        return "nobody published it"
+    return f"kernelexp run {experiment}"

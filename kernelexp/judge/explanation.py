@@ -1,0 +1,205 @@
+"""Why two arms differ, as far as evidence goes: differences, limits, what would decide the rest.
+
+No cause is stated. A difference that goes with the time may have made it, one that goes against it
+did not by itself; which evidence would tell is said with the command that supplies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kernelexp import counters, metrics
+from kernelexp.arm import Arm
+from kernelexp.judge import bounds, ranking
+from kernelexp.judge.bounds import Use
+from kernelexp.judge.case import Case
+from kernelexp.judge.expectations import command
+from kernelexp.judge.ranking import Finding
+from kernelexp.metrics import Difference, Kind
+
+Way: TypeAlias = Literal["with the time", "against it", ""]
+
+# Beginnings of the names of figures, what they say something of, and the figures of a profile that
+# would tell whether it takes time.
+_DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        ("memory_l1_wavefronts_shared", "l1tex__data_bank_conflicts", "sass__inst_executed_shared"),
+        "shared-memory wavefronts",
+        "l1tex__data_pipe_lsu_wavefronts, stalls short_scoreboard and mio_throttle",
+    ),
+    (
+        ("l1tex__t_", "memory_l2_", "memory_l1_tag", "sass__inst_executed_global", "l1tex__m_"),
+        "traffic to global memory",
+        "lts__throughput, gpu__dram_throughput, stall long_scoreboard",
+    ),
+    (
+        ("ptx__inst_executed_barrier", "ptx__inst_executed_mbarrier", "smsp__inst_executed_op_bar"),
+        "waiting at barriers",
+        "stalls barrier, long_scoreboard and sleeping, by source line",
+    ),
+    (
+        ("launch__registers", "ctas_per_sm", "warps_per_sm", "launch__shared_mem", "launch__block"),
+        "warps in flight",
+        "sm__warps_active, smsp__warps_eligible",
+    ),
+    (
+        ("smsp__sass_inst_executed_op_tmem", "sass_instructions_tmem"),
+        "tensor-memory reads",
+        "sm__mem_tensor_cycles_active, stall long_scoreboard",
+    ),
+    (
+        ("spill_", "stack_bytes"),
+        "spills",
+        "derived__local_spilling_requests_pct",
+    ),
+    (
+        ("ptx__inst_executed", "sass_instructions", "smsp__inst_executed"),
+        "instructions to issue",
+        "sm__inst_issued, stalls not_selected and math_pipe_throttle",
+    ),
+)
+_MINOR = ("ptx__thread_inst_executed", "change_", "time_ms", "published_t", "tflops", "sass_bytes")
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """One difference, and whether it is for the better where the time is."""
+
+    metric: str
+    label: str
+    kind: Kind
+    before: metrics.Value
+    after: metrics.Value
+    change: float | None
+    way: Way
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evidence leaves open, and what would answer it."""
+
+    question: str
+    evidence: str
+    """Which figures would decide."""
+    command: str
+
+
+def differences(before: Arm, after: Arm) -> tuple[Told, ...]:
+    """The largest relative change first, of all kinds that both arms have."""
+    slower = slowdown(before, after)
+    differing = [
+        each
+        for each in metrics.differences(before, after, *_kinds(before, after))
+        if not each.metric.name.startswith(_MINOR)
+    ]
+    kept = [each for each in ranking.collapse(differing) if _is_kept(each)]
+    found = sorted((each.difference for each in kept), key=lambda each: -each.factor)
+    return tuple(
+        Told(
+            metric=each.metric.name,
+            label=_label(each),
+            kind=each.metric.kind,
+            before=each.before,
+            after=each.after,
+            change=each.change,
+            way=_way(each, slower),
+        )
+        for each in found
+    )
+
+
+def slowdown(before: Arm, after: Arm) -> float | None:
+    """Relative change of time: measured, else published; None where neither was."""
+    if after.measured and after.measured.effect:
+        return after.measured.effect.ratio - 1
+    was, now = metrics.read("published_time_ms", before), metrics.read("published_time_ms", after)
+    if isinstance(was, int | float) and isinstance(now, int | float) and was:
+        return now / was - 1
+    return None
+
+
+def _kinds(before: Arm, after: Arm) -> Sequence[Kind]:
+    kinds = list(metrics.comparable(before, after))
+    if before.profiled and after.profiled and "profiled" not in kinds:
+        kinds.append("profiled")
+    if before.published and after.published:
+        kinds.append("published")
+    return kinds
+
+
+def _label(each: Difference) -> str:
+    """As the field reads a counter, whoever counted it."""
+    name, label = each.metric.name, each.metric.label.strip()
+    if name.startswith("sass_instructions_"):
+        return f"SASS, {label}"
+    return counters.describe(name).label if label == name else label
+
+
+def _is_kept(each: Finding) -> bool:
+    """Of a profile only what a page has room for: hundreds of its figures differ."""
+    if each.difference.metric.kind != "profiled":
+        return True
+    known = each.difference.metric.group != counters.OTHER
+    return known and ranking.is_large(each.difference, ranking.FLOOR)
+
+
+def _way(each: Difference, slower: float | None) -> Way:
+    better, before, after = each.metric.better, each.before, each.after
+    if not better or not slower or isinstance(before, str) or isinstance(after, str):
+        return ""
+    worse = (after > before) == (better == "less")
+    return "with the time" if worse == (slower > 0) else "against it"
+
+
+def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
+    """Which limit each side is nearest to, as a sentence."""
+    one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
+    if one is None or other is None:
+        return "Which limit is nearest is not known."
+    if one.resource == other.resource:
+        return (
+            f"Both arms are nearest to the same limit, {one.resource}: {one.percent:.1f}%, then "
+            f"{other.percent:.1f}%."
+        )
+    return (
+        f"The nearest limit moved: {one.resource} ({one.percent:.1f}%) for the baseline, "
+        f"{other.resource} ({other.percent:.1f}%) for the candidate."
+    )
+
+
+def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
+    """What remains open; nothing where both arms are measured and profiled, or one can't run."""
+    arms = (before.arm, after.arm)
+    if any(arm.refused for arm in arms):
+        return
+    if not all(arm.measured for arm in arms):
+        yield Question(
+            question="how much time the candidate takes against the baseline",
+            evidence="interleaved timing",
+            command=command("measured", after.arm, experiment),
+        )
+    if not all(arm.emulated for arm in arms):
+        yield Question(
+            question="whether both arms are right, and what they execute",
+            evidence="emulated counters",
+            command=command("emulated", after.arm, experiment),
+        )
+    if all(arm.profiled for arm in arms):
+        return
+    told = differences(*arms)
+    for beginnings, subject, figures in _DECIDING:
+        ours = [each for each in told if each.metric.startswith(beginnings)]
+        if ours and any(each.way != "against it" for each in ours):
+            yield Question(
+                question=f"how much of the time goes to {subject}",
+                evidence=f"profiled {figures}",
+                command=command("profiled", after.arm, experiment),
+            )
+            told = tuple(each for each in told if each not in ours)
+    if not after.arm.profiled:
+        yield Question(
+            question="which limit either arm is nearest to, and where its warps wait",
+            evidence="profiled throughputs, stalls by source line",
+            command=command("profiled", after.arm, experiment),
+        )

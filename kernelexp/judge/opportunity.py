@@ -1,0 +1,80 @@
+"""An opportunity: an issue of one variant, its figures, and what it may cost at most."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.arm import EmulatedLine
+from kernelexp.judge.case import Case
+from kernelexp.metrics import Kind
+
+_ROLES = (
+    "the warps have roles (TMA, mbarriers): the cost counts only if these warps are what the rest "
+    "waits for"
+)
+
+
+class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
+    """One issue with what it may cost."""
+
+    rule: str
+    issue: str
+    percent: float | None = None
+    """Share of the time that would be saved at most; None where the evidence gives no estimate."""
+    kind: Kind
+    """Of the evidence."""
+    reckoning: str = ""
+    """How the estimate was made; where there is none, what would supply it."""
+    figures: dict[str, float] = {}
+    """Its inputs by name: ncu's, or a plain word."""
+    line: str = ""
+    """The source line that causes most of it, file:line; empty where it is not known."""
+    hidden: str = ""
+    """Why the cost may not show in the time; empty where nothing says so."""
+
+
+class Suppressed(msgspec.Struct, frozen=True, kw_only=True):
+    """A warning that is known to be false for this launch."""
+
+    rule: str
+    why: str
+    speedup_percent: float | None = None
+    """What ncu estimated."""
+
+
+Found: TypeAlias = Opportunity | Suppressed
+
+
+def place(line: EmulatedLine | None) -> str:
+    """A line as file:line; empty where there is none."""
+    return f"{line.file}:{line.line}" if line else ""
+
+
+def hidden(case: Case) -> str:
+    """Why what one kind of warps spends may not be what the launch takes."""
+    return _ROLES if case.is_specialised else ""
+
+
+def excess_of_wavefronts(case: Case) -> tuple[float | None, Kind]:
+    """Wavefronts of shared memory beyond what the addresses need: profiled, else emulated."""
+    profiled = case.figure("derived__memory_l1_wavefronts_shared_excessive")
+    if profiled is not None:
+        return profiled, "profiled"
+    name = "memory_l1_wavefronts_shared"
+    if name not in case.counters:
+        return None, "emulated"
+    return float(case.counters[name] - case.counters.get(f"{name}_ideal", 0)), "emulated"
+
+
+def contention(words: str, conflicts: float, kind: Kind) -> str:
+    """Why bank conflicts of shared `words` (loads, stores) are none of the layout's.
+
+    `kind` is that of the wavefronts of which none is in excess.
+    """
+    return (
+        f"{conflicts:,.0f} bank conflicts of shared {words}, but no wavefront is beyond what the "
+        f"addresses need (memory_l1_wavefronts_shared equals its ideal, {kind}), so that another "
+        "layout would save none"
+    )

@@ -1,0 +1,94 @@
+"""Which differences between two arms to show first: one per counter, grouped, largest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kernelexp import counters
+from kernelexp.metrics import Difference
+
+FLOOR = 0.05
+"""Relative change below which a figure is not shown."""
+
+NEGLIGIBLE_PERCENT = 0.1
+"""A share below this on both sides is not shown, however much it changed."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A counter of two arms, by the one of its metrics that is read."""
+
+    difference: Difference
+    others: tuple[str, ...] = ()
+    """Further metrics of the same counter: its other rollups, its part of the peak."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings of one kind of evidence about one subject, largest change first."""
+
+    name: str
+    """One of counters.GROUPS, or counters.OTHER."""
+    kind: str
+    findings: tuple[Finding, ...]
+
+
+def collapse(differences: Iterable[Difference]) -> list[Finding]:
+    """One finding for all the metrics of a counter, in the order in which they came."""
+    same: dict[tuple[str, str, str], list[Difference]] = {}
+    for each in differences:
+        key = (each.metric.kind, each.metric.group, each.metric.label)
+        same.setdefault(key, []).append(each)
+    return [_read(views) for views in same.values()]
+
+
+def _read(views: Sequence[Difference]) -> Finding:
+    first, *rest = sorted(views, key=lambda each: counters.preference(each.metric.name))
+    metric = first.metric
+    if metric.kind == "profiled" and not counters.is_named(metric.name):
+        # The label is that of a view which these profiles lack.
+        metric = msgspec.structs.replace(metric, label=metric.name)
+        first = msgspec.structs.replace(first, metric=metric)
+    return Finding(difference=first, others=tuple(each.metric.name for each in rest))
+
+
+def is_large(difference: Difference, floor: float, near_zero: bool = False) -> bool:
+    """Whether a figure changed by at least `floor`, appeared, or disappeared; texts that differ.
+
+    Shares that are close to 0 on both sides count only with `near_zero`.
+    """
+    before, after = difference.before, difference.after
+    if before == after:
+        return False
+    if isinstance(before, str) or isinstance(after, str):
+        return True
+    is_near_zero = max(abs(before), abs(after)) < NEGLIGIBLE_PERCENT
+    if difference.metric.unit == "%" and is_near_zero and not near_zero:
+        return False
+    change = difference.change
+    return change is None or abs(change) >= floor
+
+
+def is_headline(finding: Finding) -> bool:
+    """Whether the figure is shown however little it changed."""
+    return counters.is_headline(finding.difference.metric.label)
+
+
+def rank(findings: Iterable[Finding]) -> tuple[Group, ...]:
+    """Groups in the order of counters.GROUPS; in each the largest factor first.
+
+    A doubling ranks with a halving; what appears or disappears comes before all other changes.
+    """
+    order = (*counters.GROUPS, counters.OTHER)
+    groups: dict[tuple[int, str, str], list[Finding]] = {}
+    for each in findings:
+        metric = each.difference.metric
+        groups.setdefault((order.index(metric.group), metric.group, metric.kind), []).append(each)
+    return tuple(
+        Group(name=name, kind=kind, findings=tuple(sorted(found, key=_place)))
+        for (_, name, kind), found in sorted(groups.items(), key=lambda item: item[0])
+    )
+
+
+def _place(finding: Finding) -> tuple[float, str]:
+    return -finding.difference.factor, finding.difference.metric.name

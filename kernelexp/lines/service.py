@@ -1,0 +1,114 @@
+"""Variants to their costs by line and by role: built, emulated, and joined with their profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import build, prepare, profiles
+from kernelexp.arm import Arm, ProfiledInstruction
+from kernelexp.errors import KernelexpError
+from kernelexp.evidence import emulated, line_table, sass_lines
+from kernelexp.limits import Limits
+from kernelexp.lines import pieces, roles
+from kernelexp.lines.pieces import Piece
+from kernelexp.lines.roles import COMMENT, Role
+from kernelexp.model import Variant
+from kernelexp.problem import consult
+from kernelexp.progress import OnProgress
+from kernelexp.project import Project
+from kernelexp.record import Profile
+from kernelexp.toolchain import Toolchain
+
+
+class Lines(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant's code with its costs."""
+
+    label: str
+    size: str
+    """Of the emulation."""
+    arm: Arm
+    pieces: tuple[Piece, ...] = ()
+    """Empty for a variant that is not built."""
+    roles: tuple[Role, ...] = ()
+    """One where all warps run the same code; none where nothing was emulated."""
+    texts: dict[str, dict[int, str]] = {}
+    """The lines of the sources, by path from the root and number."""
+    profile: Profile | None = None
+    """The one that stalls are from."""
+    by_offset: bool = False
+    """The profile is of this very code, so that each of its instructions has its line and role."""
+
+
+def look(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    size: str,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+) -> tuple[list[Lines], list[KernelexpError]]:
+    """The variants with what is known of their lines, and the faults of those that have none."""
+    for kernel in dict.fromkeys(each.kernel for each in variants):
+        said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        consult.require_size(kernel, said.sizes, size)
+    prepared = prepare.built(project, variants, tools, limits, on_progress)
+    prepared = prepare.emulated(project, prepared, limits, on_progress, size)
+    found = [
+        _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
+    ]
+    return found, list(dict.fromkeys(prepared.faults.values()))
+
+
+def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limits) -> Lines:
+    bare = Lines(label=project.label(variant), size=size, arm=arm)
+    if arm.build is None:
+        return bare
+    root, made = project.root, build.artefacts(project.root, arm.identity)
+    lines = emulated.lines(root, arm, size, limits, bare.label) if arm.emulated else ()
+    sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
+    profile, sampled = _sampled(root, variant)
+    files = {frame.file for line in lines for frame in line.source.frames()}
+    texts = _texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
+    whose = roles.name(
+        roles.find(lines),
+        lines,
+        line_table.functions(made.cubin, arm.build.entry),
+        {
+            (file, number): match[1]
+            for file, text in texts.items()
+            for number, line in text.items()
+            if (match := COMMENT.search(line))
+        },
+    )
+    return msgspec.structs.replace(
+        bare,
+        pieces=pieces.cut(lines, whose, sass, sampled),
+        roles=whose,
+        texts=texts,
+        profile=profile,
+        by_offset=pieces.is_of(sampled, sass),
+    )
+
+
+def _sampled(
+    root: Path, variant: Variant
+) -> tuple[Profile | None, tuple[ProfiledInstruction, ...]]:
+    """The latest profile of a variant that has a source page, and that page."""
+    for profile in profiles.of_variant(root, variant.kernel, variant.arch, variant.axes):
+        if profile.arm.profiled and profile.arm.profiled.instructions:
+            return profile, profile.arm.profiled.instructions
+    return None, ()
+
+
+def _texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:
+    """The lines of the project's own files; those of the toolkit are left out."""
+    found = {}
+    for file in sorted(files):
+        path = root / file
+        if not Path(file).is_absolute() and path.is_file():
+            lines = path.read_text("utf-8", "replace").split("\n")
+            found[file] = dict(enumerate(lines, 1))
+    return found

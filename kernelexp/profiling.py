@@ -1,0 +1,135 @@
+"""Variants to profiles: taken with ncu on this machine, or imported from files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kernelexp import __version__, arm, errors, prepare, profiles, records, surroundings
+from kernelexp.arm import Arm, Verdict
+from kernelexp.errors import KernelexpError, UsageError
+from kernelexp.judge import verdict
+from kernelexp.limits import Limits
+from kernelexp.model import Variant
+from kernelexp.profile import take
+from kernelexp.profile.imports import Imported
+from kernelexp.profile.ncu import Ncu
+from kernelexp.profile.take import Settings
+from kernelexp.progress import OnProgress, Step
+from kernelexp.project import Project
+from kernelexp.record import Profile
+from kernelexp.toolchain import Toolchain
+
+
+class Profiling(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one variant: a profile, or why there is none."""
+
+    label: str
+    profile: Profile | None = None
+    path: str = ""
+    """The profile's file, from the project's root."""
+    refused: Verdict | None = None
+    fault: str = ""
+    exit_code: int = errors.OK
+    lost: tuple[str, ...] = ()
+    """What of the profile was not to be had, a sentence each."""
+
+
+def profile(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    ncu: Ncu,
+    settings: Settings,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+) -> list[Profiling]:
+    """Builds each variant, profiles one launch of it and writes the profile.
+
+    A variant that can't be profiled keeps no other from it; a machine that can't profile at all
+    raises EnvironmentFault before anything is built.
+    """
+    take.find_gpu(settings.device)
+    prepared = prepare.built(project, variants, tools, limits, on_progress, settings.size)
+    distinct = list({prepare.key(each): each for each in variants}.values())
+    done = []
+    for number, variant in enumerate(distinct):
+        label = project.label(variant)
+        if on_progress:
+            step = Step(phase="profiling", done=number, total=len(distinct), now=label)
+            on_progress(step)
+        try:
+            built = prepared.arm(variant)
+            if built.refused:
+                done.append(_refused(label, built.refused))
+                continue
+            taken = take.take(project.root, built, settings, limits, ncu)
+        except KernelexpError as error:
+            done.append(Profiling(label=label, fault=str(error), exit_code=error.exit_code))
+            continue
+        evidence = msgspec.structs.replace(built, profiled=taken.evidence)
+        kept = _profile(evidence, "run", compiler=tools.version, git=project.root)
+        done.append(_written(project, label, kept, taken.lost))
+    return done
+
+
+def _refused(label: str, refused: Verdict) -> Profiling:
+    return Profiling(label=label, refused=refused, exit_code=verdict.exit_code({refused.status}))
+
+
+def keep(project: Project, variant: Variant, imported: Imported) -> Profiling:
+    """Writes an imported launch as a profile of a variant; UsageError for another architecture."""
+    evidence = imported.evidence
+    label = project.label(variant)
+    if evidence.capability and not _is_of(evidence.capability, variant.arch):
+        raise UsageError(
+            f"this launch ran on compute capability {evidence.capability}, and {label} is built "
+            f"for {variant.arch}: name a variant for that architecture with --variant."
+        )
+    named = msgspec.structs.replace(arm.begin(variant), profiled=evidence)
+    kept = _profile(named, "imported", source=imported.source)
+    return _written(project, label, kept, imported.lost)
+
+
+def _is_of(capability: str, target: str) -> bool:
+    """Whether a cubin for a target such as sm_90a runs on a compute capability such as 9.0."""
+    digits = target.removeprefix("sm_").rstrip("af")
+    major, minor = digits[:-1], digits[-1:]
+    on, _, point = capability.partition(".")
+    return on == major and (point == minor if target[-1:] == "a" else point >= minor)
+
+
+def _profile(
+    evidence: Arm,
+    provenance: Literal["run", "imported"],
+    *,
+    source: str = "",
+    compiler: str = "",
+    git: Path | None = None,
+) -> Profile:
+    return Profile(
+        version=profiles.VERSION,
+        run=records.new_run_name(),
+        provenance=provenance,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        arm=evidence,
+        source=source,
+        tool=__version__,
+        compiler=compiler,
+        git=surroundings.read_git(git) if git else None,
+        machine=surroundings.read_machine() if provenance == "run" else None,
+    )
+
+
+def _written(project: Project, label: str, kept: Profile, lost: tuple[str, ...]) -> Profiling:
+    path = profiles.write(project.root, kept)
+    return Profiling(label=label, profile=kept, path=str(path.relative_to(project.root)), lost=lost)
+
+
+def exit_code(done: Sequence[Profiling]) -> int:
+    """That of the first variant without a profile."""
+    return next((each.exit_code for each in done if each.exit_code), errors.OK)

@@ -1,0 +1,142 @@
+"""A comparison of two subjects as values and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kernelexp import counters
+from kernelexp.comparisons import Comparison, evidence_of
+from kernelexp.judge.ranking import Group
+from kernelexp.metrics import Difference
+from kernelexp.model import AxisValue, spell
+from kernelexp.report import figures
+from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
+from kernelexp.subjects import Subject
+
+
+def to_values(found: Comparison) -> Any:
+    """Plain values, ready for JSON; a change that is no number is null."""
+    sides = [
+        {
+            "label": subject.label,
+            "about": subject.about,
+            "evidence": evidence_of(subject.arm),
+            "conditions": subject.conditions,
+        }
+        for subject in found.subjects
+    ]
+    return {
+        "before": sides[0],
+        "after": sides[1],
+        "floor": found.options.floor,
+        "warnings": found.warnings,
+        "unknown": found.unknown,
+        "axes": found.axes,
+        "effect": found.effect,
+        "groups": [_group_values(group) for group in found.groups],
+        "not_shown": {"small": found.small, "same": found.same, "others": found.others},
+    }
+
+
+def _group_values(group: Group) -> dict[str, Any]:
+    findings = [
+        {
+            "metric": each.difference.metric.name,
+            "label": each.difference.metric.label.strip(),
+            "unit": each.difference.metric.unit,
+            "better": each.difference.metric.better,
+            "before": each.difference.before,
+            "after": each.difference.after,
+            "change": each.difference.change,
+            "direction": _direction(each.difference),
+            "others": each.others,
+        }
+        for each in group.findings
+    ]
+    return {"group": group.name, "kind": group.kind, "findings": findings}
+
+
+def _direction(each: Difference) -> str:
+    """Whether the change is `better` or `worse`; empty where that depends on the kernel."""
+    if isinstance(each.before, str) or isinstance(each.after, str) or not each.metric.better:
+        return ""
+    if each.before == each.after:
+        return ""
+    return "better" if (each.after < each.before) == (each.metric.better == "less") else "worse"
+
+
+def render(found: Comparison, names: bool = False) -> Iterator[Block]:
+    """For a terminal of 80 columns; with `names` in tables that also have ncu's names."""
+    one, other = found.subjects
+    yield Heading(f"{one.label} → {other.label}")
+    for side, subject in zip(("before", "after"), found.subjects, strict=True):
+        yield paragraph(Span(f"{side}: {'; '.join(_about(subject))}", "dim"))
+    for warning in found.warnings:
+        yield paragraph(Span(f"warning: {warning}", "warn"))
+    for whose, conditions in found.unknown.items():
+        where = "for either" if whose == "both" else f"for {whose}"
+        yield paragraph(Span(f"not recorded {where}: {', '.join(conditions)}", "dim"))
+    if found.axes:
+        rows = [(axis, *map(_spell, values)) for axis, values in found.axes.items()]
+        yield table(("axes", "before", "after"), rows)
+    if found.effect:
+        yield paragraph(f"time, interleaved in one run: {figures.effect(found.effect)}")
+    for group in found.groups:
+        if not names and (found.options.metric or group.name == counters.OTHER):
+            yield from _lines(group)
+        else:
+            yield _table(group, names)
+    if rest := _rest(found):
+        yield paragraph(rest)
+
+
+def _about(subject: Subject) -> Sequence[str]:
+    return (*subject.about, f"{', '.join(evidence_of(subject.arm))}")
+
+
+def _table(group: Group, names: bool) -> Block:
+    header = (f"{group.name} ({group.kind})", "before", "after", "", "change", "")
+    rows: list[tuple[Cell, ...]] = []
+    for each in group.findings:
+        cells = _cells(each.difference)
+        rows.append((*cells, each.difference.metric.name) if names else cells)
+    return table(
+        (*header, "metric") if names else header, rows, numbers=(1, 2, 4), unwrapped=(3, 5)
+    )
+
+
+def _cells(each: Difference) -> tuple[Cell, ...]:
+    before, after, unit = figures.pair(each.before, each.after, each.metric.unit)
+    direction = _direction(each)
+    style = {"better": Span(direction, "good"), "worse": Span(direction, "bad")}
+    label = each.metric.label.strip()
+    return (label, before, after, unit, figures.growth(each), style.get(direction, ""))
+
+
+def _lines(group: Group) -> Iterator[Block]:
+    """Two lines for a finding: a counter's whole name, which no column holds, and its values."""
+    yield paragraph(Span(f"{group.name} ({group.kind})", "strong"))
+    for each in group.findings:
+        metric = each.difference.metric
+        _, before, after, unit, growth, direction = _cells(each.difference)
+        label = "" if metric.name.startswith(metric.label) else f"  {metric.label.strip()}:"
+        yield paragraph(Span(metric.name, "strong" if label else ""), indent=2)
+        words = f"{label}  {before} → {after} {unit}  {growth}  ".replace("   ", "  ")
+        yield paragraph(words.rstrip() + "  ", direction or "", indent=2)
+
+
+def _rest(found: Comparison) -> str:
+    """What is not shown, and how to see it; empty where nothing is left out."""
+    floor = f"{100 * found.options.floor:g}%"
+    parts = [
+        (found.small, f"changed by less than {floor} (--floor)"),
+        (found.others, "changed and belong to no group (--all)"),
+        (found.same, "did not change"),
+    ]
+    words = ", ".join(f"{count:,} that {what}" for count, what in parts if count)
+    return f"Figures not shown: {words}." if words and found.options.metric is None else ""
+
+
+def _spell(value: AxisValue | None) -> str:
+    return figures.NONE if value is None else spell(value)

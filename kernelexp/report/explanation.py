@@ -1,0 +1,210 @@
+"""The page of `explain`: verdict, expectations, differences, limits, what would decide the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp import metrics
+from kernelexp.examine import Examined
+from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
+from kernelexp.judge.expectations import Judged, judge
+from kernelexp.judge.explanation import Question, Told, differences, moved, questions
+from kernelexp.judge.standing import Standing
+from kernelexp.model import Experiment, spell_point
+from kernelexp.record import own_axes
+from kernelexp.report import bounds, expectations, figures
+from kernelexp.report.document import Block, Cell, Heading, Items, Span, paragraph, status, table
+
+_SHOWN = 12
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """All that explains one candidate of an experiment."""
+
+    experiment: str
+    written: Experiment
+    standing: Standing
+    baseline: Examined
+    candidate: Examined
+    judged: tuple[Judged, ...]
+    differences: tuple[Told, ...]
+    uses: tuple[tuple[Use, ...], tuple[Use, ...]]
+    questions: tuple[Question, ...]
+
+
+def assemble(
+    name: str,
+    written: Experiment,
+    number: int,
+    standing: Standing,
+    one: Examined,
+    other: Examined,
+) -> Explanation:
+    """What the evidence says of candidate `number`, counted from 1."""
+    arms = one.case.arm, other.case.arm
+    margin = standing.record.margin if standing.record else 0.01
+    return Explanation(
+        experiment=name,
+        written=written,
+        standing=standing,
+        baseline=one,
+        candidate=other,
+        judged=judge(written.expectations[number - 1], *arms, margin, name),
+        differences=differences(*arms),
+        uses=uses_of_both(one.case, other.case),
+        questions=tuple(questions(one.case, other.case, name)),
+    )
+
+
+def to_values(found: Explanation) -> dict[str, object]:
+    """Plain values, for JSON."""
+    standing = found.standing
+    one, other = found.baseline.case, found.candidate.case
+    near = tuple(nearest(each) for each in found.uses)
+    return {
+        "experiment": found.experiment,
+        "candidate": standing.variant.axes,
+        "verdict": standing.verdict,
+        "run": standing.record.run if standing.record else None,
+        "changed_since": standing.changed,
+        "expectations": found.judged,
+        "differences": found.differences,
+        "uses": {"baseline": found.uses[0], "candidate": found.uses[1]},
+        "nearest": {
+            name: each.resource if each else None
+            for name, each in zip(("baseline", "candidate"), near, strict=True)
+        },
+        "counters": {"baseline": one.scaled or None, "candidate": other.scaled or None},
+        "power": other.power or None,
+        "profiles": {
+            "baseline": found.baseline.profile or None,
+            "candidate": found.candidate.profile or None,
+        },
+        "undecided": found.questions,
+    }
+
+
+def render(found: Explanation) -> Iterator[Block]:
+    """For a terminal or as markdown."""
+    own = spell_point(own_axes(found.baseline.case.arm, found.candidate.case.arm))
+    yield Heading(f"{found.experiment}  {found.written.title}: {own}")
+    yield _verdict(found.standing)
+    if found.standing.changed:
+        words = ", ".join(found.standing.changed)
+        yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
+    yield from expectations.render({"candidate": found.judged})
+    refused = list(_refused(found))
+    yield from refused
+    if refused:
+        return
+    yield from _differences(found.differences)
+    yield from _limits(found)
+    if found.questions:
+        yield paragraph(Span("What would decide:", "strong"))
+        yield Items(tuple(_by_command(found.questions)))
+
+
+def _refused(found: Explanation) -> Iterator[Block]:
+    """Why there is nothing to compare; nothing where both arms can run."""
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        if refused := side.case.arm.refused:
+            yield paragraph(
+                f"The {name} has no figures: ", status(refused.status), f". {refused.sentence}"
+            )
+
+
+def _verdict(standing: Standing) -> Block:
+    if standing.verdict is None or standing.record is None:
+        return paragraph("Verdict: none, as there is no record of it.")
+    verdict, record = standing.verdict, standing.record
+    place = record.source if record.provenance == "published" else record.device or "no GPU"
+    return paragraph(
+        Span("Verdict: ", "strong"),
+        status(verdict.status),
+        f" ({verdict.reason}). {verdict.sentence} [{record.run}, {place}]",
+    )
+
+
+def _differences(told: Sequence[Told]) -> Iterator[Block]:
+    if not told:
+        yield paragraph("No figure differs, of those that both arms have.")
+        return
+    shown, rest = told[:_SHOWN], len(told) - _SHOWN
+    rows: list[tuple[Cell, ...]] = [
+        (
+            each.label,
+            _value(each.before),
+            _value(each.after),
+            "" if each.change is None else f"{100 * each.change:+.1f}%",
+            each.kind,
+            each.way,
+        )
+        for each in shown
+        if not isinstance(each.before, str)
+    ]
+    header = ("differs most", "baseline", "candidate", "change", "kind", "goes")
+    if rows:
+        yield table(header, rows, numbers=(1, 2, 3), unwrapped=(4,))
+    for each in shown:
+        if isinstance(each.before, str):
+            yield paragraph(f"{each.label} ({each.kind}): {each.before} → {each.after}")
+    if rest > 0:
+        yield paragraph(f"{rest} more differ (--json has them).", style="dim")
+
+
+def _value(value: metrics.Value) -> str:
+    """ncu's counts are floats that are whole."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return figures.value(int(value) if whole else value)
+
+
+def _limits(found: Explanation) -> Iterator[Block]:
+    one, other = found.uses
+    yield from bounds.render({"baseline": one, "candidate": other})
+    yield paragraph(moved(one, other))
+    near = nearest(other)
+    if near and near.percent is not None and near.percent < NEAR:
+        yield paragraph(
+            f"The candidate is below {NEAR:.0f}% of every limit that is known: what it waits for "
+            "is latency, or a limit that is not known."
+        )
+    if words := _stalls(found):
+        yield paragraph(words)
+    if found.candidate.case.power:
+        yield paragraph(f"Power, of all arms together: {found.candidate.case.power}.")
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        emulated = side.case.arm.emulated
+        if emulated and emulated.unsupported:
+            yield paragraph(f"{name}: not emulated. {emulated.unsupported}", style="warn")
+    if scaled := found.candidate.case.scaled:
+        yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
+
+
+def _stalls(found: Explanation) -> str:
+    """The largest stall of each arm, where both were profiled."""
+    words = []
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        begin, end = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
+        profiled = side.case.arm.profiled
+        stalls = {
+            key.removeprefix(begin).removesuffix(end): float(value)
+            for key, value in (profiled.figures if profiled else {}).items()
+            if key.startswith(begin) and key.endswith(end) and isinstance(value, int | float)
+        }
+        stalls.pop("selected", None)
+        if stalls:
+            most = sorted(stalls, key=lambda each: -stalls[each])[:3]
+            words.append(f"{name} {', '.join(f'{each} {stalls[each]:.2f}' for each in most)}")
+    return f"Stalled warps per issue (profiled): {'; '.join(words)}." if words else ""
+
+
+def _by_command(questions: Sequence[Question]) -> Iterator[str]:
+    """A sentence for each command, with all that it would answer."""
+    commands: dict[str, list[Question]] = {}
+    for each in questions:
+        commands.setdefault(each.command, []).append(each)
+    for command, asked in commands.items():
+        answers = "; ".join(f"{each.question} ({each.evidence})" for each in asked)
+        yield f"{command}: {answers}."

@@ -1,0 +1,84 @@
+"""What could be gained in a variant: a ranked table, then how each estimate was reckoned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp.examine import Examined
+from kernelexp.judge.bounds import Use
+from kernelexp.judge.opportunity import Opportunity, Suppressed
+from kernelexp.report import bounds, figures
+from kernelexp.report.document import Block, Heading, Span, paragraph, table
+
+
+def render(
+    examined: Examined,
+    uses: Sequence[Use],
+    found: Sequence[Opportunity],
+    suppressed: Sequence[Suppressed],
+) -> Iterator[Block]:
+    """Largest estimate first."""
+    yield Heading(f"{examined.case.label}: opportunities")
+    yield paragraph(_evidence(examined))
+    if examined.changed:
+        words = ", ".join(examined.changed)
+        yield paragraph(f"Measured before these changed: {words}.", style="warn")
+    if found:
+        rows = [
+            (f"{number}.", _estimate(each), each.issue, each.kind)
+            for number, each in enumerate(found, 1)
+        ]
+        yield table(("", "at most", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
+    else:
+        yield paragraph("No rule found anything.")
+    for number, each in enumerate(found, 1):
+        yield _details(number, each)
+    yield from _hidden(found)
+    if suppressed:
+        yield paragraph(Span("Not repeated:", "strong"))
+    for warning in suppressed:
+        estimate = warning.speedup_percent
+        said = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
+        yield paragraph(f"{warning.rule}{said}: {warning.why}.", indent=2)
+    yield from bounds.render({"": uses})
+    yield paragraph(
+        "At most: the share of the time that would be saved if nothing took its place. The "
+        "estimates do not add up.",
+        style="dim",
+    )
+
+
+def _evidence(examined: Examined) -> str:
+    case = examined.case
+    parts = ["built"] if case.arm.build else []
+    if case.counters:
+        parts.append(f"emulated, for the full problem {case.scaled}")
+    if case.arm.measured:
+        parts.append(f"measured, {figures.time_of(case.arm)} ms on {case.arm.measured.device}")
+    elif case.arm.published:
+        parts.append(f"published, {figures.time_of(case.arm)} ms")
+    if case.arm.profiled:
+        device = case.arm.profiled.device or "a device that is not named"
+        parts.append(f"profiled on {device} ({examined.profile})")
+    return f"Evidence: {'; '.join(parts) or 'none'}."
+
+
+def _estimate(each: Opportunity) -> str:
+    return "" if each.percent is None else f"{each.percent:.1f}%"
+
+
+def _details(number: int, each: Opportunity) -> Block:
+    parts = [each.reckoning] if each.reckoning else []
+    if each.line:
+        parts.append(f"most of it at {each.line}")
+    return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
+
+
+def _hidden(found: Sequence[Opportunity]) -> Iterator[Block]:
+    """Why costs may not show in the time, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for number, each in enumerate(found, 1):
+        if each.hidden:
+            reasons.setdefault(each.hidden, []).append(str(number))
+    for reason, numbers in reasons.items():
+        yield paragraph(f"May be hidden ({', '.join(numbers)}): {reason}.")

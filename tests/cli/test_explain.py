@@ -1,0 +1,180 @@
+"""The commands `explain` and `opportunities`, and what `run` and `show` say of expectations."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from judge_cases import PADDED, PLAIN, profile
+from support import ROOT, Kx, edit
+
+from kernelexp import arm, project, records
+from kernelexp.errors import BuildError, UsageError
+from kernelexp.record import Profile, Record
+
+NO_CHANGES = "    changes: [one 16-byte access instead of four]"
+EXPECT = "    expect: {time_ms: -30%, launch__registers_per_thread: unchanged, sass_bytes: < 9999}"
+PUBLISHED = "logs/runs/S1/published.json"
+
+
+def expecting(root: Path) -> None:
+    edit(root, NO_CHANGES, f"{EXPECT}\n{NO_CHANGES}")
+
+
+def lines(text: str) -> list[str]:
+    """Those that are wider than the page would be cut on a terminal."""
+    assert max(map(len, text.splitlines())) <= 80
+    return text.splitlines()
+
+
+def test_run_says_what_became_of_expectations_and_keeps_them(scale: Path, kx: Kx) -> None:
+    expecting(scale)
+    shown = lines(kx("run", "S1", "--no-emulate", cwd=scale).stdout)
+    assert any("sass_bytes" in line and "met" in line for line in shown)
+    (path,) = (scale / "logs/runs/S1").glob("*.build.json")
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    assert record.expect[0]["time_ms"] == "-30%"
+    again = lines(kx("show", record.run, cwd=scale).stdout)
+    assert [line for line in shown if "sass_bytes" in line] == [
+        line for line in again if "sass_bytes" in line
+    ]
+
+
+def test_json_has_each_expectation_with_its_result(scale: Path, kx: Kx) -> None:
+    expecting(scale)
+    (ran,) = json.loads(kx("run", "S1", "--no-emulate", "--json", cwd=scale).stdout)
+    by_name = {each["metric"]: each for each in ran["expectations"]["candidate"]}
+    assert by_name["time_ms"]["result"] == "not measured"
+    assert by_name["time_ms"]["sentence"].endswith("kernelexp run S1, on a machine with one H200")
+    assert by_name["sass_bytes"]["result"] == "met"
+    shown = json.loads(kx("show", "S1", "--json", cwd=scale).stdout)
+    assert shown["expectations"]["candidate"][2] == by_name["sass_bytes"]
+
+
+def test_an_expectation_that_was_written_after_the_record_is_said_to_be(
+    scale: Path, kx: Kx
+) -> None:
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    expecting(scale)
+    words = "What was expected was written after that record."
+    assert words in kx("show", "S1", cwd=scale).stdout
+    shutil.rmtree(scale / "logs")  # two runs of the same second have no order
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    assert words not in kx("show", "S1", cwd=scale).stdout
+
+
+def test_explain_says_what_differs_and_what_would_decide(scale: Path, kx: Kx) -> None:
+    expecting(scale)
+    result = kx("explain", "S1", cwd=scale)
+    assert result.exit_code == 0
+    page = " ".join(" ".join(lines(result.stdout)).split())
+    assert "Verdict: none" in page
+    assert "differs most" in page
+    assert "kernelexp run S1, on a machine with one H200" in page
+    assert "kernelexp profile S1, on a machine with one H200: how much of the time goes to" in page
+    assert not (scale / "logs").exists()
+
+
+def test_explain_as_json_and_as_markdown(scale: Path, kx: Kx) -> None:
+    values = json.loads(kx("explain", "S1", "--no-emulate", "--json", cwd=scale).stdout)
+    assert values["candidate"]["width"] == 4
+    assert {each["kind"] for each in values["differences"]} == {"built"}
+    assert values["uses"]["baseline"][0]["resource"] == "tensor cores"
+    text = kx("explain", "S1", "--no-emulate", "--markdown", cwd=scale).stdout
+    assert text.startswith("# S1 Four floats per thread: width=4")
+    assert "| differs most" in text
+
+
+def test_another_candidate_is_explained_by_its_number(scale: Path, kx: Kx) -> None:
+    def candidate(number: int) -> object:
+        options = ("--no-emulate", "--json", "--candidate", str(number))
+        return json.loads(kx("explain", "S2", *options, cwd=scale).stdout)["candidate"]["width"]
+
+    assert [candidate(1), candidate(2)] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("explain", "S2", "--candidate", "3"), "S2 has 2 candidates: there is no --candidate 3."),
+        (("explain", "S9"), "there is no experiment 'S9'"),
+        (("opportunities", "S1"), "S1 is an experiment: name one variant"),
+        (("opportunities", "scales"), "there is no kernel 'scales'"),
+    ],
+)
+def test_what_does_not_exist_is_a_sentence(
+    scale: Path, kx: Kx, arguments: tuple[str, ...], words: str
+) -> None:
+    result = kx(*arguments, cwd=scale)
+    assert result.exit_code == UsageError.exit_code
+    assert words in result.stderr
+
+
+def test_opportunities_of_the_transpose_are_its_planted_conflicts(kx: Kx) -> None:
+    result = kx("opportunities", "transpose@sm_90a:layout=plain")
+    page = " ".join(" ".join(lines(result.stdout)).split())
+    assert "1. 65.9% shared loads: 32.0-way bank conflicts" in page
+    assert "most of it at variants/transpose/transpose.cu:59" in page
+    assert "No rule found anything." in kx("opportunities", "transpose@sm_90a").stdout
+
+
+def test_opportunities_as_json(kx: Kx) -> None:
+    (found,) = json.loads(kx("opportunities", "transpose@sm_90a:layout=plain", "--json").stdout)[
+        "opportunities"
+    ]
+    assert found["rule"] == "SharedMemoryConflicts"
+    assert found["figures"]["memory_l1_wavefronts_shared"] == 138_412_032  # as ncu counts it
+
+
+@pytest.fixture
+def with_profiles(tmp_path: Path) -> Path:
+    """This repository's transpose, with the profiles that were taken of it on an H200."""
+    for name in ("experiments.yaml", "variants", "logs", ".kernelexp"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name)
+        elif source.exists():
+            shutil.copy(source, tmp_path)
+    loaded = project.load(tmp_path)
+    for number, (launch, layout) in enumerate(((PADDED, "padded"), (PLAIN, "plain"))):
+        begun = arm.begin(loaded.variant("transpose", "sm_90a", {"layout": layout}))
+        taken = Profile(
+            version=1,
+            run=f"20261122T04182{number}Z-0000000{number}",
+            provenance="imported",
+            created="2026-11-22",
+            arm=msgspec.structs.replace(begun, profiled=profile(launch)),
+        )
+        path = f"logs/profiles/{taken.run}.json"
+        records.write_text(tmp_path, path, msgspec.json.encode(taken).decode())
+    return tmp_path
+
+
+def test_explain_with_profiles_says_that_the_nearest_limit_moved(
+    with_profiles: Path, kx: Kx
+) -> None:
+    result = kx("explain", "T1", "--no-emulate", cwd=with_profiles)
+    page = " ".join(" ".join(lines(result.stdout)).split())
+    assert (
+        "The nearest limit moved: shared memory (87.5%) for the baseline, L2 (82.8%) for the "
+        "candidate." in page
+    )
+    assert "baseline mio_throttle 48.64" in page
+    assert "kernelexp profile" not in page
+
+
+def test_an_impossible_candidate_has_its_reason_and_no_limits(scale: Path, kx: Kx) -> None:
+    edit(scale, "candidate: {width: 4}", "candidate: {width: 4, order: backward}")
+    page = " ".join(kx("explain", "S1", "--no-emulate", cwd=scale).stdout.split())
+    assert "The candidate has no figures: IMPOSSIBLE. order backward exists for" in page
+    assert "limit" not in page
+    assert "What would decide" not in page
+
+
+def test_opportunities_of_an_impossible_variant_are_a_sentence(scale: Path, kx: Kx) -> None:
+    result = kx("opportunities", "scale:width=4,order=backward", cwd=scale)
+    assert result.exit_code == BuildError.exit_code
+    assert "IMPOSSIBLE: order backward exists for widths 1 and 2 only." in result.stderr

@@ -1,0 +1,166 @@
+"""The line table of a cubin, compared with what nvdisasm and ncu read from it."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ROOT
+
+from kernelexp import build, prepare, project, toolchain
+from kernelexp.errors import EnvironmentFault
+from kernelexp.evidence import line_table, sass_lines
+from kernelexp.evidence.line_table import _Program
+from kernelexp.limits import Limits
+from kernelexp.lineinfo import Source
+from kernelexp.toolchain import Toolchain
+
+DATA = ROOT / "tests/data/ncu"
+SOURCE = """
+struct Pair { float a, b; };
+__device__ __forceinline__ float twice(float v) {
+    return v + v;
+}
+__device__ __forceinline__ float sum(Pair p) {
+    return twice(p.a) * twice(p.b);
+}
+extern "C" __global__ void first(const Pair* x, float* y) {
+    y[threadIdx.x] = sum(x[threadIdx.x]);
+    y[threadIdx.x + 64] = sum(x[threadIdx.x + 64]);
+}
+extern "C" __global__ void second(const Pair* x, float* y) {
+    y[threadIdx.x] = twice(sum(x[threadIdx.x]));
+}
+"""
+PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
+
+
+@pytest.fixture(scope="module")
+def cubin(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two entries with functions inlined two deep."""
+    folder = tmp_path_factory.mktemp("cubin")
+    (folder / "two.cu").write_text(SOURCE)
+    argv = [tools.nvcc, "-arch=sm_90a", "-lineinfo", "-cubin", "-o", "two.cubin", "two.cu"]
+    subprocess.run(argv, cwd=folder, check=True)
+    return folder / "two.cubin"
+
+
+def dump(tools: Toolchain, cubin: Path) -> str:
+    argv = [tools.cuobjdump, "-sass", str(cubin)]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def disassembled(cubin: Path, entry: str) -> dict[int, list[tuple[str, ...]]]:
+    """By offset what `nvdisasm -gi` prints before an instruction: file, line, inlined at."""
+    wheels = toolchain.wheel_bin()
+    argv = [f"{wheels}/nvdisasm" if wheels else "nvdisasm", "-c", "-gi", str(cubin)]
+    printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    found: dict[int, list[tuple[str, ...]]] = {}
+    above: list[tuple[str, ...]] = []
+    section = printed.partition(f".section\t.text.{entry},")[2].partition(".section")[0]
+    for line in section.splitlines():
+        if match := PLACE.search(line):
+            above.append(tuple(each or "" for each in match.groups()))
+        elif match := re.match(r"\s+/\*([0-9a-f]{4,})\*/", line):
+            found[int(match[1], 16)], above = above, []
+    return found
+
+
+def chain(source: Source) -> list[tuple[str, ...]]:
+    """A source as nvdisasm spells it."""
+    caller = source.caller
+    at = (caller.file, str(caller.line)) if caller else ("", "")
+    rest = chain(caller) if caller else []
+    return [(source.file, str(source.line), *at), *rest]
+
+
+@pytest.mark.parametrize("entry", ["first", "second"])
+def test_each_instruction_has_the_chain_of_lines_that_nvdisasm_shows(
+    tools: Toolchain, cubin: Path, entry: str
+) -> None:
+    shown = disassembled(cubin, entry)
+    found = sass_lines.read(cubin, dump(tools, cubin), entry)
+    assert [each.offset for each in found] == list(shown)
+    current: list[tuple[str, ...]] = []
+    for each in found:
+        current = shown[each.offset] or current
+        assert each.source
+        assert chain(each.source) == current, each
+    assert max(len(each.source.frames()) for each in found if each.source) == 3
+
+
+def test_a_function_is_named_for_its_lines_and_the_entry_for_none(cubin: Path) -> None:
+    names = line_table.functions(cubin, "first")
+    lines = {line: name for (_, line), name in names.items()}
+    number = SOURCE.splitlines().index("    return v + v;") + 1
+    assert "twice" in lines[number]
+    assert "sum" in lines[number + 3]
+    assert number + 6 not in lines
+
+
+def test_a_cubin_without_line_table_has_instructions_without_source(
+    tools: Toolchain, cubin: Path
+) -> None:
+    argv = [tools.nvcc, "-arch=sm_90a", "-cubin", "-o", "bare.cubin", "two.cu"]
+    subprocess.run(argv, cwd=cubin.parent, check=True)
+    bare = cubin.parent / "bare.cubin"
+    found = sass_lines.read(bare, dump(tools, bare), "first")
+    assert found
+    assert all(each.source is None for each in found)
+
+
+def test_lines_are_those_that_ncu_shows_on_its_source_page(tools: Toolchain) -> None:
+    # ncu shows an instruction at its own line, and at each line that it was inlined at.
+    loaded = project.load(ROOT)
+    variant = loaded.variant("transpose", "sm_90a", {"layout": "plain"})
+    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    made = build.artefacts(ROOT, arm.identity)
+    found = sass_lines.read(made.cubin, made.sass, "transpose")
+    with (DATA / "lines-transpose-plain.csv").open() as file:
+        shown = {int(row["offset"]): set(row["lines"].split()) for row in csv.DictReader(file)}
+    assert {
+        each.offset: {str(frame.line) for frame in each.source.frames()}
+        for each in found
+        if each.source and not each.is_padding
+    } == shown
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_a_table_of_another_form_is_a_fault_of_this_machine(cubin: Path, version: int) -> None:
+    content = cubin.read_bytes()
+    changed = cubin.with_name(f"v{version}.cubin")
+    with cubin.open("rb") as file:
+        at = ELFFile(file).get_section_by_name(".debug_line")["sh_offset"] + 4
+    changed.write_bytes(content[:at] + bytes([version]) + content[at + 1 :])
+    with pytest.raises(EnvironmentFault, match=f"DWARF version {version}, not 2"):
+        line_table.read(changed, "first")
+
+
+@given(st.binary(max_size=80))
+def test_bytes_that_are_no_table_end_in_an_error_that_read_explains(data: bytes) -> None:
+    head = (len(data) + 2).to_bytes(4, "little") + b"\x02\x00"
+    try:
+        list(_Program(head + data, b"", {}).run())
+    except (IndexError, ValueError):
+        pass
+
+
+@given(st.integers(-(1 << 40), 1 << 40))
+def test_signed_leb128_is_read_as_it_is_written(value: int) -> None:
+    encoded, rest = bytearray(), value
+    while True:
+        byte, rest = rest & 0x7F, rest >> 7
+        done = rest in (0, -1) and (byte >> 6 & 1) == (rest & 1)
+        encoded.append(byte | (0 if done else 0x80))
+        if done:
+            break
+    program = _Program(bytes(encoded), b"", {})
+    program.stream.write(bytes(encoded))
+    program.stream.seek(0)
+    assert program.signed() == value

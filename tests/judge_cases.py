@@ -1,0 +1,74 @@
+"""Cases that tests judge: arms of real records, recordings of ncu on an H200."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from support import ROOT
+
+from kernelexp import chips, records
+from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
+from kernelexp.judge.case import Case
+from kernelexp.profile import pages
+
+T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
+H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
+TILES = 131_072
+DEFAULTS, FOUR_STAGES, PADDED, PLAIN = range(4)
+"""The launches of the recordings."""
+
+
+def arm(record: str, place: int = 0) -> Arm:
+    return records.read_file(ROOT / record).arms[place]
+
+
+def transpose(place: int = 0, **changes: Any) -> Case:
+    """T1's baseline (plain, with bank conflicts) or its candidate (padded), on an H200."""
+    of = arm(T1, place)
+    assert of.emulated is not None
+    counters = {name: count * TILES // 6 for name, count in of.emulated.counters.items()}
+    values = {
+        "label": "transpose", "arm": of, "chip": chips.CHIPS["H200"], "bytes": 8 << 27,
+        "ctas": TILES, "tiles": TILES, "counters": counters, "clock_hz": 1.98e9,
+    }  # fmt: skip
+    return Case(**{**values, **changes})
+
+
+def gemm(**changes: Any) -> Case:
+    """H1's baseline: one CTA per SM, warps with roles."""
+    of = arm(H1)
+    values = {
+        "label": "gemm", "arm": of, "chip": chips.CHIPS["H200"], "flops": 1_095_015_333_888,
+        "bytes": 2_140_000_000, "ctas": 132, "tiles": 58_016, "clock_hz": 1.635e9,
+    }  # fmt: skip
+    return Case(**{**values, **changes})
+
+
+def profile(launch: int) -> ProfiledEvidence:
+    """What ncu counted and advised of a launch, recorded on an H200."""
+    folder = ROOT / "tests/data/ncu"
+    figures, rules = (
+        pages.read((folder / f"{name}.csv").read_text(), name)[launch]
+        for name in ("limits", "rules")
+    )
+    return msgspec.structs.replace(figures, advice=rules.advice)
+
+
+def profiled(case: Case, launch: int, **changes: Any) -> Case:
+    found = msgspec.structs.replace(profile(launch), **changes)
+    return with_arm(case, profiled=found)
+
+
+def with_arm(case: Case, **changes: Any) -> Case:
+    return msgspec.structs.replace(case, arm=msgspec.structs.replace(case.arm, **changes))
+
+
+def build_of(case: Case) -> BuildEvidence:
+    assert case.arm.build is not None
+    return case.arm.build
+
+
+def emulated_of(case: Case) -> EmulatedEvidence:
+    assert case.arm.emulated is not None
+    return case.arm.emulated
