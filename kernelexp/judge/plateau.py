@@ -14,21 +14,24 @@ from kernelexp.judge.racing import Interval, Result, Scores, of_values
 from kernelexp.metrics import Figure
 from kernelexp.model import Point, spell
 
+_CONFLICTS = (
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st",
+)
 # What may hold all variants of a sweep back alike, by name: evidence that is the same in all of
 # them is worth a line.
 TELLING = (
     "occupancy_limit",
     "ctas_per_sm",
     "warps_per_sm",
-    "smsp__inst_executed_op_barrier",
-    "smsp__inst_executed_op_mbarrier",
+    "ptx__inst_executed_barrier",
+    "ptx__inst_executed_mbarrier",
     "memory_l1_wavefronts_shared",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st",
+    *_CONFLICTS,
     "memory_l2_theoretical_sectors_global",
-    "smsp__inst_executed_op_wgmma",
+    "ptx__inst_executed_mma",
+    "smsp__sass_inst_executed_op_shared_gmma",
 )
-_CONFLICTS = TELLING[6:8]
 
 
 class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):

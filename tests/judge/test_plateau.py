@@ -76,7 +76,7 @@ def arm(point, barriers=40, opcode="HMMA", line=171):
         emulated=EmulatedEvidence(
             size="emulated",
             arrays=(ArrayResult(name="y", elements=1, wrong=0, worst=0.0),),
-            counters={"smsp__inst_executed_op_barrier": barriers},
+            counters={"ptx__inst_executed_barrier": barriers},
             lines=(
                 EmulatedLine(file="fa.cu", line=line, counters={CONFLICTS: 900}),
                 EmulatedLine(file="fa.cu", line=5, counters={CONFLICTS: 2}),
@@ -132,7 +132,7 @@ def test_a_plateau_names_what_all_variants_share() -> None:
         result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), arms(), MARGIN
     )
     shared = {each.metric.name: each.value for each in flat.shared}
-    assert shared["smsp__inst_executed_op_barrier"] == 40
+    assert shared["ptx__inst_executed_barrier"] == 40
     assert shared["occupancy_limit"] == "registers"
     assert flat.same_code == 24
     assert flat.hot_line == "fa.cu:171"
@@ -145,7 +145,7 @@ def test_what_differs_is_named_apart() -> None:
     flat = plateau.plateau(
         result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), own, MARGIN
     )
-    assert "smsp__inst_executed_op_barrier" in flat.differing
+    assert "ptx__inst_executed_barrier" in flat.differing
     assert flat.same_code == 23
     assert flat.hot_line == ""
 
