@@ -241,10 +241,15 @@ def _finding(each: AxisFinding) -> Cell:
 def _plateau(record: Record, examined: Examined, flat: Plateau) -> Iterator[Block]:
     """A paragraph on variants none of which differs, and what may hold them all back."""
     count = 1 + len(examined.race.behind) if examined.race else 0
+    margin = f"{100 * record.margin:g}%"
+    seen = f"none of the {count} variants differs from the fastest by more than {margin}"
+    if flat.widest > record.margin:
+        seen = (
+            f"no axis changes the time by more than {margin} on average, and none of the {count} "
+            f"variants was told apart from the fastest ({100 * flat.widest:.1f}% at most)"
+        )
     yield paragraph(
-        Span("Plateau: ", "strong"),
-        f"none of the {count} variants differs from the fastest by more than "
-        f"{100 * record.margin:g}%; none of these axes is what limits the kernel.",
+        Span("Plateau: ", "strong"), f"{seen}: what limits the kernel depends on no axis here."
     )
     words = [
         f"{each.metric.label.strip()} {figures.value(each.value, each.metric.unit)}"
