@@ -13,6 +13,7 @@ import typer
 
 SUMMARIES = {
     "run": "Run experiments: build, emulate, time, judge, record.",
+    "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
     "emulate": "Execute variants on the CPU: result, barriers, counters.",
     "list": "List kernels, axes, experiments and verdicts.",

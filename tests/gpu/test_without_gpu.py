@@ -10,7 +10,7 @@ from gpu_kernels import needs_gpu
 
 from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError
-from kernelexp.gpu import device, launch, measure, worker
+from kernelexp.gpu import device, launch, measure, stopping, worker
 from kernelexp.gpu.job import Answer, ArmJob, Job, Refused, WorkerJob
 from kernelexp.launch import Launch, Scalar
 from kernelexp.measurement import Device, Options, TimedArm
@@ -145,4 +145,4 @@ def test_the_gpu_is_found_by_index_and_by_uuid():
     ],
 )
 def test_starting_up_is_not_counted_to_a_budget_of_30_s(turns, spent):
-    assert measure.is_budget_spent(sum(turns) + 0.1, turns, 30.0) == spent
+    assert stopping.is_budget_spent(sum(turns) + 0.1, turns, 30.0) == spent
