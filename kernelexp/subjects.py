@@ -16,7 +16,7 @@ from kernelexp.metrics import Kind
 from kernelexp.model import Variant
 from kernelexp.progress import OnProgress
 from kernelexp.record import Profile, Record
-from kernelexp.text import quote
+from kernelexp.text import one_line, quote
 
 if TYPE_CHECKING:  # two files compare without YAML, builds and workers
     from kernelexp.judge.standing import Tree
@@ -25,6 +25,10 @@ if TYPE_CHECKING:  # two files compare without YAML, builds and workers
 
 Conditions = dict[str, str]
 """What figures depend on besides the variant, by name: GPU, driver; empty where not known."""
+
+
+_SUFFIXES = frozenset({".csv", ".json", ".ncu-rep"})
+"""What the names of files end in that a side of a comparison can be."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +118,15 @@ def _file(text: str) -> tuple[Path | None, str]:
     return (Path(name), part) if os.path.isfile(name) else (None, "")
 
 
+def _why_no_file(text: str) -> str:
+    """Why a path names no file to read."""
+    if os.path.isdir(text):
+        return "is a folder, where a file is wanted"
+    if os.path.exists(text):
+        return "is not a regular file: save what it gives to one"
+    return "does not exist"
+
+
 def _of_file(path: Path, part: str) -> Subject:
     if path.suffix != ".json":
         return _of_page(path, part)
@@ -122,6 +135,8 @@ def _of_file(path: Path, part: str) -> Subject:
     profile = profiles.read_file(path)
     if isinstance(profile, Profile):
         return _of_profile(profile, part)
+    if profiles.is_meant(path):
+        raise UsageError(f"{path} {profile.why}.")
     return _of_record(records.read_file(path), part, None)
 
 
@@ -152,6 +167,8 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
             "of it."
         )
     if not found:
+        if "/" in text or Path(name).suffix in _SUFFIXES:
+            raise UsageError(f"{quote(text)} {_why_no_file(text)}.")
         names = [*project.kernels, *project.experiments]
         raise UsageError(
             f"{quote(name)} is not a file, an experiment, a kernel, or the beginning of a run's "
@@ -206,7 +223,7 @@ def _of_page(path: Path, part: str) -> Subject:
     evidence = page.launches[_choose_launch(path, len(page.launches), part)].evidence
     arm = Arm(profiled=evidence)
     found = conditions(arm)
-    about = (bare(evidence.entry), found["profiled"]["GPU"])
+    about = (one_line(bare(evidence.entry)), found["profiled"]["GPU"])
     return Subject(
         label=f"{path.name}:{part}" if part else path.name,
         arm=arm,
@@ -242,8 +259,8 @@ def _of_profile(profile: Profile, part: str) -> Subject:
 def _spell(profile: Profile) -> str:
     """By whom the counters were taken: here, elsewhere, or by who published them."""
     taken = {"run": "profiled", "imported": "imported", "published": "published"}
-    source = f" from {profile.source}" if profile.source else ""
-    return f"{taken[profile.provenance]} in {profile.run}{source}"
+    source = f" from {profile.short_source}" if profile.source else ""
+    return one_line(f"{taken[profile.provenance]} in {profile.run}{source}")
 
 
 def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
@@ -352,7 +369,7 @@ def conditions(
 
 def _of_launch(evidence: ProfiledEvidence) -> Conditions:
     device = evidence.device or evidence.figures.get("device__attribute_display_name", "")
-    return {
+    found = {
         "GPU": str(device),
         "driver": evidence.driver,
         "profiler": evidence.tool,
@@ -361,3 +378,4 @@ def _of_launch(evidence: ProfiledEvidence) -> Conditions:
         "replay": evidence.replay,
         "problem size": evidence.size,
     }
+    return {name: one_line(text) for name, text in found.items()}

@@ -78,7 +78,11 @@ def test_a_page_that_powershell_wrote_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "is no CSV page of ncu"), (b"\x89PNG\r\n\x1a\n\x00", "is no CSV page of ncu")],
+    [
+        (b"", "is no CSV page of ncu"),
+        (b"\x89PNG\r\n\x1a\n\x00", "is no CSV page of ncu"),
+        (b"\x1f\x8b\x08\x00", "is compressed: unpack it"),
+    ],
 )
 def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "page.csv"
@@ -89,7 +93,7 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, content: bytes, wh
 
 def test_a_folder_a_device_and_a_file_that_is_not_there_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, Path("/dev/zero"), tmp_path / "none.csv"):
-        with pytest.raises(UsageError, match=r"is no file of at most|No such file"):
+        with pytest.raises(UsageError, match=r"is not a regular file|No such file"):
             imports.read([path])
 
 
