@@ -16,7 +16,7 @@ from kernelexp.measurement import Effect
 from kernelexp.metrics import Difference, Kind
 from kernelexp.model import AxisValue
 from kernelexp.profile.merging import bare
-from kernelexp.subjects import Subject
+from kernelexp.subjects import Subject, different
 from kernelexp.text import one_line
 
 KINDS: tuple[Kind, ...] = ("measured", "built", "emulated", "profiled", "published")
@@ -187,9 +187,9 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
         yield from (f"{subject.label}: {words}." for words in subject.warnings)
     yield from _kernels(one, other)
     for kind in kinds:
-        for name, first, second in _pairs(before, after, kind):
-            if first and second and _bare(first) != _bare(second):
-                yield f"{kind} with different conditions: {name} {first} and {second}."
+        both = (subject.conditions.get(kind, {}) for subject in (before, after))
+        for name, first, second in different(*both):
+            yield f"{kind} with different conditions: {name} {first} and {second}."
     if before.run and after.run and before.run != after.run:
         yield "measured in different runs: the times were not interleaved."
     yield from _grids(one, other)
@@ -198,11 +198,6 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
         if abs(now - was) > _CLOCK_TOLERANCE * was:
             clocks = f"{was / 1e9:.3f} and {now / 1e9:.3f} GHz"
             yield f"profiled at different SM clocks: {clocks}; times do not compare."
-
-
-def _bare(condition: str) -> str:
-    """Without the maker, which ncu prints before a GPU's name and a document may not."""
-    return condition.removeprefix("NVIDIA ")
 
 
 def _kernels(one: Arm, other: Arm) -> Iterator[str]:

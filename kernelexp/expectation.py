@@ -107,7 +107,9 @@ def _help(text: str) -> str:
 def _at_least(text: str, of: Of, number: _Number) -> Expectation:
     if of == "value":
         short = shorten(text)
-        raise ValueError(f"{quote(text)} may be a value or a change: write '== {short}' or '+{short}'.")
+        raise ValueError(
+            f"{quote(text)} may be a value or a change: write '== {short}' or '+{short}'."
+        )
     if not number.value:
         raise ValueError(f"{quote(text)} has no direction: write {UNCHANGED}, or a range.")
     if number.value < 0:

@@ -11,7 +11,6 @@ from kernelexp.arm import Arm, MeasuredEvidence, Verdict
 from kernelexp.measurement import Estimate, Measurement
 from kernelexp.model import AxisValue, Point, arm_names
 
-
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
 _DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
 

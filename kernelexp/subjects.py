@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,18 @@ Conditions = dict[str, str]
 
 _SUFFIXES = frozenset({".csv", ".json", ".ncu-rep"})
 """What the names of files end in that a side of a comparison can be."""
+
+
+def different(one: Conditions, other: Conditions) -> Iterator[tuple[str, str, str]]:
+    """Each condition that both know and that differs, with its two values."""
+    for name in {**one, **other}:
+        first, second = one.get(name, ""), other.get(name, "")
+        # ncu prints a GPU's maker before its name, a document may not.
+        if first and second and first.removeprefix(_MAKER) != second.removeprefix(_MAKER):
+            yield name, first, second
+
+
+_MAKER = "NVIDIA "
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,8 +179,8 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
             "of it."
         )
     if not found:
-        if "/" in text or Path(name).suffix in _SUFFIXES:
-            raise UsageError(f"{quote(text)} {_why_no_file(text)}.")
+        if "/" in name or Path(name).suffix in _SUFFIXES:
+            raise UsageError(f"{quote(name)} {_why_no_file(name)}.")
         names = [*project.kernels, *project.experiments]
         raise UsageError(
             f"{quote(name)} is not a file, an experiment, a kernel, or the beginning of a run's "

@@ -54,9 +54,7 @@ def _chips(document: Document, name: str, named: Mapping[str, str]) -> Iterator[
         yield document.fault(path, "name the metric on at least one chip.")
     for chip in named:
         if chip not in FAMILIES:
-            yield document.fault(
-                (*path, chip), f"no chip {quote(chip)}{suggest(chip, FAMILIES)}."
-            )
+            yield document.fault((*path, chip), f"no chip {quote(chip)}{suggest(chip, FAMILIES)}.")
 
 
 def _name(document: Document, path: KeyPath, known: Iterable[str]) -> Iterator[Fault]:

@@ -120,6 +120,21 @@ def test_an_imported_profile_belongs_to_the_variant(scale: Path, kx: Kx) -> None
     assert profiles.latest(scale, "scale", "sm_90a", {"width": 1, "order": "forward"}) is None
 
 
+def test_a_launch_of_a_kernel_that_the_sources_do_not_name_is_doubted(
+    scale: Path, kx: Kx, tmp_path: Path
+) -> None:
+    arguments = ("--launch", "1", "--variant", "S1")
+    done = kx("profile", "--import", str(RAW), *arguments, cwd=scale)
+    assert "The launch is of a kernel 'patch_embed_gemm', a name that no source of scale has" in (
+        " ".join(done.output.split())
+    )
+    page = tmp_path / "own.csv"
+    page.write_text(RAW.read_text().replace('"patch_embed_gemm"', '"void ns::scale<4>(float)"'))
+    done = kx("profile", "--import", str(page), *arguments, cwd=scale)
+    assert done.exit_code == errors.OK, done.output
+    assert "a name that no source" not in " ".join(done.output.split())
+
+
 def test_show_mentions_a_profile_and_what_changed_since(scale: Path, kx: Kx) -> None:
     arguments = ("--variant", "S1", "--candidate", "0", "--launch", "1")
     kx("profile", "--import", str(RAW), *arguments, cwd=scale)
