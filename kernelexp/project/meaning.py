@@ -163,7 +163,7 @@ def _check_expectations(entry: Entry, experiment: Experiment) -> Iterator[Fault]
     if isinstance(experiment.expect, list):
         wanted, given = len(experiment.candidates), len(experiment.expect)
         if wanted != given:
-            message = f"this has {given} items for {wanted} candidates: write one for each."
+            message = f"there are {given} items, and candidates: {wanted}; write one for each."
             yield document.fault(path, message)
         places = [((*path, index), each) for index, each in enumerate(experiment.expect)]
     else:

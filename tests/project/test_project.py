@@ -41,7 +41,7 @@ MISTAKES = {
     "expectations of more candidates than there are": (
         "    why: Not known yet.",
         "    expect: [{time_ms: -30%}, {time_ms: -40%}]",
-        "experiments.yaml:24:5: experiments.S1.expect: this has 2 items for 1 candidates: write "
+        "experiments.yaml:24:5: experiments.S1.expect: there are 2 items, and candidates: 1; write "
         "one for each.",
     ),
     "expectation that is a list": (
