@@ -10,8 +10,10 @@ Role: TypeAlias = Literal["candidate", "baseline", "placebo", "peer"]
 Fault: TypeAlias = Literal["INCORRECT", "CRASHED", "TIMED_OUT"]
 L2: TypeAlias = Literal["cold", "hot"]
 
-# Looks at the interval while sampling goes on: after 4, 6, ... 16 processes.
+# Looks at the interval while sampling goes on: after 4, 6, ... 16 processes. A race looks after 2
+# and 3 too.
 LOOKS_MAX = 7
+EARLY_LOOKS = (2, 3)
 # Stands for an infinite error, which JSON can't write.
 WORST = 1e30
 
@@ -136,6 +138,25 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The driver's, the sanitizer's or the check's own."""
 
 
+class Departure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An arm that more processes need not time, as a look at the samples showed."""
+
+    arm: str
+    processes: int
+    """How many were done then."""
+    look: int
+    """The number of that look, from 1: its share of the risk is that of the arm's interval."""
+    slower_than: str = ""
+    """The arm that it was proved to be slower than; empty where its verdict was reached."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look at the samples so far leads to."""
+
+    done: bool
+    leaving: tuple[Departure, ...] = ()
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a measurement is taken; kept with it."""
 
@@ -153,6 +174,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     checks_during: int = 2
     launch_timeout_s: float = 10.0
     """A launch that takes longer hangs."""
+    race: bool = False
+    """Look after 2 and 3 processes too, and time no longer the arms that a look has settled."""
     problem_timeout_s: float = 60.0
     """What one call of a function of problem.py may take."""
     peers: bool = True
@@ -173,12 +196,24 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...] = ()
     looks: tuple[int, ...] = ()
     """Numbers of processes after which the interval was looked at: each look costs confidence."""
+    departures: tuple[Departure, ...] = ()
+    """Arms that later processes left out, other than for a failure."""
     invalid: str = ""
     """Why the measurement says nothing, as a sentence; empty where it does."""
     software: dict[str, str] = {}
     """Versions of what launched and timed: torch, cuda.bindings, python."""
     created: str = ""
     elapsed_s: float = 0.0
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The arms that further processes leave out: those that failed or are settled."""
+        failed = (failure.arm for failure in self.failures)
+        return (*failed, *(departure.arm for departure in self.departures))
+
+    def departure(self, arm: str) -> Departure | None:
+        """When and why this arm was settled early, if it was."""
+        return next((each for each in self.departures if each.arm == arm), None)
 
     def position(self, role: Role) -> int | None:
         """Where the first arm of this role stands in `arms`."""

@@ -22,6 +22,9 @@ SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
 METRIC = r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*$(?!\n)"
 SYMBOL = r"^[a-z](_?[a-z0-9])*$(?!\n)"
 
+SWEEP = "sweep-"
+"""How the names begin under which sweeps are recorded; no experiment's id does."""
+
 SENTENCES = {
     LINE: "this is a single line",
     NAME: "a name is letters, digits, '.', '_' and '-', and begins with a letter or a digit",
@@ -33,6 +36,11 @@ SENTENCES = {
     METRIC: "a metric is a name of ncu's with its suffix, such as sm__inst_executed.sum",
     SYMBOL: "a name in formulas is lower-case letters and digits, with single '_' between them",
 }
+
+
+def is_sweep(name: str) -> bool:
+    """Whether records under this name are of sweeps."""
+    return name.startswith(SWEEP)
 
 
 def is_name(text: str) -> bool:

@@ -84,9 +84,8 @@ def built(
     possible = []
     for name, known in rules.items():
         variant = distinct[name]
-        refused = verdict.impossible(arch.find(variant.arch), known.reasons, known.budget)
-        if refused:
-            prepared.arms[name] = msgspec.structs.replace(arm.begin(variant), refused=refused)
+        if against := known.refused(variant):
+            prepared.arms[name] = msgspec.structs.replace(arm.begin(variant), refused=against)
         else:
             possible.append(variant)
     builds = _build(project, possible, tools, limits, on_progress)
@@ -97,6 +96,14 @@ def built(
         except KernelexpError as error:
             prepared.faults[name] = error
     return _compare_launches(project, prepared, possible, rules, limits)
+
+
+def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
+    """What forbids variants of one kernel before any build, by their keys; raises the kernel's
+    fault."""
+    rules = _ask(project, variants[0].kernel, variants, limits, None)
+    verdicts = {key(each): rules[key(each)].refused(each) for each in variants}
+    return {name: against for name, against in verdicts.items() if against}
 
 
 def _build(
@@ -125,6 +132,10 @@ class _Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the problem's sizes."""
     failure: str = ""
     """Why the host compiler could not read the kernel's config header."""
+
+    def refused(self, variant: Variant) -> Verdict | None:
+        """IMPOSSIBLE where they forbid the variant."""
+        return verdict.impossible(arch.find(variant.arch), self.reasons, self.budget)
 
 
 def _ask(

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from kernelexp import wholefile
 from kernelexp.arm import Arm
 from kernelexp.errors import UsageError
 from kernelexp.model import Placed
@@ -82,41 +83,8 @@ def encode(record: Record) -> str:
 
 
 def write_text(root: Path, name: str, text: str) -> Path:
-    """Writes a file under a temporary name, flushes it, and renames it."""
-    return write_bytes(root / name, text.encode())
-
-
-def write_bytes(path: Path, data: bytes) -> Path:
-    """As write_text(); a kill or a full disk leaves the file as it was, or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path.parent)
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)  # the name too outlives a power cut
-    finally:
-        os.close(directory)
-    return path
-
-
-def _sweep(folder: Path) -> None:
-    """Removes temporaries of writers that were killed: no write takes an hour."""
-    limit = datetime.now(UTC).timestamp() - 3600
-    for path in folder.glob(".*.tmp"):
-        try:
-            if path.stat().st_mtime < limit:
-                path.unlink()
-        except OSError:
-            continue
+    """Writes a file of the project, whole or not at all."""
+    return wholefile.write(root / name, text.encode())
 
 
 # ---- reading -------------------------------------------------------------------------------------

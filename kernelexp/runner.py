@@ -44,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """None: nothing is timed."""
     keep: bool = True
     """Write records."""
+    partial: bool = False
+    """Leave out candidates that could not be examined, where there are others."""
     limits: Limits = Limits()
 
 
@@ -56,6 +58,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     earlier: tuple[Record, ...] = ()
     unreadable: tuple[records.Unreadable, ...] = ()
     error: KernelexpError | None = None
+    faults: tuple[tuple[Variant, KernelexpError], ...] = ()
+    """What kept candidates from being examined, where the others were run without them."""
 
 
 class _Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +179,7 @@ def _run_one(
 ) -> Outcome:
     """One experiment; raises what kept its variants from being examined or timed."""
     experiment = shared.project.experiments[name]
+    variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
     timed = _time(shared, arms)
     baseline, *candidates = arms
@@ -210,13 +215,28 @@ def _run_one(
     )
     made = _judge(record.complete(made), timed.why_not, earlier)
     made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    if timed.journal:
+        timed.journal.unlink(missing_ok=True)
     return Outcome(
         experiment=name,
         record=made,
         path=path,
         earlier=tuple(earlier),
         unreadable=tuple(unreadable),
+        faults=faults,
     )
+
+
+def _examined(
+    shared: _Run, variants: Sequence[Variant], prepared: Prepared
+) -> tuple[Sequence[Variant], tuple[tuple[Variant, KernelexpError], ...]]:
+    """The variants to go on with, the baseline first, and the faults of those left out."""
+    if not shared.settings.partial:
+        return variants, ()
+    faults = [(each, fault) for each in variants[1:] if (fault := prepared.fault(each))]
+    faulty = [variant for variant, _ in faults]
+    kept = [each for each in variants if each not in faulty]
+    return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
 
 
 def _placeholder(arm: Arm) -> Candidate:
@@ -270,6 +290,7 @@ class _Timed(msgspec.Struct, frozen=True, kw_only=True):
     size: str = ""
     flops: int = 0
     margin: float = 0.01
+    journal: Path | None = None
 
 
 def _find_gpu(measuring: Measuring | None) -> Device | str:
@@ -302,7 +323,6 @@ def _time(shared: _Run, arms: Sequence[Arm]) -> _Timed:
         usable,
         measuring,
         shared.settings.limits,
-        enough=lambda so_far: verdict.enough(so_far, measuring.margin),
         on_progress=shared.on_progress,
     )
     return _Timed(
@@ -310,6 +330,7 @@ def _time(shared: _Run, arms: Sequence[Arm]) -> _Timed:
         size=measuring.size,
         flops=taken.flops,
         margin=measuring.margin,
+        journal=taken.journal,
     )
 
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kernelexp import records, surroundings
+from kernelexp import surroundings, wholefile
 from kernelexp.errors import UsageError
 from kernelexp.problem import files
 from kernelexp.record import Record
@@ -49,7 +49,7 @@ def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:
             continue
         content = (root / name).read_bytes()
         if sha256(content) == digest:
-            records.write_bytes(_place(home, digest), gzip.compress(content, mtime=0))
+            wholefile.write(_place(home, digest), gzip.compress(content, mtime=0))
     return all(_place(home, digest).is_file() for digest in digests.values())
 
 
@@ -102,5 +102,5 @@ def restore(root: Path, record: Record) -> Path:
         path = folder / name
         if not path.resolve().is_relative_to(folder.resolve()):
             raise UsageError(f"run {record.run} names {name}, which is outside of its project.")
-        records.write_bytes(path, content(root, record, name))
+        wholefile.write(path, content(root, record, name))
     return folder

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp import wholefile
 from kernelexp.errors import EnvironmentFault
 
 CACHE = ".kernelexp"
@@ -77,14 +78,14 @@ def commit(temporary: Path, folder: Path) -> bool:
     for other in temporary.iterdir():
         if other.name not in (*_FILES, CHECKSUMS):
             _remove(other)
-    _sync(*temporary.iterdir(), temporary)
+    wholefile.sync(*temporary.iterdir(), temporary)
     if is_whole(folder):
         return False
     damaged = folder.exists()
     if damaged:
         _remove(folder.rename(temporary_in(folder.parent, create=False)))
     temporary.rename(folder)
-    _sync(folder.parent)
+    wholefile.sync(folder.parent)
     return damaged
 
 
@@ -134,31 +135,12 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _sync(*paths: Path) -> None:
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 # ---- what is kept next to a build ----------------------------------------------------------------
 
 
 def keep(folder: Path, name: str, content: bytes) -> None:
     """Writes folder/name whole or not at all: a line with its hash, then the content."""
-    remove_stale(folder)
-    temporary = temporary_in(folder, create=False)
-    try:
-        with temporary.open("wb") as file:
-            file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / name)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    wholefile.write(folder / name, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def kept(folder: Path, name: str) -> bytes | None:

@@ -1,13 +1,8 @@
 """The command line: a file per command, each of which parses, calls one service, and prints.
 
-Importing a command registers it; the order here is the order in which --help lists them.
+A command's file is imported when the command is called; commands.py lists them for --help.
 """
 
 from kernelexp.cli.app import app, main
-
-# isort: off
-from kernelexp.cli import run, build, emulate, list as _list, show, log, diff, compare  # noqa: F401
-from kernelexp.cli import profile, sections, explain, opportunities, lines  # noqa: F401
-from kernelexp.cli import verdict, check, calibrate, doctor, schema  # noqa: F401
 
 __all__ = ["app", "main"]

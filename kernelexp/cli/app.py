@@ -9,13 +9,25 @@ import typer
 from typer.core import TyperGroup
 
 from kernelexp import __version__, errors
+from kernelexp.cli.commands import SUMMARIES, Commands
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output
 from kernelexp.errors import KernelexpError
 
 
 class _Commands(TyperGroup):
-    """Ends a user's mistake with its sentence and its exit code."""
+    """Ends a user's mistake with its sentence and exit code; makes a command when it is named."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": {}})
+        self.commands = Commands(app)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(SUMMARIES)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kernelexp.errors import UsageError
+from kernelexp.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -58,6 +58,16 @@ def write_log(project: Project, force: bool = False) -> Path:
     logs = log.assemble(project)
     warn(project.root, (each for one in logs for each in one.unreadable))
     return logfile.write(project.root, logbook.file(logs), force)
+
+
+def refresh_log(project: Project) -> None:
+    """Renders the log after a run that is recorded: a log that can't be written is a warning."""
+    try:
+        write_log(project)
+    except KernelexpError as error:
+        typer.echo(f"warning: {error}", err=True)
+    except OSError as error:
+        typer.echo(f"warning: {explain(error)}.", err=True)
 
 
 def require_folder(path: Path) -> None:

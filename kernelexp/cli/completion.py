@@ -109,6 +109,17 @@ def variant_names(project: Project, ctx: typer.Context, incomplete: str) -> Cand
     ]
 
 
+def sweep_words(project: Project, ctx: typer.Context, incomplete: str) -> Candidates:
+    """KERNEL@ARCH, then axis=* and axis=value of it."""
+    words = [*(ctx.params.get("words") or ctx.args)]
+    if not words:
+        pairs = ((name, kernel) for name, kernel in project.kernels.items())
+        return [(f"{name}@{arch}", own.title) for name, own in pairs for arch in own.targets]
+    targets = _targets(project, words[0])
+    every = [(f"{name}=*", axis.about) for each in targets for name, axis in each.axes.items()]
+    return [*every, *_pairs(targets)]
+
+
 def _targets(project: Project, name: str) -> list[Target]:
     """The target of an experiment or of KERNEL@ARCH:..., all of a KERNEL's; none if unknown."""
     if name in project.experiments:

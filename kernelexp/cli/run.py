@@ -23,7 +23,7 @@ from kernelexp.cli.options import (
     SetOption,
     VerboseOption,
 )
-from kernelexp.errors import KernelexpError, UsageError, explain
+from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -65,13 +65,14 @@ def run(
     ] = True,
     device: DeviceOption = None,
     budget: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="Time limit for measuring one experiment, start-up excluded: 30s, 2m.",
+            help="Time limit for measuring one experiment, start-up excluded: 1m. By default 30s, "
+            "and 5s for each candidate after the first.",
         ),
-    ] = "30s",
+    ] = None,
     processes: Annotated[
         int,
         typer.Option(
@@ -130,7 +131,6 @@ def run(
     limits = parse_limits(limit)
     options = Options(
         processes=processes,
-        budget_s=parse_seconds(budget, "--budget"),
         l2=l2.value,
         peers=peers,
         shared_gpu=shared_gpu,
@@ -139,7 +139,13 @@ def run(
     )
     settings = runner.Settings(
         emulate=emulate,
-        measuring=Measuring(options=options, device=device, margin=margin / 100, size=size)
+        measuring=Measuring(
+            options=options,
+            device=device,
+            margin=margin / 100,
+            size=size,
+            budget_s=parse_seconds(budget, "--budget") if budget else None,
+        )
         if gpu
         else None,
         keep=not no_record,
@@ -152,19 +158,9 @@ def run(
         else:
             outcomes = runner.run(loaded, names, tools, settings, overrides, bars)
     if not no_record:
-        _write_log(loaded)
+        common.refresh_log(loaded)
     _print(loaded, outcomes, verbose, json)
     raise typer.Exit(runner.exit_code(outcomes, reproduce))
-
-
-def _write_log(project: Project) -> None:
-    """The run is over and recorded: a log that can't be written is a warning."""
-    try:
-        common.write_log(project)
-    except KernelexpError as error:
-        typer.echo(f"warning: {error}", err=True)
-    except OSError as error:
-        typer.echo(f"warning: {explain(error)}.", err=True)
 
 
 def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:

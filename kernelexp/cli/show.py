@@ -20,7 +20,7 @@ def show(
         typer.Argument(
             metavar="EXPERIMENT|RUN",
             autocompletion=complete(experiment_names),
-            help="An experiment's id; or a run's name, the beginning of it, or a record's file.",
+            help="An experiment's id; sweep-KERNEL; a run's name, its beginning, or its file.",
         ),
     ],
     every: Annotated[
@@ -33,7 +33,8 @@ def show(
     """Show an experiment and its records, or one run."""
     from kernelexp import profiles, records
     from kernelexp.judge import expectations, standing
-    from kernelexp.report import listing, page
+    from kernelexp.names import is_sweep
+    from kernelexp.report import listing, page, sweep
     from kernelexp.report import profiles as profiled_report
 
     loaded = common.load(project, sources=False)
@@ -41,7 +42,10 @@ def show(
         path = records.find(loaded.root, name)
         record = records.read_file(path)
         place = path.relative_to(loaded.root) if path.is_relative_to(loaded.root) else path
-        output(record, page.render(record, (), str(place), verbose), json)
+        if is_sweep(record.experiment):
+            output(sweep.to_values(record), sweep.render(record, None, str(place), verbose), json)
+        else:
+            output(record, page.render(record, (), str(place), verbose), json)
         return
     tree = standing.Tree(loaded.root)
     standings = standing.of_experiment(loaded, name, tree)
@@ -67,5 +71,8 @@ def show(
 
 
 def _names_a_run(name: str) -> bool:
-    """Runs are named after the moment at which they ran: 20261121T000044Z-485c4d1d."""
-    return name[:4].isdigit() or name.endswith(".json")
+    """Runs are named after the moment at which they ran: 20261121T000044Z-485c4d1d; a sweep's name
+    stands for its latest."""
+    from kernelexp.names import is_sweep
+
+    return name[:4].isdigit() or name.endswith(".json") or is_sweep(name)

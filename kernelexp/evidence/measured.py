@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from kernelexp.arm import Arm
 from kernelexp.evidence import jobs
 from kernelexp.gpu.job import ArmJob, Job
 from kernelexp.gpu.measure import Progress, measure
-from kernelexp.judge.stats import estimate
+from kernelexp.judge import racing
+from kernelexp.judge.stats import ratios
 from kernelexp.judge.verdict import spell_interval
 from kernelexp.limits import Limits
 from kernelexp.measurement import Measurement, Options, TimedArm
@@ -20,6 +22,9 @@ from kernelexp.problem.consult import Point
 from kernelexp.progress import OnProgress, Step
 
 SIZE = "full"
+# For one candidate, and for each further one.
+BUDGET_S = 30.0
+BUDGET_PER_ARM_S = 5.0
 
 
 class Measuring(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +35,12 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     """Index or UUID; None takes the first."""
     margin: float = 0.01
     size: str = SIZE
+    budget_s: float | None = None
+    """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
+    goal: racing.Goal = "verdicts"
+    """What several candidates are raced for."""
+    journals: Path | None = None
+    """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +49,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     measurement: Measurement
     flops: int
     """Of one launch; 0 where the problem does not say."""
+    journal: Path | None = None
+    """To be removed once the measurement is kept."""
 
 
 def take(
@@ -46,11 +59,10 @@ def take(
     measuring: Measuring,
     limits: Limits,
     *,
-    enough: Callable[[Measurement], bool],
     on_progress: OnProgress | None = None,
 ) -> Taken:
     """Times arms by their names, the baseline first, with a placebo and the problem's peers, in
-    the same processes.
+    the same processes; several candidates as a race.
 
     Raises what kernelexp.gpu.measure.measure raises, ConfigurationError for the problem's faults.
     """
@@ -77,15 +89,31 @@ def take(
         size_name=size,
         arms=tuple(jobs_),
     )
+    options = msgspec.structs.replace(
+        measuring.options,
+        race=len(arms) > 2,
+        budget_s=measuring.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (len(arms) - 2),
+    )
+    journal = _journal(measuring, job)
     taken = measure(
         job,
-        measuring.options,
+        options,
         device=measuring.device,
         on_progress=as_steps(on_progress),
-        enough=enough,
+        look=lambda so_far: racing.look(so_far, measuring.margin, measuring.goal),
+        journal=journal,
     )
     work = answer.work.get(size)
-    return Taken(measurement=taken, flops=work.flops if work else 0)
+    return Taken(measurement=taken, flops=work.flops if work else 0, journal=journal)
+
+
+def _journal(measuring: Measuring, job: Job) -> Path | None:
+    """The journal of exactly this job: its builds, their launches, the size, the question."""
+    if measuring.journals is None:
+        return None
+    subject = (job, measuring.margin, measuring.goal)
+    digest = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
+    return measuring.journals / f"{digest[:32]}.json"
 
 
 def as_steps(on_progress: OnProgress | None) -> Callable[[Progress], None] | None:
@@ -93,14 +121,22 @@ def as_steps(on_progress: OnProgress | None) -> Callable[[Progress], None] | Non
     if on_progress is None:
         return None
 
+    words: dict[int, str] = {}  # by processes: the intervals of many arms take a while
+
     def say(state: Progress) -> None:
-        effects = estimate(state.so_far).effects if len(state.so_far.workers) > 1 else ()
-        step = Step(
-            phase="measuring",
-            done=state.processes_done,
-            total=state.processes_wanted,
-            now="; ".join([state.phase, *map(spell_interval, effects)]),
-        )
-        on_progress(step)
+        done = state.processes_done
+        if done not in words:
+            words[done] = _how_it_stands(state.so_far)
+        now = "; ".join(filter(None, (state.phase, words[done])))
+        on_progress(Step(phase="measuring", done=done, total=state.processes_wanted, now=now))
 
     return say
+
+
+def _how_it_stands(so_far: Measurement) -> str:
+    """The intervals of one candidate or two, how many are still timed of more."""
+    candidates = [arm.name for arm in so_far.arms if arm.role == "candidate"]
+    if len(candidates) > 2:
+        return f"{sum(arm not in so_far.excluded for arm in candidates)} of {len(candidates)} left"
+    effects = ratios(so_far)[0] if len(so_far.workers) > 1 else ()
+    return "; ".join(map(spell_interval, effects))

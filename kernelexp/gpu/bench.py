@@ -21,6 +21,8 @@ from kernelexp.gpu.timing import (
     LaunchSampler,
     Sampler,
     Timer,
+    strides,
+    time_share,
     warm_up,
 )
 from kernelexp.measurement import ArrayCheck, Block, Check, Row, Worker
@@ -35,6 +37,10 @@ WARM_AGAIN_S = 0.4
 # Besides the first: a kernel that does every second launch gets past three with one chance in
 # eight, and there are four rounds in each of four processes.
 SETS_CHECKED = 3
+# With many arms a process checks each of them less often, and rows take longer.
+ARMS_PER_CHECKED_SET = 6
+ARMS_PER_TIMING = 8
+FEW_ROWS = 8
 PEER_ROWS_S = 0.5
 ESTIMATE_ROWS = 3
 POLL_S = 0.0001
@@ -128,10 +134,11 @@ class Bench:
         self._say("checking")
         self._check_first()
         self._say("warming up")
-        launches_per_sample = self._add_sets()
+        launches_per_sample, slow = self._add_sets()
         timer = Timer(self._sampler(launches_per_sample), self._rng, self._options.launch_timeout_s)
+        timer.strides = slow
         with self._launches():
-            warmth = warm_up(timer, self._timed)
+            warmth = warm_up(timer, timer.dense(self._timed))
         self._say("timing")
         blocks = self._time(timer, monitor, warmth.rows_per_block)
         peer_rows = self._time_peers(timer)
@@ -209,12 +216,13 @@ class Bench:
         """Each arm once more, through the timed path, on values that it has never seen."""
         # The first set, which a kernel that keeps one result would keep, and some of the others.
         others = range(1, len(self._placed.sets))
-        drawn = self._rng.sample(others, min(SETS_CHECKED, len(others)))
+        arms = self._placed.judged()
+        sets = max(0, SETS_CHECKED - len(arms) // ARMS_PER_CHECKED_SET)
+        drawn = self._rng.sample(others, min(sets, len(others)))
         for turn in (0, *drawn):
             chosen = self._placed.sets[turn]
             chosen.refresh(self._draw_seed())
             reference = self._reference(chosen)
-            arms = self._placed.judged()
             self._rng.shuffle(arms)
             for index in arms:
                 before = chosen.fingerprint(self.name(index))
@@ -251,11 +259,12 @@ class Bench:
         checks = tuple(ArrayCheck(**asdict(array)) for array in arrays)
         self._checks.append(Check(arm=self.current, when=when, arrays=checks))
 
-    def _add_sets(self) -> int:
-        """Times roughly, makes as many sets as that asks for; how many launches a sample times."""
+    def _add_sets(self) -> tuple[int, dict[int, int]]:
+        """Times roughly, makes as many sets as that asks for; how many launches a sample times, and
+        the strides of slow arms."""
         import torch
 
-        for index in self._placed.arms:
+        for index in self._with_roles("peer"):  # the others were launched to be checked
             self.current = self.name(index)
             self._launch(index, 0)
         self.current = ""
@@ -263,7 +272,9 @@ class Bench:
         # alone it is timed together with the 20 us that Python takes to launch.
         probe = Timer(self._sampler(1), self._rng, self._options.launch_timeout_s)
         with self._launches():
-            rows = probe.rows(self._timed, ESTIMATE_ROWS)
+            rows = probe.rows(self._timed, 1)
+            probe.strides = strides(rows[0]) if self._options.race else {}
+            rows += probe.rows(probe.dense(self._timed), ESTIMATE_ROWS - 1)
         rough = min(min(row.times_us) for row in rows)
         free = torch.cuda.mem_get_info()[0]
         hot = self._options.l2 == "hot"
@@ -271,7 +282,7 @@ class Bench:
         while len(self._placed.sets) < chosen.sets:
             self._placed.add_set(self._draw_seed())
         self._placed.anew(self._rng)
-        return chosen.launches_per_sample
+        return chosen.launches_per_sample, dict(probe.strides)
 
     def _sampler(self, launches_per_sample: int) -> Sampler:
         calls = self._placed.calls(len(self._job.job.arms))
@@ -280,26 +291,45 @@ class Bench:
         return LaunchSampler(self._placed.sets, calls, self._options.l2 == "hot")
 
     def _time(self, timer: Timer, monitor: Monitor, rows_per_block: int) -> list[Block]:
-        """Blocks until their rows have filled the time asked for, check rounds among them."""
+        """Blocks until their rows have filled the time asked for, check rounds among them.
+
+        What arms take that sit out rows is not counted.
+        """
         blocks: list[Block] = []
-        spent, checked = 0.0, 0
-        while spent < self._options.timing_s or checked < self._options.checks_during:
-            due = self._options.timing_s * (checked + 1) / (self._options.checks_during + 1)
-            if spent >= due and checked < self._options.checks_during:
+        dense = timer.dense(self._timed)
+        timing_s, checks = self._extent()
+        spent, checked, rows_timed = 0.0, 0, 0
+        timer.begin()
+        while spent < timing_s or checked < checks or self._too_few(rows_timed, spent / timing_s):
+            if checked < checks and spent >= timing_s * (checked + 1) / (checks + 1):
                 checked += 1
                 self._check_round(timer, "during")
                 self._placed.anew(self._rng)
                 timer.sampler = self._sampler(timer.sampler.launches)
                 with self._launches():
-                    warm_up(timer, self._timed, WARM_AGAIN_S)
+                    warm_up(timer, dense, WARM_AGAIN_S)
+                timer.begin()
             before = monitor.read()
             self._refuse_company(before.others)
             begun = time.monotonic()
             with self._launches():
                 rows = timer.rows(self._timed, rows_per_block)
-            spent += time.monotonic() - begun
+            spent += (time.monotonic() - begun) * time_share(rows, dense)
+            rows_timed += len(rows)
             blocks.append(Block(before=before, after=monitor.read(), rows=rows))
         return blocks
+
+    def _extent(self) -> tuple[float, int]:
+        """Seconds to fill with rows, and check rounds among them."""
+        timing_s, checks = self._options.timing_s, self._options.checks_during
+        if not self._options.race:
+            return timing_s, checks
+        many = len(self._timed) / ARMS_PER_TIMING
+        return timing_s * max(1.0, many), min(checks, 1) if many > 1 else checks
+
+    def _too_few(self, rows: int, filled: float) -> bool:
+        """Whether a race's long rows, which fill the time soon, are too few for a median."""
+        return self._options.race and rows < FEW_ROWS and filled < 3.0
 
     def _time_peers(self, timer: Timer) -> tuple[Row, ...]:
         peers = self._with_roles("peer")

@@ -8,16 +8,17 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import isolated, processes
+from kernelexp import isolated, processes, wholefile
 from kernelexp.errors import EnvironmentFault, UsageError
 from kernelexp.gpu import device as devices
+from kernelexp.gpu import journals
 from kernelexp.gpu.job import (
     Answer,
     Failed,
@@ -30,15 +31,20 @@ from kernelexp.gpu.job import (
     WorkerJob,
 )
 from kernelexp.gpu.process import as_error, read_answers, run_worker, worker_argv
+from kernelexp.gpu.stopping import (
+    is_budget_spent,
+    is_hopeless,
+    is_look_due,
+    looks_max,
+    next_share,
+)
 from kernelexp.gpu.worker import CRASH, DISMISSED, JOB, TURN
-from kernelexp.measurement import LOOKS_MAX, Device, Failure, Measurement, Options
+from kernelexp.measurement import Device, Failure, Look, Measurement, Options
 from kernelexp.problem import consult
 
 # Processes that import torch and wait while one holds the GPU: with an H200, imports took 3.5 s
 # and a turn 2 to 3 s.
 AHEAD = 2
-# Looks at the interval after the first: each costs confidence, so not after every process.
-PROCESSES_BETWEEN_LOOKS = 2
 POLL_S = 0.02
 WORDS_KEPT = 4000
 
@@ -53,7 +59,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OnProgress = Callable[[Progress], None]
-Enough = Callable[[Measurement], bool]
+OnLook = Callable[[Measurement], Look]
 
 
 def measure(
@@ -62,13 +68,16 @@ def measure(
     *,
     device: str | None = None,
     on_progress: OnProgress | None = None,
-    enough: Enough | None = None,
+    look: OnLook | None = None,
+    journal: Path | None = None,
 ) -> Measurement:
     """Times the arms of `job` on one GPU and gives back every sample.
 
-    `enough` is asked after `options.processes` processes and then after every second one; without
-    it the measurement ends there. Arms that fail are left out of later processes; when the baseline
-    or the last candidate has failed, it ends.
+    `look` is asked after `options.processes` processes and then after every second one, in a race
+    after two and three too; without it the measurement ends at the first. Arms that fail or that a
+    look settles are left out of later processes; when the baseline or the last candidate has
+    failed, it ends. `journal` is a file that has the samples so far, for a measurement that was
+    interrupted to go on from; whoever keeps the result removes it.
 
     Raises EnvironmentFault (no GPU, something missing, GPU held by another run), UsageError (a
     cubin for another architecture), ConfigurationError (the problem's own faults).
@@ -83,8 +92,9 @@ def measure(
         arms=tuple(arm.arm for arm in job.arms),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    begun = journals.resume(journal, start) if journal else start
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
-        taking = _Taking(job, start, Path(folder), on_progress, enough)
+        taking = _Taking(job, begun, Path(folder), on_progress, look, journal)
         return taking.run()
 
 
@@ -117,16 +127,19 @@ class _Taking:
         start: Measurement,
         folder: Path,
         on_progress: OnProgress | None,
-        enough: Enough | None,
+        look: OnLook | None,
+        journal: Path | None,
     ) -> None:
         self._job, self._so_far, self._folder = job, start, folder
-        self._on_progress, self._enough = on_progress, enough
+        self._on_progress, self._on_look, self._journal = on_progress, look, journal
         self._options = start.options
         self._name = job.name or Path(job.problem).name
-        self._rng = random.Random(start.seed)
-        self._begun = time.monotonic()
-        self._started = 0
+        # A measurement that goes on where another was killed draws on from there.
+        self._started = len(start.workers) + len(start.failures)
+        self._rng = random.Random(f"{start.seed}:{self._started}" if self._started else start.seed)
+        self._begun = time.monotonic() - start.elapsed_s
         self._order: tuple[int, ...] = ()
+        self._left_out = 0
         self._turns_s: list[float] = []
 
     def run(self) -> Measurement:
@@ -144,14 +157,16 @@ class _Taking:
                     (folder / DISMISSED).touch()
         done = len(self._so_far.workers)
         if done > 1 and done not in self._so_far.looks:  # the budget ended between two looks
-            self._look(done)
+            self._take_look()
+        return self._timed()
+
+    def _timed(self) -> Measurement:
         return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
 
     def _may_need_another(self) -> bool:
-        wanted = self._options.processes_max
-        if self._enough is None:
-            wanted = self._options.processes + len(self._so_far.failures)
-        return self._started < wanted
+        options = self._options
+        wanted = options.processes if self._on_look is None else options.processes_max
+        return self._started < wanted + len(self._so_far.failures)
 
     def _start(self, pool: ThreadPoolExecutor) -> _Pending:
         process, self._started = self._started, self._started + 1
@@ -173,7 +188,7 @@ class _Taking:
 
     def _next_order(self, process: int) -> tuple[int, ...]:
         """A random order in which to load the arms, then its reverse, then another."""
-        if process % 2:
+        if process % 2 and self._order:
             self._order = tuple(reversed(self._order))
         else:
             order = list(range(len(self._job.arms)))
@@ -183,8 +198,10 @@ class _Taking:
 
     def _take_turn(self, worker: _Pending) -> None:
         begun = time.monotonic()
-        excluded = tuple(failure.arm for failure in self._so_far.failures)
-        _write_whole(worker.folder / TURN, msgspec.json.encode(Turn(excluded=excluded)))
+        turn = Turn(excluded=self._so_far.excluded)
+        self._left_out = len(turn.excluded)
+        # The worker polls for it, and must never see half of it.
+        wholefile.write(worker.folder / TURN, msgspec.json.encode(turn), durable=False)
         shown = 0
         while not worker.future.done():
             phases = [each.name for each in worker.answers() if isinstance(each, Phase)]
@@ -194,6 +211,8 @@ class _Taking:
             time.sleep(POLL_S)
         self._turns_s.append(time.monotonic() - begun)
         self._take_answers(worker)
+        if self._journal:
+            journals.save(self._journal, self._timed())
         self._say("between processes")
 
     def _take_answers(self, worker: _Pending) -> None:
@@ -279,19 +298,23 @@ class _Taking:
         return "\n".join(lines)[:WORDS_KEPT]
 
     def _ended(self) -> bool:
-        done = len(self._so_far.workers)
         if is_hopeless(self._so_far):
             return True
-        if done and is_budget_spent(self._elapsed_s(), self._turns_s, self._options.budget_s):
+        if is_look_due(self._so_far) and self._take_look():
             return True
-        if not is_look_due(self._so_far):
-            return False
-        self._look(done)
-        last = len(self._so_far.looks) == LOOKS_MAX
-        return last or self._enough is None or self._enough(self._so_far)
+        share = next_share(self._so_far, self._left_out)
+        budget_s = self._options.budget_s
+        spent = is_budget_spent(self._elapsed_s(), self._turns_s, budget_s, share)
+        return bool(self._so_far.workers) and spent
 
-    def _look(self, done: int) -> None:
-        self._add(looks=(*self._so_far.looks, done))
+    def _take_look(self) -> bool:
+        """Looks at the samples, leaves out what is settled; whether that was the last look."""
+        self._add(looks=(*self._so_far.looks, len(self._so_far.workers)))
+        if self._on_look is None:
+            return True
+        seen = self._on_look(self._so_far)
+        self._add(departures=(*self._so_far.departures, *seen.leaving))
+        return seen.done or len(self._so_far.looks) == looks_max(self._options)
 
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._begun
@@ -309,38 +332,3 @@ class _Taking:
 
     def _add(self, **fields: object) -> None:
         self._so_far = msgspec.structs.replace(self._so_far, **fields)
-
-
-def is_hopeless(so_far: Measurement) -> bool:
-    """Whether more processes could not lead to a verdict on any candidate."""
-    failed = {failure.arm for failure in so_far.failures}
-    roles = [arm.role for arm in so_far.arms if arm.name not in failed]
-    nothing_left = "baseline" not in roles or "candidate" not in roles
-    return bool(so_far.invalid) or "" in failed or nothing_left
-
-
-def is_budget_spent(elapsed_s: float, turns_s: Sequence[float], budget_s: float) -> bool:
-    """Whether another process like the last one would end after the budget.
-
-    Two processes are taken in any case, as one says nothing of another. What the first takes longer
-    than the last is not counted: on a fresh H200 machine the first one's imports and peers that
-    compile themselves took all of 30 s.
-    """
-    if len(turns_s) < 2:
-        return False
-    starting_up = max(0.0, turns_s[0] - turns_s[-1])
-    return elapsed_s - starting_up + turns_s[-1] > budget_s
-
-
-def is_look_due(so_far: Measurement) -> bool:
-    """Whether the interval is to be looked at now: after the first processes, then every second."""
-    done, first = len(so_far.workers), so_far.options.processes
-    at_a_look = done >= first and (done - first) % PROCESSES_BETWEEN_LOOKS == 0
-    return at_a_look and done not in so_far.looks
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """So that a reader who polls for the file never sees half of it."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(data)
-    temporary.replace(path)

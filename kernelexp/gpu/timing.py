@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -24,6 +25,11 @@ DRIFT = 0.005
 # A card under its power limit never stands quite still: past this, what drift is left is recorded.
 WARM_UP_MAX_S = 1.5
 POLL_S = 0.0001
+# In a race, an arm that takes longer than so many times the fastest sits out rows, so that its
+# share of the time is at most that of so many fast ones.
+SLOW = 4.0
+# Other arms in a row that ends with a launch to be checked: what ran before is any of them.
+COMPANIONS = 3
 
 Launchable = Callable[[int], None]
 """Enqueues one launch on the stream whose handle it is given."""
@@ -134,6 +140,22 @@ class GraphSampler:
         return Mark(arm=arm, start=start, end=end)
 
 
+def strides(row: Row) -> dict[int, int]:
+    """How many rows to one that a slow arm takes part in, for the arms that are slow in `row`."""
+    times: dict[int, float] = {}
+    for arm, time_us in zip(row.order, row.times_us, strict=True):
+        times[arm] = min(time_us, times.get(arm, time_us))
+    limit = SLOW * min(times.values())
+    return {arm: math.ceil(each / limit) for arm, each in times.items() if each > limit}
+
+
+def time_share(rows: Sequence[Row], arms: Sequence[int]) -> float:
+    """The part of the launches' time that these arms took."""
+    chosen = set(arms)
+    pairs = [pair for row in rows for pair in zip(row.order, row.times_us, strict=True)]
+    return sum(each for arm, each in pairs if arm in chosen) / sum(each for _, each in pairs)
+
+
 def orders(arms: Sequence[int], rng: random.Random) -> Iterator[tuple[int, ...]]:
     """Rows without end: the arms in a random order, then in the same order backwards."""
     while True:
@@ -148,22 +170,37 @@ class Timer:
     def __init__(self, sampler: Sampler, rng: random.Random, limit_s: float) -> None:
         self.sampler = sampler
         self._rng, self._limit_s = rng, limit_s
-        self._turn = 0
+        self._turn = self._row = 0
+        self.strides: Mapping[int, int] = {}
+        """Arms that take part in every so many-th row only."""
+
+    def dense(self, arms: Sequence[int]) -> list[int]:
+        """Those that take part in every row."""
+        return [arm for arm in arms if arm not in self.strides]
+
+    def begin(self) -> None:
+        """The next row has all arms."""
+        self._row = 0
 
     def rows(self, arms: Sequence[int], count: int) -> tuple[Row, ...]:
         """`count` rows of these arms, enqueued without a pause."""
         pending = []
-        source = orders(arms, self._rng)
         for _ in range(count):
-            order = next(source)
-            pending.append(self.enqueue(order))
+            due = [arm for arm in arms if self._row % self.strides.get(arm, 1) == 0]
+            pending.append(self.enqueue(next(orders(due, self._rng))))
             self._turn += 1
+            self._row += 1
         self.wait([mark for marks in pending for mark in marks])
         return tuple(self._read(marks) for marks in pending)
 
     def until(self, arms: Sequence[int], last: int, turn: int) -> None:
-        """Part of a row: ends with a launch of arm `last`, whichever of its two comes by chance."""
-        order = next(orders(arms, self._rng))
+        """Part of a row: ends with a launch of arm `last`, whichever of its two comes by chance.
+
+        Of many arms, some: each check would launch all of them.
+        """
+        others = [arm for arm in self.dense(arms) if arm != last]
+        some = self._rng.sample(others, min(COMPANIONS, len(others)))
+        order = next(orders([last, *some], self._rng))
         places = [place for place, arm in enumerate(order) if arm == last]
         self._turn = turn
         self.wait(self.enqueue(order[: self._rng.choice(places) + 1]))

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from kernelexp.measurement import (
+    EARLY_LOOKS,
     LOOKS_MAX,
     Block,
     Conditions,
@@ -24,6 +26,9 @@ from kernelexp.measurement import (
 )
 
 LEVEL = 0.99
+# Of the risk, for each of a race's early looks: with two processes an interval is so wide that only
+# an arm many times slower than the others is settled.
+EARLY_SHARE = 0.1
 # A block is left out when the SM clock after it is this far from the clock before it, or when the
 # card was slowed for heat or by the board. Running into the power limit alone is a large GEMM's
 # ordinary state, and pairs cancel its slow drift.
@@ -57,27 +62,39 @@ def ratios(
     base = measurement.position("baseline")
     if base is None:
         return (), None
-    risk = (1.0 - level) * share_of_look(len(measurement.looks))
     candidates = [i for i, arm in enumerate(measurement.arms) if arm.role == "candidate"]
-    found = [_ratio(measurement, i, base, risk / len(candidates)) for i in candidates]
+    found = [_ratio(measurement, i, base, (1.0 - level) / len(candidates)) for i in candidates]
     placebo = measurement.position("placebo")
-    beside = None if placebo is None else _ratio(measurement, placebo, base, risk)
+    beside = None if placebo is None else _ratio(measurement, placebo, base, 1.0 - level)
     return tuple(effect for effect in found if effect is not None), beside
 
 
 def _ratio(measurement: Measurement, arm: int, base: int, risk: float) -> Effect | None:
-    return clustered(measurement.workers, arm, base, measurement.arms[arm].name, risk)
+    name = measurement.arms[arm].name
+    share = share_of_arm(measurement, name)
+    return clustered(measurement.workers, arm, base, name, risk * share)
 
 
-def share_of_look(look: int) -> float:
+def share_of_arm(measurement: Measurement, name: str) -> float:
+    """The share of the look that settled an arm; of the last look where none has."""
+    departure = measurement.departure(name)
+    look = departure.look if departure else len(measurement.looks)
+    return share_of_look(look, measurement.options.race)
+
+
+def share_of_look(look: int, race: bool = False) -> float:
     """The part of the risk that the `look`-th look may use: half the first, the rest the others.
 
-    The parts sum to 1, so whenever sampling stops, and whatever made it stop, the interval covers
-    with at least the level asked for (Bonferroni over the looks).
+    A race's looks after 2 and 3 processes use a tenth each, from the share of the look after 4. The
+    parts sum to 1, so whenever sampling stops, and whatever made it stop, the interval covers with
+    at least the level asked for (Bonferroni over the looks).
     """
-    if look > LOOKS_MAX:
-        raise ValueError(f"{look} looks, and the risk is shared among {LOOKS_MAX}")
-    return 0.5 if look <= 1 else 0.5 / (LOOKS_MAX - 1)
+    early = len(EARLY_LOOKS) if race else 0
+    if look > LOOKS_MAX + early:
+        raise ValueError(f"{look} looks, and the risk is shared among {LOOKS_MAX + early}")
+    if look <= early:
+        return EARLY_SHARE
+    return 0.5 - early * EARLY_SHARE if look <= early + 1 else 0.5 / (LOOKS_MAX - 1)
 
 
 def clustered(
@@ -242,6 +259,7 @@ def conditions(workers: Sequence[Worker]) -> Conditions | None:
     )
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(p: float, df: int) -> float:
     """The p-quantile of Student's t with `df` degrees of freedom.
 

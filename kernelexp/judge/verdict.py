@@ -170,7 +170,15 @@ def measured(
         return _verdict(Status.INVALID, "device_changed", sentence)
     if effect is None:
         return _verdict(Status.INCONCLUSIVE, "no_samples", "The budget ended before a sample.")
-    return decided(effect, placebo, margin)
+    verdict = decided(effect, placebo, margin)
+    departure = measurement.departure(candidate)
+    if departure and departure.slower_than and verdict.reason in ("too_wide", "on_the_edge"):
+        sentence = (
+            f"{spell_change(effect.ratio)}, {spell_interval(effect)}: timed in "
+            f"{departure.processes} processes only, since {departure.slower_than} was faster."
+        )
+        return _verdict(Status.INCONCLUSIVE, "outrun", sentence)
+    return verdict
 
 
 def decided(effect: Effect, placebo: Effect | None, margin: float = 0.01) -> Verdict:
@@ -183,9 +191,26 @@ def enough(measurement: Measurement, margin: float = 0.01, level: float = LEVEL)
     effects, placebo = ratios(measurement, level)
     for effect in effects:
         undecided = decided(effect, placebo, margin).status is Status.INCONCLUSIVE
-        if undecided and (effect.high - effect.low) / 2.0 > NARROW * margin:
+        if undecided and not _is_narrow(effect, margin):
             return False
     return True
+
+
+def is_settled(effect: Effect, margin: float) -> bool:
+    """Whether this ratio reaches a verdict or lies on an edge, whatever the placebo's does."""
+    if effect.processes < 2:
+        return False
+    decisive = _against_margin(effect, margin).status is not Status.INCONCLUSIVE
+    return decisive or _is_narrow(effect, margin)
+
+
+def _is_narrow(effect: Effect, margin: float) -> bool:
+    return (effect.high - effect.low) / 2.0 <= NARROW * margin
+
+
+def is_trusted(placebo: Effect | None, margin: float) -> bool:
+    """Whether the baseline against itself leaves no doubt about the other ratios."""
+    return _doubt_of_placebo(placebo, margin) is None
 
 
 def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
@@ -220,6 +245,10 @@ def _doubt(effect: Effect, placebo: Effect | None, margin: float) -> Verdict | N
     if effect.processes < 2:
         sentence = "Only one process was timed; the variation between processes is unknown."
         return _verdict(Status.INCONCLUSIVE, "one_process", sentence)
+    return _doubt_of_placebo(placebo, margin)
+
+
+def _doubt_of_placebo(placebo: Effect | None, margin: float) -> Verdict | None:
     if placebo is None:
         return None
     interval = spell_interval(placebo)
@@ -243,7 +272,7 @@ def _against_margin(effect: Effect, margin: float) -> Verdict:
         return _verdict(Status.REJECTED, "slower", f"{measured_as}: entirely outside {edge}.")
     if low <= effect.low and effect.high <= high:
         return _verdict(Status.NEUTRAL, "within_margin", f"{measured_as}: entirely within {edge}.")
-    if (effect.high - effect.low) / 2.0 <= NARROW * margin:
+    if _is_narrow(effect, margin):
         sentence = f"{measured_as}: it straddles {edge} narrowly; another --margin would decide."
         return _verdict(Status.INCONCLUSIVE, "on_the_edge", sentence)
     sentence = f"{measured_as}: it straddles {edge}; more processes would narrow it."

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import processes, toolchain
+from kernelexp import processes, toolchain, wholefile
 from kernelexp.errors import EnvironmentFault
 from kernelexp.model import Variant
 from kernelexp.problem import Budget
@@ -96,7 +96,8 @@ def _configure(root: Path, variant: Variant, terms: Mapping[str, str]) -> Config
     if not files:
         return configured
     kept.parent.mkdir(parents=True, exist_ok=True)
-    _write(kept, msgspec.json.encode(_Entry(files=_hashes(root, files), configured=configured)))
+    entry = _Entry(files=_hashes(root, files), configured=configured)
+    wholefile.write(kept, msgspec.json.encode(entry), durable=False)
     return configured
 
 
@@ -160,13 +161,6 @@ def _dependencies(path: Path) -> list[str]:
 
 def _hashes(root: Path, files: Iterable[str]) -> dict[str, str]:
     return {file: hashlib.sha256((root / file).read_bytes()).hexdigest() for file in files}
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-        file.write(data)
-    Path(file.name).replace(path)
 
 
 def _figures(path: Path) -> dict[str, int]:

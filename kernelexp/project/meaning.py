@@ -13,7 +13,7 @@ from kernelexp import expectation, metrics
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.errors import join, suggest
 from kernelexp.model import Axis, AxisValue, Experiment, Kernel, Point, Target, spell
-from kernelexp.names import is_name
+from kernelexp.names import SWEEP, is_name, is_sweep
 from kernelexp.project import layout
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.yamlfile import Document
@@ -66,6 +66,9 @@ def check(
         elif not entry.path and not is_name(entry.id):
             message = "this file's name is not an id: use letters, digits, '.', '_' and '-'."
             yield entry.document.fault((), message)
+        elif is_sweep(entry.id):
+            message = f"ids that begin with {SWEEP} are those of sweeps: choose another."
+            yield entry.document.fault(entry.path, message)
         defined.setdefault(entry.id, entry.place)
         if entry.experiment:
             target = _find_target(entry.experiment, kernels)

@@ -6,11 +6,15 @@ from collections import defaultdict
 
 import msgspec
 
-from kernelexp import metrics
+from kernelexp import metrics, records
 from kernelexp.judge import standing
 from kernelexp.judge.standing import Standing, Standings, Tree
+from kernelexp.names import SWEEP
 from kernelexp.project import Project
+from kernelexp.record import Record
 from kernelexp.records import Unreadable
+
+_SWEEPS_SHOWN = 5
 
 
 class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +27,8 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     history: dict[str, Standings]
     experiments: dict[str, Standings]
+    sweeps: tuple[Record, ...] = ()
+    """The latest ones, oldest first."""
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -68,6 +74,12 @@ def assemble(project: Project) -> tuple[KernelLog, ...]:
             device=project.kernels[kernel].targets[arch].device,
             history={name: each for name, each in named.items() if name in project.history},
             experiments={name: each for name, each in named.items() if name not in project.history},
+            sweeps=_sweeps(project, kernel, arch),
         )
         for (kernel, arch), named in entries.items()
     )
+
+
+def _sweeps(project: Project, kernel: str, arch: str) -> tuple[Record, ...]:
+    found, _ = records.read(project.root, f"{SWEEP}{kernel}")
+    return tuple(record for record in found if record.arch == arch)[-_SWEEPS_SHOWN:]

@@ -37,6 +37,8 @@ def tables(logs: Sequence[KernelLog]) -> Iterator[Block]:
         if log.experiments:
             rows = (row for name, each in log.experiments.items() for row in _rows(name, each))
             yield table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
+        if log.sweeps:
+            yield _sweeps(log)
         for line in (*_changes(log), _sources(log)):
             if line:
                 yield paragraph(line, style="dim")
@@ -65,6 +67,9 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
             yield Heading("Experiments", 3)
         for name, each in log.experiments.items():
             yield from _section(name, each)
+        if log.sweeps:
+            yield Heading("Sweeps", 3)
+            yield _sweeps(log)
 
 
 def _best(log: KernelLog) -> tuple[Cell, ...]:
@@ -111,6 +116,17 @@ def before_change(each: Standing) -> str:
     timed = record is not None and (record.measurement or record.provenance == "published")
     what = "measured" if timed else "run"
     return f"{what} before this changed: {', '.join(each.changed)}"
+
+
+def _sweeps(log: KernelLog) -> Block:
+    """A row per sweep: its axes, and what it found the fastest, if it timed anything."""
+    from kernelexp.report import sweep  # what runs sweeps is not loaded where there is none
+
+    rows = (
+        (record.run, record.title.removeprefix("Sweep of "), *sweep.fastest(record))
+        for record in log.sweeps
+    )
+    return table(("Sweep", "Axes", "Time (ms)", "Fastest"), rows, numbers=(2,))
 
 
 def _history(log: KernelLog) -> Block:

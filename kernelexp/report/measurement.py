@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kernelexp.measurement import Estimate, Measurement
@@ -26,6 +27,8 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         )
         yield table(header, rows, numbers=(1, 2, 3, 4))
     yield paragraph(_method(measurement, estimate))
+    if measurement.departures:
+        yield paragraph(_departures(measurement))
     if conditions := _conditions(estimate):
         yield paragraph(conditions)
     for failure in measurement.failures:
@@ -53,15 +56,28 @@ def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[s
 
 
 def _method(measurement: Measurement, estimate: Estimate) -> str:
-    pairs = sum(effect.pairs for effect in estimate.effects[:1])
-    dropped = sum(effect.dropped for effect in estimate.effects[:1])
-    level = estimate.effects[0].level if estimate.effects else 0.0
+    longest = max(estimate.effects, key=lambda effect: effect.pairs, default=None)
+    pairs, dropped = (longest.pairs, longest.dropped) if longest else (0, 0)
+    level = longest.level if longest else 0.0
     l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
     return (
         f"Timed on {measurement.device.name}: {pairs:,} pairs in {len(measurement.workers)} "
         f"processes, {dropped} dropped, "
         f"{100 * level:.4g}% intervals over processes, {l2}, {measurement.elapsed_s:.0f} s."
     )
+
+
+def _departures(measurement: Measurement) -> str:
+    """How many arms the race was over for, by the processes that timed them."""
+    slower = Counter(each.processes for each in measurement.departures if each.slower_than)
+    decided = Counter(each.processes for each in measurement.departures if not each.slower_than)
+    parts = [
+        f"{', '.join(f'{count} after {processes}' for processes, count in sorted(counts.items()))} "
+        f"processes, {why}"
+        for counts, why in ((slower, "outrun"), (decided, "decided"))
+        if counts
+    ]
+    return f"Not timed to the end: {'; '.join(parts)}."
 
 
 def _conditions(estimate: Estimate) -> str:

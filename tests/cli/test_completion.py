@@ -126,6 +126,7 @@ def two_targets(scale: Path) -> None:
         ("emulate scale@sm_100a scale@sm_90a --set w", set()),
         ("run --set w", {"width=1", "width=2", "width=4", "width=8"}),
         ("run S", {"S1", "S2"}),
+        ("sweep scale@sm_100a ", {"width=*", "width=8", "only=*", "only=x"}),
     ],
 )
 def test_only_what_the_named_architecture_has_is_offered(

@@ -113,31 +113,40 @@ def test_what_does_not_exist_is_a_sentence(
     assert words in result.stderr
 
 
-def test_opportunities_of_the_transpose_are_its_planted_conflicts(kx: Kx) -> None:
-    result = kx("opportunities", "transpose@sm_90a:layout=plain")
+@pytest.fixture
+def without_profiles(tmp_path: Path) -> Path:
+    """This repository's kernels, experiments and records."""
+    for name in ("variants", "logs/runs", ".kernelexp"):
+        if (ROOT / name).is_dir():
+            passing = shutil.ignore_patterns("tmp-*", "*.tmp")  # of builds under way
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=passing)
+    shutil.copy(ROOT / "experiments.yaml", tmp_path)
+    return tmp_path
+
+
+def test_opportunities_of_the_transpose_are_its_planted_conflicts(
+    without_profiles: Path, kx: Kx
+) -> None:
+    result = kx("opportunities", "transpose@sm_90a:layout=plain", cwd=without_profiles)
     page = " ".join(" ".join(lines(result.stdout)).split())
     assert "1. 65.9% shared loads: 32.0-way bank conflicts" in page
     assert "most of it at variants/transpose/transpose.cu:59" in page
-    assert "No rule found anything." in kx("opportunities", "transpose@sm_90a").stdout
+    padded = kx("opportunities", "transpose@sm_90a", cwd=without_profiles)
+    assert "No rule found anything." in padded.stdout
 
 
-def test_opportunities_as_json(kx: Kx) -> None:
-    (found,) = json.loads(kx("opportunities", "transpose@sm_90a:layout=plain", "--json").stdout)[
-        "opportunities"
-    ]
+def test_opportunities_as_json(without_profiles: Path, kx: Kx) -> None:
+    variant = "transpose@sm_90a:layout=plain"
+    result = kx("opportunities", variant, "--json", cwd=without_profiles)
+    (found,) = json.loads(result.stdout)["opportunities"]
     assert found["rule"] == "SharedMemoryConflicts"
     assert found["figures"]["memory_l1_wavefronts_shared"] == 138_412_032  # as ncu counts it
 
 
 @pytest.fixture
-def with_profiles(tmp_path: Path) -> Path:
-    """This repository's transpose, with the profiles that were taken of it on an H200."""
-    for name in ("experiments.yaml", "variants", "logs", ".kernelexp"):
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, tmp_path / name)
-        elif source.exists():
-            shutil.copy(source, tmp_path)
+def with_profiles(without_profiles: Path) -> Path:
+    """The same with two profiles that were taken of the transpose on an H200."""
+    tmp_path = without_profiles
     loaded = project.load(tmp_path)
     for number, (launch, layout) in enumerate(((PADDED, "padded"), (PLAIN, "plain"))):
         begun = arm.begin(loaded.variant("transpose", "sm_90a", {"layout": layout}))

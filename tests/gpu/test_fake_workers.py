@@ -16,8 +16,10 @@ from measurements import worker as finished
 from test_without_gpu import H200
 
 from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.gpu import device, measure, worker
+from kernelexp.gpu import device, journals, measure, worker
 from kernelexp.gpu.job import ArmJob, Failed, Found, Job, Refused, WorkerJob
+from kernelexp.judge import racing
+from kernelexp.judge.verdict import measured
 from kernelexp.launch import Launch
 from kernelexp.measurement import Measurement, Options, TimedArm
 
@@ -118,6 +120,117 @@ def test_what_problem_py_prints_is_shown_once(take, capsys: pytest.CaptureFixtur
     done = msgspec.json.encode(Found(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
     take(answers(done, b"\n") + "; sys.stderr.write('drawing\\n')")
     assert capsys.readouterr().err == f"{NAME}: drawing\n"
+
+
+# ---- races ---------------------------------------------------------------------------------------
+
+RATIOS = {"old": 1.0, "old again": 1.0, "a": 0.95, "b": 0.99, "c": 60.0, "d": 1.2}
+RACING = f"""
+import msgspec, random
+from kernelexp.measurement import Block, DeviceState, Row, Worker
+from kernelexp.gpu.job import Found
+job = msgspec.json.decode((folder / 'job.json').read_bytes())
+excluded = msgspec.json.decode((folder / 'turn.json').read_bytes())['excluded']
+ratios = {RATIOS}
+rng = random.Random(job['process'])
+times = [100 * r * (1 + rng.gauss(0, 0.0005)) for r in ratios.values()]
+arms = [i for i, name in enumerate(ratios) if name not in excluded]
+order = (*arms, *reversed(arms))
+row = Row(order=order, times_us=tuple(times[arm] for arm in order))
+state = DeviceState(sm_clock_mhz=1, memory_clock_mhz=1, power_w=1.0, temperature_c=1)
+block = Block(before=state, after=state, rows=(row,) * 4)
+done = Found(worker=Worker(process=job['process'], seed=0, load_order=(), launches_per_sample=1,
+    sets=1, warm_up_s=0.0, drift=0.0, blocks=(block,), checks=()))
+with (folder / 'answers.jsonl').open('wb') as file:
+    file.write(msgspec.json.encode(done) + b'\\n')
+"""
+
+
+@pytest.fixture
+def start_race(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take):
+    """A race of four candidates whose workers time what is left, with a journal."""
+    roles = ["baseline", "placebo", *(["candidate"] * 4)]
+    arms = tuple(
+        ArmJob(arm=TimedArm(name=name, role=role), arch="sm_90a", launch=LAUNCH)
+        for name, role in zip(RATIOS, roles, strict=True)
+    )
+    options = msgspec.structs.replace(OPTIONS, processes=4, processes_max=16, race=True)
+    monkeypatch.setattr(sys.modules[__name__], "OPTIONS", options)
+    monkeypatch.setattr(sys.modules[__name__], "JOB", msgspec.structs.replace(JOB, arms=arms))
+    real = measure.measure
+
+    def run(goal: racing.Goal, script: str = RACING) -> Measurement:
+        monkeypatch.setattr(
+            measure,
+            "measure",
+            lambda job, options: real(
+                job,
+                options,
+                look=lambda so_far: racing.look(so_far, 0.01, goal),
+                journal=tmp_path / "journals/race.json",
+            ),
+        )
+        return take(script)
+
+    return run
+
+
+def timed_by(found: Measurement, name: str) -> list[int]:
+    """The processes that timed this arm."""
+    arm = list(RATIOS).index(name)
+    rows = {each.process: each.blocks[0].rows[0] for each in found.workers}
+    return [process for process, row in rows.items() if arm in row.order]
+
+
+def test_arms_that_left_are_not_timed_again_and_the_fastest_is_found(start_race) -> None:
+    found = start_race("fastest")
+    assert timed_by(found, "c") == [0, 1]
+    assert timed_by(found, "d") == [0, 1, 2]
+    assert len(timed_by(found, "a")) == len(found.workers)
+    result = racing.result(found, 0.01)
+    assert (result.leader, result.contenders, result.is_decided) == ("a", ("a",), True)
+
+
+def test_a_race_for_verdicts_gives_each_candidate_one(start_race) -> None:
+    found = start_race("verdicts")
+    words = {name: measured(found, name).status.value for name in "abcd"}
+    assert words["a"] == "IMPROVED"
+    assert words["c"] == words["d"] == "REJECTED"
+    assert timed_by(found, "c") == [0, 1]
+
+
+def test_a_race_that_was_killed_goes_on_from_its_journal(start_race) -> None:
+    with pytest.raises(EnvironmentFault, match="SIGKILL"):
+        start_race(
+            "fastest", f"if folder.name == '3': os.kill(os.getpid(), signal.SIGKILL)\n{RACING}"
+        )
+    found = start_race("fastest")
+    processes = [each.process for each in found.workers]
+    assert processes[:3] == [0, 1, 2]
+    assert processes == list(range(len(processes)))
+    assert found.departures[0].arm == "c"
+    assert timed_by(found, "c") == [0, 1]
+
+
+def test_a_journal_of_other_arms_is_not_taken(tmp_path: Path, start_race) -> None:
+    start_race("fastest")
+    path = tmp_path / "journals/race.json"
+    past = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    other = msgspec.structs.replace(past, arms=past.arms[:3], workers=past.workers[:1])
+    assert journals.resume(path, past) == past
+    assert journals.resume(path, other) is other
+    journals.save(path, msgspec.structs.replace(past, invalid="Another process."))
+    assert journals.resume(path, past) is past
+    path.write_bytes(path.read_bytes()[:100])
+    assert journals.resume(path, past) is past
+
+
+def test_a_journal_of_yesterday_is_removed(tmp_path: Path, start_race) -> None:
+    found = start_race("fastest")
+    path = tmp_path / "journals/race.json"
+    os.utime(path, (1, 1))
+    assert journals.resume(path, found) is found
+    assert not path.exists()
 
 
 # ---- limits and causes, in the worker ------------------------------------------------------------

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from measurements import measurement, worker
 
-from kernelexp.gpu.measure import is_hopeless, is_look_due
-from kernelexp.measurement import Failure
+from kernelexp.gpu.stopping import is_budget_spent, is_hopeless, is_look_due
+from kernelexp.measurement import Failure, Options
 
 
 def with_workers(count, looks=()):
@@ -40,6 +40,17 @@ def test_looks_come_after_four_processes_and_then_every_second(done, looks, due)
 def test_without_a_baseline_or_a_candidate_there_is_nothing_to_go_on_for(arms, hopeless):
     found = msgspec.structs.replace(with_workers(1), failures=failed(*arms))
     assert is_hopeless(found) == hopeless
+
+
+def test_a_process_of_fewer_arms_may_still_fit_a_budget():
+    assert is_budget_spent(25.0, [12.0, 12.0], 30.0)
+    assert not is_budget_spent(25.0, [12.0, 12.0], 30.0, next_share=0.4)
+
+
+@pytest.mark.parametrize(("done", "due"), [(1, False), (2, True), (3, True), (4, True), (5, False)])
+def test_a_race_is_looked_at_early_too(done, due):
+    racing = msgspec.structs.replace(with_workers(done), options=Options(race=True))
+    assert is_look_due(racing) == due
 
 
 def test_company_on_the_gpu_ends_a_measurement():

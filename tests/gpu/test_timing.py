@@ -5,7 +5,8 @@ import random
 import pytest
 
 from kernelexp.gpu import arrays
-from kernelexp.gpu.timing import Hang, Mark, Timer, orders, warm_up
+from kernelexp.gpu.timing import Hang, Mark, Timer, orders, strides, time_share, warm_up
+from kernelexp.measurement import Row
 
 
 class Ended:
@@ -70,6 +71,40 @@ def test_a_checked_row_ends_with_either_launch_of_the_checked_arm():
         assert sampler.seen[-1] == (1, 0)
         lengths.add(len(sampler.seen))
     assert lengths == {1, 2, 3, 4, 5, 6}
+
+
+def test_an_arm_with_a_stride_takes_part_in_every_so_many_th_row_from_the_first_on():
+    timer = Timer(Listed(), random.Random(1), 1.0)
+    timer.strides = {2: 3}
+    assert [2 in row.order for row in timer.rows([0, 1, 2], 7)] == [True, False, False] * 2 + [True]
+    timer.rows([0, 1, 2], 1)
+    timer.begin()
+    (row,) = timer.rows([0, 1, 2], 1)
+    assert 2 in row.order
+
+
+def test_slow_arms_get_the_time_of_a_few_fast_ones():
+    row = Row(order=(0, 1, 2, 2, 1, 0), times_us=(1.0, 3.9, 60.0, 60.0, 3.9, 1.0))
+    assert strides(row) == {2: 15}
+
+
+def test_the_time_of_some_arms_is_a_share_of_a_row():
+    row = Row(order=(0, 1, 1, 0), times_us=(10.0, 30.0, 30.0, 10.0))
+    assert time_share([row, row], [0]) == 0.25
+    assert time_share([row], [0, 1]) == 1.0
+
+
+def test_a_checked_row_of_many_arms_has_some_of_them_and_no_slow_one():
+    sampler = Listed()
+    timer = Timer(sampler, random.Random(1), 1.0)
+    timer.strides = {7: 15}
+    seen = set()
+    for _ in range(100):
+        sampler.seen.clear()
+        timer.until(range(24), 1, turn=0)
+        assert len(sampler.seen) <= 8
+        seen |= {arm for arm, _ in sampler.seen}
+    assert seen == set(range(24)) - {7}
 
 
 def test_warm_up_ends_when_rows_stand_still():

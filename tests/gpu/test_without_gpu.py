@@ -10,7 +10,7 @@ from gpu_kernels import needs_gpu
 
 from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError
-from kernelexp.gpu import device, launch, measure, worker
+from kernelexp.gpu import device, launch, measure, stopping, worker
 from kernelexp.gpu.job import Answer, ArmJob, Job, Refused, WorkerJob
 from kernelexp.launch import Launch, Scalar
 from kernelexp.measurement import Device, Options, TimedArm
@@ -44,7 +44,7 @@ def test_measuring_needs_a_gpu_and_says_so_in_one_sentence():
     with pytest.raises(EnvironmentFault) as caught:
         measure.measure(job_for("sm_90a"), Options())
     assert str(caught.value).count(".") == 1
-    assert "needs" in str(caught.value)
+    assert "no usable NVIDIA GPU" in str(caught.value)
 
 
 @without_gpu
@@ -78,7 +78,7 @@ def test_importing_the_backend_loads_neither_torch_nor_cuda(module):
 
 
 def test_a_cubin_for_another_architecture_is_refused_before_anything_starts():
-    with pytest.raises(UsageError, match=r"new was built for sm_100a, and GPU GPU-7d9f .* sm_90a"):
+    with pytest.raises(UsageError, match=r"new was built for sm_100a, but GPU GPU-7d9f .* sm_90a"):
         measure.refuse_other_architectures(job_for("sm_100a"), H200)
     measure.refuse_other_architectures(job_for("sm_90a"), H200)
 
@@ -145,4 +145,4 @@ def test_the_gpu_is_found_by_index_and_by_uuid():
     ],
 )
 def test_starting_up_is_not_counted_to_a_budget_of_30_s(turns, spent):
-    assert measure.is_budget_spent(sum(turns) + 0.1, turns, 30.0) == spent
+    assert stopping.is_budget_spent(sum(turns) + 0.1, turns, 30.0) == spent

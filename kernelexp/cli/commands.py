@@ -1,0 +1,77 @@
+"""All commands in a line each, and the one place that imports their files.
+
+typer needs 4 ms to make a command of a function: 20 commands would double the time of --help.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import typer
+
+SUMMARIES = {
+    "run": "Run experiments: build, emulate, time, judge, record.",
+    "sweep": "Race all combinations of axes for the fastest.",
+    "build": "Build variants and print registers, spills, memory.",
+    "emulate": "Execute variants on the CPU: result, barriers, counters.",
+    "list": "List kernels, axes, experiments and verdicts.",
+    "show": "Show an experiment and its records, or one run.",
+    "log": "Print the log: history and experiments with verdicts.",
+    "diff": "Compare two records: axes, compiler, sources, figures.",
+    "compare": "Rank what changed between two variants, runs, profiles.",
+    "explain": "Explain an experiment: expectations, changes, limits.",
+    "profile": "Profile variants with ncu, or import what ncu printed.",
+    "sections": "Show a profile as tables with what each figure means.",
+    "opportunities": "Rank what could be gained in a variant.",
+    "lines": "Show what each source line and each warp role costs.",
+    "verdict": "Judge a record again from its samples; needs no GPU.",
+    "check": "Compare all builds with the committed baseline, for CI.",
+    "calibrate": "Measure this machine's rate of false verdicts.",
+    "selftest": "Measure the smallest slowdown that a run detects here.",
+    "doctor": "Check tools, versions and capabilities.",
+    "schema": "Print the JSON Schema of experiments.yaml, for editors.",
+}
+"""In the order of --help."""
+_FILES = {"selftest": "calibrate"}
+"""Commands in a file that another one gave its name."""
+
+
+class Commands(MutableMapping[str, Any]):
+    """Commands by name, each imported and made when it is asked for."""
+
+    def __init__(self, app: typer.Typer) -> None:
+        self._app = app
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in SUMMARIES:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Any:
+        importlib.import_module(f"kernelexp.cli.{_FILES.get(name, name)}")
+        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+        alone.registered_commands = [
+            each
+            for each in self._app.registered_commands
+            if name in (each.name, each.callback and each.callback.__name__)
+        ]
+        command = typer.main.get_command(alone)
+        command.name = name
+        return command
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SUMMARIES)
+
+    def __len__(self) -> int:
+        return len(SUMMARIES)

@@ -1,0 +1,221 @@
+"""What a sweep says of its axes: which made a difference, and what all variants have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import msgspec
+
+from kernelexp import metrics
+from kernelexp.arm import Arm
+from kernelexp.judge.racing import Interval, Result, Scores, of_values
+from kernelexp.metrics import Figure
+from kernelexp.model import Point, spell
+
+_CONFLICTS = (
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st",
+)
+# What may hold all variants of a sweep back alike, by name: evidence that is the same in all of
+# them is worth a line.
+TELLING = (
+    "occupancy_limit",
+    "ctas_per_sm",
+    "warps_per_sm",
+    "ptx__inst_executed_barrier",
+    "ptx__inst_executed_mbarrier",
+    "memory_l1_wavefronts_shared",
+    *_CONFLICTS,
+    "memory_l2_theoretical_sectors_global",
+    "ptx__inst_executed_mma",
+    "smsp__sass_inst_executed_op_shared_gmma",
+)
+
+
+class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """Two values of an axis over all pairs of variants that differ in nothing else."""
+
+    axis: str
+    before: str
+    after: str
+    change: Interval
+    """Of the log time, from `before` to `after`, averaged over the pairs."""
+    pairs: int
+
+    def turned(self) -> AxisEffect:
+        """The same from `after` to `before`."""
+        change = Interval(
+            center=-self.change.center,
+            low=-self.change.high,
+            high=-self.change.low,
+            processes=self.change.processes,
+        )
+        return AxisEffect(
+            axis=self.axis, before=self.after, after=self.before, change=change, pairs=self.pairs
+        )
+
+    @property
+    def bound(self) -> float:
+        """The largest relative change that this interval leaves possible: 0.01 is 1%."""
+        return math.expm1(max(abs(self.change.low), abs(self.change.high)))
+
+
+class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep says of one axis."""
+
+    axis: str
+    effects: tuple[AxisEffect, ...]
+    """One for each pair of its values that some pair of variants compares."""
+    is_idle: bool
+    """No two of its values are further apart than the margin."""
+
+    @property
+    def largest(self) -> AxisEffect:
+        """The pair of values that may differ most."""
+        return max(self.effects, key=lambda each: each.bound)
+
+    def from_best(self) -> tuple[AxisEffect, ...]:
+        """From the value that was the fastest on average to each other, the nearest first."""
+        both = (*self.effects, *(each.turned() for each in self.effects))
+        gains: dict[str, float] = {}
+        for each in both:
+            gains[each.before] = gains.get(each.before, 0.0) + each.change.center
+        best = max(gains, key=lambda value: gains[value])
+        own = (each for each in both if each.before == best)
+        return tuple(sorted(own, key=lambda each: each.change.center))
+
+    @property
+    def matters(self) -> bool:
+        """Whether two of its values are proved to differ."""
+        return any(each.change.low > 0.0 or each.change.high < 0.0 for each in self.effects)
+
+
+class Plateau(msgspec.Struct, frozen=True, kw_only=True):
+    """Variants that make no difference beyond the margin, and what they have in common."""
+
+    widest: float
+    """The largest relative distance of any variant from the fastest that the samples allow."""
+    shared: tuple[Figure, ...]
+    """Figures of `TELLING` that are the same in all of them."""
+    differing: tuple[str, ...]
+    """The labels of those that are not."""
+    same_code: int
+    """How many have the SASS of another one: as many of each instruction, in as many bytes."""
+    hot_line: str
+    """The source line with the most bank conflicts in each of them; empty where it is not one."""
+
+
+def findings(
+    taken: Sequence[Scores], points: Mapping[str, Point], risk: float, margin: float
+) -> tuple[AxisFinding, ...]:
+    """Each axis in which arms differ, from the processes' scores; `points` are the arms' axes.
+
+    `risk` is that of all intervals together. An axis no two of whose values were compared, as where
+    they never occur with the same values of the others, is left out.
+    """
+    comparisons = [
+        (axis, values, pairs)
+        for axis in _differing(points)
+        for values, pairs in _pairs(axis, points).items()
+    ]
+    effects: dict[str, list[AxisEffect]] = {}
+    for axis, (before, after), pairs in comparisons:
+        change = of_values(list(_changes(taken, pairs)), risk / len(comparisons))
+        if change is not None:
+            effect = AxisEffect(
+                axis=axis, before=before, after=after, change=change, pairs=len(pairs)
+            )
+            effects.setdefault(axis, []).append(effect)
+    return tuple(
+        AxisFinding(axis=axis, effects=tuple(own), is_idle=all(x.bound <= margin for x in own))
+        for axis, own in effects.items()
+    )
+
+
+def _differing(points: Mapping[str, Point]) -> list[str]:
+    names = dict.fromkeys(axis for point in points.values() for axis in point)
+    return [name for name in names if len({spell(point[name]) for point in points.values()}) > 1]
+
+
+def _pairs(axis: str, points: Mapping[str, Point]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Pairs of arms that differ in this axis only, by their values of it."""
+    values = list(dict.fromkeys(spell(point[axis]) for point in points.values()))
+    groups: dict[tuple[object, ...], dict[str, str]] = {}
+    for arm, point in points.items():
+        others = tuple((name, spell(value)) for name, value in point.items() if name != axis)
+        groups.setdefault(others, {})[spell(point[axis])] = arm
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for before, after in combinations(values, 2):
+        pairs = [(own[before], own[after]) for own in groups.values() if {before, after} <= {*own}]
+        if pairs:
+            found[before, after] = pairs
+    return found
+
+
+def _changes(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+    """One mean of the pairs for each process that timed any of them."""
+    for each in taken:
+        changes = [each[b] - each[a] for a, b in pairs if a in each and b in each]
+        if changes:
+            yield math.fsum(changes) / len(changes)
+
+
+def plateau(
+    result: Result, axes: Sequence[AxisFinding], arms: Mapping[str, Arm], margin: float
+) -> Plateau | None:
+    """None where some variant differs by more than the margin, or may.
+
+    Each variant is compared with the fastest; where these intervals are too wide one by one, axes
+    each of which is idle will do, if nothing was told apart.
+    """
+    widest = max((math.expm1(each.high) for each in result.behind.values()), default=0.0)
+    told_apart = any(each.low > 0.0 for each in result.behind.values())
+    idle = bool(axes) and all(each.is_idle for each in axes) and not told_apart
+    if not result.behind or (widest > margin and not idle):
+        return None
+    members = [arms[name] for name in (result.leader, *result.behind) if name in arms]
+    shared, differing = _telling(members)
+    return Plateau(
+        widest=widest,
+        shared=shared,
+        differing=differing,
+        same_code=_same_code(members),
+        hot_line=_hot_line(members),
+    )
+
+
+def _telling(arms: Sequence[Arm]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
+    every = [metrics.figures(arm) for arm in arms]
+    shared, differing = [], []
+    for name in TELLING:
+        own = [each[name] for each in every if name in each]
+        if len(own) == len(every) and len({each.value for each in own}) == 1:
+            shared.append(own[0])
+        elif own:
+            differing.append(own[0].metric.label)
+    return tuple(shared), tuple(differing)
+
+
+def _same_code(arms: Sequence[Arm]) -> int:
+    codes = [
+        (arm.build.resources.sass_bytes, *sorted(arm.build.opcodes.items()))
+        for arm in arms
+        if arm.build
+    ]
+    return sum(codes.count(code) > 1 for code in codes)
+
+
+def _hot_line(arms: Sequence[Arm]) -> str:
+    """Its file and number."""
+    hottest = set()
+    for arm in arms:
+        lines = arm.emulated.lines if arm.emulated else ()
+        weights = {
+            f"{line.file}:{line.line}": sum(line.counters.get(name, 0) for name in _CONFLICTS)
+            for line in lines
+        }
+        heaviest = max(weights, key=lambda place: weights[place], default="")
+        hottest.add(heaviest if weights.get(heaviest) else "")
+    return hottest.pop() if len(hottest) == 1 else ""
