@@ -15,7 +15,9 @@ from kernelexp.judge.ranking import FLOOR, Finding, Group
 from kernelexp.measurement import Effect
 from kernelexp.metrics import Difference, Kind
 from kernelexp.model import AxisValue
-from kernelexp.subjects import Subject
+from kernelexp.profile.merging import bare
+from kernelexp.subjects import Subject, different
+from kernelexp.text import one_line
 
 KINDS: tuple[Kind, ...] = ("measured", "built", "emulated", "profiled", "published")
 
@@ -183,12 +185,11 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
     one, other = before.arm, after.arm
     for subject in (before, after):
         yield from (f"{subject.label}: {words}." for words in subject.warnings)
-    if one.kernel and other.kernel and (one.kernel, one.arch) != (other.kernel, other.arch):
-        yield f"different kernels: {one.kernel}@{one.arch} and {other.kernel}@{other.arch}."
+    yield from _kernels(one, other)
     for kind in kinds:
-        for name, first, second in _pairs(before, after, kind):
-            if first and second and first != second:
-                yield f"{kind} with different conditions: {name} {first} and {second}."
+        both = (subject.conditions.get(kind, {}) for subject in (before, after))
+        for name, first, second in different(*both):
+            yield f"{kind} with different conditions: {name} {first} and {second}."
     if before.run and after.run and before.run != after.run:
         yield "measured in different runs: the times were not interleaved."
     yield from _grids(one, other)
@@ -197,6 +198,17 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
         if abs(now - was) > _CLOCK_TOLERANCE * was:
             clocks = f"{was / 1e9:.3f} and {now / 1e9:.3f} GHz"
             yield f"profiled at different SM clocks: {clocks}; times do not compare."
+
+
+def _kernels(one: Arm, other: Arm) -> Iterator[str]:
+    """By the project's names where both have one, else by those that ncu printed."""
+    if one.kernel and other.kernel:
+        if (one.kernel, one.arch) != (other.kernel, other.arch):
+            yield f"different kernels: {one.kernel}@{one.arch} and {other.kernel}@{other.arch}."
+    elif one.profiled and other.profiled:
+        names = [one_line(bare(each.entry)) for each in (one.profiled, other.profiled)]
+        if all(names) and names[0] != names[1]:
+            yield f"different kernels: {names[0]} and {names[1]}."
 
 
 def _grids(one: Arm, other: Arm) -> Iterator[str]:

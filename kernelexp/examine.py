@@ -20,7 +20,7 @@ from kernelexp.model import Variant
 from kernelexp.problem import consult
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
-from kernelexp.record import Record
+from kernelexp.record import Profile, Record
 from kernelexp.toolchain import Toolchain
 
 
@@ -39,8 +39,10 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     case: Case
     changed: tuple[str, ...] = ()
     """What has changed since it was measured."""
-    profile: str = ""
-    """The run of the profile."""
+    profile: Profile | None = None
+    """The latest of the variant."""
+    profile_changed: tuple[str, ...] = ()
+    """What has changed since it was profiled."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +103,8 @@ def _one(
     project: Project, wanted: Variant, arm: Arm, found: Recorded | None, asked: Asked
 ) -> Examined:
     profile = profiles.latest(project.root, wanted.kernel, wanted.arch, wanted.axes)
+    tree = standing.Tree(project.root)
+    since = tuple(standing.profile_changes(wanted, profile, tree)) if profile else ()
     arm = msgspec.structs.replace(
         arm,
         measured=found.arm.measured if found else None,
@@ -122,7 +126,8 @@ def _one(
     return Examined(
         case=case,
         changed=found.changed if found else (),
-        profile=profile.run if profile else "",
+        profile=profile,
+        profile_changed=since,
     )
 
 

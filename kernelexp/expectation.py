@@ -20,6 +20,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.text import quote, shorten
+
 Of: TypeAlias = Literal["value", "difference", "change"]
 
 ABOUT = 0.25
@@ -27,12 +29,15 @@ ABOUT = 0.25
 UNCHANGED = "unchanged"
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\s*%?"
-_ONE = re.compile(rf"(?P<operator>~|<=|>=|==|!=|<|>)?\s*(?P<number>{_NUMBER})")
-_RANGE = re.compile(rf"(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER})")
+_ONE = re.compile(rf"(?P<operator>~|<=|>=|==|!=|<|>)?\s*(?P<number>{_NUMBER})", re.ASCII)
+_RANGE = re.compile(rf"(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER})", re.ASCII)
 _HELP = (
     "write a change, as in -30%, ~+8%, >= +5%, -3%..+1% or +4, a condition on the candidate's "
     "value, as in < 4096 or == 0, or unchanged"
 )
+
+
+_MINUSES = re.compile("[\u2010-\u2015\u2212\ufe63\uff0d]")
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +80,7 @@ def parse(text: str) -> Expectation:
         return _range(text, _number(match["low"]), _number(match["high"]))
     match = _ONE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no expectation: {_HELP}.")
+        raise ValueError(f"{quote(text)} is no expectation: {_help(text)}.")
     number = _number(match["number"])
     operator = match["operator"] or ""
     of = _of(text, number)
@@ -93,11 +98,20 @@ def parse(text: str) -> Expectation:
     return Expectation(text=text, of=of, low=number.value, strict=strict)
 
 
+def _help(text: str) -> str:
+    if match := _MINUSES.search(text):
+        return f"its {match[0]!r} is not the minus sign of a keyboard: write '-'"
+    return _HELP
+
+
 def _at_least(text: str, of: Of, number: _Number) -> Expectation:
     if of == "value":
-        raise ValueError(f"{text!r} may be a value or a change: write '== {text}' or '+{text}'.")
+        short = shorten(text)
+        raise ValueError(
+            f"{quote(text)} may be a value or a change: write '== {short}' or '+{short}'."
+        )
     if not number.value:
-        raise ValueError(f"{text!r} has no direction: write {UNCHANGED}, or a range.")
+        raise ValueError(f"{quote(text)} has no direction: write {UNCHANGED}, or a range.")
     if number.value < 0:
         return Expectation(text=text, of=of, high=number.value)
     return Expectation(text=text, of=of, low=number.value)
@@ -106,9 +120,9 @@ def _at_least(text: str, of: Of, number: _Number) -> Expectation:
 def _range(text: str, low: _Number, high: _Number) -> Expectation:
     kinds = {_of(text, each) for each in (low, high) if each.value or each.signed or each.percent}
     if len(kinds) > 1:
-        raise ValueError(f"{text!r}: both ends are values, or both are changes of one kind.")
+        raise ValueError(f"{quote(text)}: both ends are values, or both are changes of one kind.")
     if low.value > high.value:
-        raise ValueError(f"{text!r} ends before it begins: write the lower end first.")
+        raise ValueError(f"{quote(text)} ends before it begins: write the lower end first.")
     of = kinds.pop() if kinds else "value"
     return Expectation(text=text, of=of, low=low.value, high=high.value)
 
@@ -117,13 +131,13 @@ def _number(text: str) -> _Number:
     percent = text.endswith("%")
     value = float(text.rstrip("% \t"))
     if not math.isfinite(value):
-        raise ValueError(f"{text!r} is too large.")
+        raise ValueError(f"{quote(text)} is too large.")
     return _Number(value / 100 if percent else value, text[0] in "+-", percent)
 
 
 def _of(text: str, number: _Number) -> Of:
     if number.percent and number.value and not number.signed:
-        raise ValueError(f"{text!r}: a change has a sign, as in +5% or -5%.")
+        raise ValueError(f"{quote(text)}: a change has a sign, as in +5% or -5%.")
     if number.percent:
         return "change"
     return "difference" if number.signed else "value"

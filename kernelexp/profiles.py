@@ -37,6 +37,13 @@ class _Head(msgspec.Struct):
 _head_decoder = msgspec.json.Decoder(_Head)
 
 
+class _Arm(msgspec.Struct):
+    arm: msgspec.Raw
+
+
+_arm_decoder = msgspec.json.Decoder(_Arm)
+
+
 def write(root: Path, profile: Profile) -> Path:
     """Writes the profile; a kill at any moment leaves either none or a whole one."""
     return records.write_text(root, f"{FOLDER}/{profile.run}.json", encode(profile))
@@ -55,6 +62,15 @@ def read_file(path: Path) -> Profile | Unreadable:
     if not is_name(profile.run) or profile.arm.profiled is None:
         return Unreadable(path=path, why="is not a profile: it has no name or no figures")
     return profile
+
+
+def is_meant(path: Path) -> bool:
+    """Whether a JSON file is a profile by its shape, even if it is damaged: it has one arm."""
+    try:
+        _arm_decoder.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def read_all(root: Path) -> tuple[list[Profile], list[Unreadable]]:

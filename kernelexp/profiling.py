@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -17,12 +18,16 @@ from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.profile import take
 from kernelexp.profile.imports import Imported
+from kernelexp.profile.merging import bare
 from kernelexp.profile.ncu import Ncu
 from kernelexp.profile.take import Settings
 from kernelexp.progress import OnProgress, Step
 from kernelexp.project import Project
 from kernelexp.record import Profile
+from kernelexp.text import quote
 from kernelexp.toolchain import Toolchain
+
+_SOURCES = frozenset({".cu", ".cuh", ".h", ".hpp", ".py"})
 
 
 class Profiling(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +41,7 @@ class Profiling(msgspec.Struct, frozen=True, kw_only=True):
     fault: str = ""
     exit_code: int = errors.OK
     lost: tuple[str, ...] = ()
-    """What of the profile was not to be had, a sentence each."""
+    """What of the profile was not to be had, or is doubtful, a sentence each."""
 
 
 def profile(
@@ -92,7 +97,29 @@ def keep(project: Project, variant: Variant, imported: Imported) -> Profiling:
         )
     named = msgspec.structs.replace(arm.begin(variant), profiled=evidence)
     kept = _profile(named, "imported", source=imported.source)
-    return _written(project, label, kept, imported.lost)
+    return _written(
+        project, label, kept, (*imported.lost, *_other_name(project.root, variant, evidence.entry))
+    )
+
+
+def _other_name(root: Path, variant: Variant, entry: str) -> Iterator[str]:
+    """A sentence where the launch is of a kernel with a name that the sources do not have.
+
+    They are searched as text, as only problem.py knows which kernel it launches; a name that is
+    mangled, or made by a macro, may be the variant's after all.
+    """
+    words = re.findall(r"\w+", bare(entry).partition("<")[0])
+    if not words or words[-1].startswith("_Z"):
+        return
+    folder = (root / variant.source).parent
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in _SOURCES]
+    texts = (path.read_text(errors="replace") for path in files if path.is_file())
+    name = re.compile(rf"\b{re.escape(words[-1])}\b")
+    if not any(name.search(text) for text in texts):
+        yield (
+            f"The launch is of a kernel {quote(words[-1])}, a name that no source of "
+            f"{variant.kernel} has: is it of this variant?"
+        )
 
 
 def _is_of(capability: str, target: str) -> bool:

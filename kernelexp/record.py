@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -9,6 +10,9 @@ import msgspec
 from kernelexp.arm import Arm, MeasuredEvidence, Verdict
 from kernelexp.measurement import Estimate, Measurement
 from kernelexp.model import AxisValue, Point, arm_names
+
+# Of a file's SHA-256, as many digits as tell files apart; the profile has all.
+_DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,6 +131,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compiler: str = ""
     git: Git | None = None
     machine: Machine | None = None
+
+    @property
+    def short_source(self) -> str:
+        """`source` for a page: of each SHA-256 the beginning."""
+        return _DIGEST.sub(r"\1...", self.source)
 
 
 def complete(record: Record) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from kernelexp.metrics import Kind
 from kernelexp.model import Variant
 from kernelexp.progress import OnProgress
 from kernelexp.record import Profile, Record
-from kernelexp.text import quote
+from kernelexp.text import one_line, quote
 
 if TYPE_CHECKING:  # two files compare without YAML, builds and workers
     from kernelexp.judge.standing import Tree
@@ -25,6 +25,22 @@ if TYPE_CHECKING:  # two files compare without YAML, builds and workers
 
 Conditions = dict[str, str]
 """What figures depend on besides the variant, by name: GPU, driver; empty where not known."""
+
+
+_SUFFIXES = frozenset({".csv", ".json", ".ncu-rep"})
+"""What the names of files end in that a side of a comparison can be."""
+
+
+def different(one: Conditions, other: Conditions) -> Iterator[tuple[str, str, str]]:
+    """Each condition that both know and that differs, with its two values."""
+    for name in {**one, **other}:
+        first, second = one.get(name, ""), other.get(name, "")
+        # ncu prints a GPU's maker before its name, a document may not.
+        if first and second and first.removeprefix(_MAKER) != second.removeprefix(_MAKER):
+            yield name, first, second
+
+
+_MAKER = "NVIDIA "
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +130,15 @@ def _file(text: str) -> tuple[Path | None, str]:
     return (Path(name), part) if os.path.isfile(name) else (None, "")
 
 
+def _why_no_file(text: str) -> str:
+    """Why a path names no file to read."""
+    if os.path.isdir(text):
+        return "is a folder, where a file is wanted"
+    if os.path.exists(text):
+        return "is not a regular file: save what it gives to one"
+    return "does not exist"
+
+
 def _of_file(path: Path, part: str) -> Subject:
     if path.suffix != ".json":
         return _of_page(path, part)
@@ -122,6 +147,8 @@ def _of_file(path: Path, part: str) -> Subject:
     profile = profiles.read_file(path)
     if isinstance(profile, Profile):
         return _of_profile(profile, part)
+    if profiles.is_meant(path):
+        raise UsageError(f"{path} {profile.why}.")
     return _of_record(records.read_file(path), part, None)
 
 
@@ -152,6 +179,8 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
             "of it."
         )
     if not found:
+        if "/" in name or Path(name).suffix in _SUFFIXES:
+            raise UsageError(f"{quote(name)} {_why_no_file(name)}.")
         names = [*project.kernels, *project.experiments]
         raise UsageError(
             f"{quote(name)} is not a file, an experiment, a kernel, or the beginning of a run's "
@@ -206,7 +235,7 @@ def _of_page(path: Path, part: str) -> Subject:
     evidence = page.launches[_choose_launch(path, len(page.launches), part)].evidence
     arm = Arm(profiled=evidence)
     found = conditions(arm)
-    about = (bare(evidence.entry), found["profiled"]["GPU"])
+    about = (one_line(bare(evidence.entry)), found["profiled"]["GPU"])
     return Subject(
         label=f"{path.name}:{part}" if part else path.name,
         arm=arm,
@@ -242,8 +271,8 @@ def _of_profile(profile: Profile, part: str) -> Subject:
 def _spell(profile: Profile) -> str:
     """By whom the counters were taken: here, elsewhere, or by who published them."""
     taken = {"run": "profiled", "imported": "imported", "published": "published"}
-    source = f" from {profile.source}" if profile.source else ""
-    return f"{taken[profile.provenance]} in {profile.run}{source}"
+    source = f" from {profile.short_source}" if profile.source else ""
+    return one_line(f"{taken[profile.provenance]} in {profile.run}{source}")
 
 
 def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
@@ -352,7 +381,7 @@ def conditions(
 
 def _of_launch(evidence: ProfiledEvidence) -> Conditions:
     device = evidence.device or evidence.figures.get("device__attribute_display_name", "")
-    return {
+    found = {
         "GPU": str(device),
         "driver": evidence.driver,
         "profiler": evidence.tool,
@@ -361,3 +390,4 @@ def _of_launch(evidence: ProfiledEvidence) -> Conditions:
         "replay": evidence.replay,
         "problem size": evidence.size,
     }
+    return {name: one_line(text) for name, text in found.items()}

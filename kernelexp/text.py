@@ -27,6 +27,11 @@ def _spell(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def one_line(text: str) -> str:
+    """The text on one line: for what others named, such as a GPU, within a sentence of ours."""
+    return " ".join(printable(text).split())
+
+
 def shorten(text: str, most: int = 100) -> str:
     """The text, or its beginning with an ellipsis where it is longer than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

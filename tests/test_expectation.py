@@ -57,6 +57,9 @@ def test_what_meets_an_expectation_and_what_does_not(
         ("16..+32", "both ends are values, or both are changes of one kind"),
         ("1e999", "is too large"),
         ("", "is no expectation"),
+        ("\u221230%", "its '\u2212' is not the minus sign of a keyboard"),
+        ("+\u0663%", "is no expectation"),
+        ("9" * 5000, "is too large"),
     ],
 )
 def test_what_is_no_expectation_is_refused_in_a_sentence(text: str, why: str) -> None:

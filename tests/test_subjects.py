@@ -163,6 +163,32 @@ def test_a_json_file_that_is_no_record_is_a_sentence(tmp_path: Path) -> None:
     assert "is not a record" in sentence(None, str(path))
 
 
+def test_a_damaged_profile_is_said_to_be_a_profile(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(
+        '{"version": 1, "run": "a", "provenance": "run", "created": "", "arm": {"profiled": {}}}'
+    )
+    assert "x.json is not a profile: Object missing required field `entry`" in sentence(
+        None, str(path)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none.csv", "'none.csv' does not exist."),
+        ("tests", "'tests' is not a file, an experiment"),
+        ("tests/", "'tests/' is a folder, where a file is wanted."),
+        ("/dev/null", "'/dev/null' is not a regular file: save what it gives to one."),
+    ],
+)
+def test_what_looks_like_a_path_is_answered_as_one(
+    here: Project, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert sentence(here, name).startswith(why)
+
+
 # ---- profiles and variants -----------------------------------------------------------------------
 
 
@@ -233,6 +259,17 @@ def test_a_record_has_the_profile_of_its_own_build_alone(scale: Path, built: Arm
     found = subjects.find(project.load(scale), "S1")
     assert found.arm.profiled is not None
     assert found.arm.profiled.figures == {"a": 1.0}
+
+
+def test_what_a_profile_names_stays_on_one_line(scale: Path, built: Arm) -> None:
+    kept = profile_of(built, "20261121T000000Z-00000001", a=1.0)
+    assert kept.arm.profiled is not None
+    evidence = msgspec.structs.replace(kept.arm.profiled, device="H200\n\nerror: x\x1b[31m")
+    arm = msgspec.structs.replace(kept.arm, profiled=evidence)
+    profiles.write(scale, msgspec.structs.replace(kept, arm=arm, source="a.csv\nerror: y"))
+    found = subjects.find(project.load(scale), kept.run)
+    assert found.conditions["profiled"]["GPU"] == "H200 error: x\\x1b[31m"
+    assert found.about[0].endswith("from a.csv error: y")
 
 
 def test_a_profile_is_named_by_its_run_or_its_file(scale: Path, built: Arm) -> None:

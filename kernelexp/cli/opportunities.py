@@ -78,7 +78,8 @@ def opportunities(
                 "suppressed": suppressed,
                 "uses": uses,
                 "changed_since_measured": examined.changed,
-                "profile": examined.profile or None,
+                "profile": examined.profile.run if examined.profile else None,
+                "profile_changed_since": examined.profile_changed,
             }
         )
         return

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernelexp.arm import Arm, ProfiledEvidence
+    from kernelexp.project import Project
     from kernelexp.report.document import Block
     from kernelexp.sections.evaluate import Reading
     from kernelexp.sections.given import Run
@@ -30,8 +31,9 @@ def sections(
         str,
         typer.Argument(
             metavar="PROFILE",
-            help="A profile's run or file, a CSV page or .ncu-rep report of ncu (FILE:2 for its "
-            "launch 2), or an experiment (F3:baseline or F3:2 for an arm).",
+            help="A profile's run (kernelexp show F3 lists them) or file, a CSV page or .ncu-rep "
+            "report of ncu (FILE:2 for its launch 2), or an experiment whose run was profiled "
+            "(F3:baseline or F3:2 for an arm).",
             autocompletion=complete(experiment_names),
         ),
     ],
@@ -79,9 +81,7 @@ def sections(
     found = _find(subject, project)
     evidence = found.arm.profiled
     if evidence is None:
-        raise UsageError(
-            f"{found.label} has no profile: kernelexp profile takes one, or imports one."
-        )
+        raise UsageError(_unprofiled(found.label, found.arm, _project(subject, project)))
     given = {
         "--time-ms": time_ms,
         "--peer-ms": peer_ms,
@@ -114,10 +114,36 @@ def sections(
 def _find(text: str, start: Path) -> Subject:
     from kernelexp import subjects
 
-    project = None if subjects.is_file(text) else common.load(start, sources=False)
+    project = _project(text, start)
     if project is not None and subjects.is_variant(project, text):
-        raise UsageError(f"name a profile of {text}: kernelexp profile prints their runs.")
+        from kernelexp.arm import Arm
+        from kernelexp.project import parse_variant
+
+        variant = parse_variant(project, text)
+        arm = Arm(kernel=variant.kernel, arch=variant.arch, axes=dict(variant.axes))
+        raise UsageError(_unprofiled(project.label(variant), arm, project))
     return subjects.find(project, text)
+
+
+def _project(text: str, start: Path) -> Project | None:
+    """Where `text` is looked up; a file needs none."""
+    from kernelexp import subjects
+
+    return None if subjects.is_file(text) else common.load(start, sources=False)
+
+
+def _unprofiled(label: str, arm: Arm, project: Project | None) -> str:
+    """That what was named has no profile of its own; with the latest of its variant, if any."""
+    from kernelexp import profiles
+
+    root = project.root if project else None
+    latest = profiles.latest(root, arm.kernel, arm.arch, arm.axes) if root else None
+    if latest is None:
+        return f"{label} has no profile: kernelexp profile takes one, or imports one."
+    return (
+        f"{label} has no profile of its own: the latest of these axes, maybe of other sources, is "
+        f"{latest.run}; name that."
+    )
 
 
 def _known(arm: Arm) -> Run:
@@ -168,5 +194,7 @@ def _document(found: Subject, readings: list[Reading], names: bool) -> Iterator[
     yield Heading(f"Sections of {found.label}")
     if found.about:
         yield paragraph("; ".join(found.about))
+    for words in found.warnings:
+        yield paragraph(f"warning: {words}.", style="warn")
     for reading in readings:
         yield from report.document(reading, names)

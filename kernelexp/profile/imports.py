@@ -25,6 +25,7 @@ _SESSION_MAX = 1 << 20
 _TIME = "gpu__time_duration.sum"
 # A report of ncu begins so.
 _REPORT = b"NVR\0"
+_GZIP = b"\x1f\x8b"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -68,7 +69,7 @@ def read(
                 lost += each.lost
         sources.append(f"{printable(path.name)} (SHA-256 {digest})")
     if not found:
-        raise UsageError(f"{sources[0]} {_NO_LAUNCH}")
+        raise UsageError(f"{printable(files[0].name)} {_NO_LAUNCH}")
     launches = merge(found)
     chosen = _choose(launches, kernel, launch)
     if len(launches) > 1:
@@ -102,8 +103,10 @@ def _hash(path: Path) -> tuple[str, bytes]:
     name = printable(str(path))
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > BYTES_MAX:
-            raise UsageError(f"{name} is no file of at most {BYTES_MAX >> 30} GiB: {pages.PRINT}.")
+        if not stat.S_ISREG(status.st_mode):
+            raise UsageError(f"{name} is not a regular file: save the page to one and name that.")
+        if status.st_size > BYTES_MAX:
+            raise UsageError(f"{name} has more than {BYTES_MAX >> 30} GiB: {pages.PRINT}.")
         with path.open("rb") as file:
             head = file.read(_HEAD)
             file.seek(0)
@@ -128,6 +131,8 @@ def _contents(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page
         yield from programs.read_report(ncu, path.absolute(), programs.REPORT, path.name)
         yield programs.read_session(ncu, path.absolute())
         return
+    if head.startswith(_GZIP):
+        raise UsageError(f"{printable(path.name)} is compressed: unpack it (gunzip) first.")
     encoding = next((_MARKS[mark] for mark in _MARKS if head.startswith(mark)), "utf-8")
     with path.open(encoding=encoding, errors="replace", newline=None) as lines:
         if recorded.is_page(head.decode(encoding, "ignore").replace("\r", "")):

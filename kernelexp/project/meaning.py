@@ -166,7 +166,7 @@ def _check_expectations(entry: Entry, experiment: Experiment) -> Iterator[Fault]
     if isinstance(experiment.expect, list):
         wanted, given = len(experiment.candidates), len(experiment.expect)
         if wanted != given:
-            message = f"this has {given} items for {wanted} candidates: write one for each."
+            message = f"this has {given} items: write one for each candidate ({wanted})."
             yield document.fault(path, message)
         places = [((*path, index), each) for index, each in enumerate(experiment.expect)]
     else:

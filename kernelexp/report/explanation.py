@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp import metrics
+from kernelexp import metrics, subjects
 from kernelexp.examine import Examined
 from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
 from kernelexp.judge.expectations import Judged, judge
@@ -79,9 +79,9 @@ def to_values(found: Explanation) -> dict[str, object]:
         "counters": {"baseline": one.scaled or None, "candidate": other.scaled or None},
         "power": other.power or None,
         "profiles": {
-            "baseline": found.baseline.profile or None,
-            "candidate": found.candidate.profile or None,
+            name: side.profile.run if side.profile else None for name, side in _sides(found)
         },
+        "warnings": tuple(_warnings(found)),
         "undecided": found.questions,
     }
 
@@ -94,6 +94,8 @@ def render(found: Explanation) -> Iterator[Block]:
     if found.standing.changed:
         words = ", ".join(found.standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
+    for sentence in _warnings(found):
+        yield paragraph(sentence, style="warn")
     yield from expectations.render({"candidate": found.judged})
     refused = list(_refused(found))
     yield from refused
@@ -106,9 +108,28 @@ def render(found: Explanation) -> Iterator[Block]:
         yield Items(tuple(_by_command(found.questions)))
 
 
+def _sides(found: Explanation) -> tuple[tuple[str, Examined], ...]:
+    return ("baseline", found.baseline), ("candidate", found.candidate)
+
+
+def _warnings(found: Explanation) -> Iterator[str]:
+    """What stands against the profiles: sources that changed since, conditions that differ."""
+    for name, side in _sides(found):
+        if side.profile and side.profile.provenance == "published":
+            yield f"The {name} was profiled by others: {side.profile.run}."
+        if side.profile_changed:
+            words = ", ".join(side.profile_changed)
+            yield f"The {name} was profiled before these changed: {words}."
+    one, other = (side.case.arm for _, side in _sides(found))
+    if one.profiled and other.profiled:
+        both = (subjects.conditions(arm)["profiled"] for arm in (one, other))
+        for name, first, second in subjects.different(*both):
+            yield f"The arms were profiled under different conditions: {name} {first} and {second}."
+
+
 def _refused(found: Explanation) -> Iterator[Block]:
     """Why there is nothing to compare; nothing where both arms can run."""
-    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+    for name, side in _sides(found):
         if refused := side.case.arm.refused:
             yield paragraph(
                 f"The {name} has no figures: ", status(refused.status), f". {refused.sentence}"

@@ -9,6 +9,9 @@ from kernelexp.judge.bounds import Use
 from kernelexp.judge.opportunity import Opportunity, Suppressed
 from kernelexp.report import bounds, figures
 from kernelexp.report.document import Block, Heading, Span, paragraph, table
+from kernelexp.text import one_line
+
+_TAKEN = {"run": "profiled", "imported": "profiled elsewhere", "published": "profiled by others"}
 
 
 def render(
@@ -23,6 +26,9 @@ def render(
     if examined.changed:
         words = ", ".join(examined.changed)
         yield paragraph(f"Measured before these changed: {words}.", style="warn")
+    if examined.profile_changed:
+        words = ", ".join(examined.profile_changed)
+        yield paragraph(f"Profiled before these changed: {words}.", style="warn")
     if found:
         rows = [
             (f"{number}.", _estimate(each), each.issue, each.kind)
@@ -57,9 +63,9 @@ def _evidence(examined: Examined) -> str:
         parts.append(f"measured, {figures.time_of(case.arm)} ms on {case.arm.measured.device}")
     elif case.arm.published:
         parts.append(f"published, {figures.time_of(case.arm)} ms")
-    if case.arm.profiled:
-        device = case.arm.profiled.device or "a device that is not named"
-        parts.append(f"profiled on {device} ({examined.profile})")
+    if case.arm.profiled and examined.profile:
+        device = one_line(case.arm.profiled.device) or "a device that is not named"
+        parts.append(f"{_TAKEN[examined.profile.provenance]} on {device} ({examined.profile.run})")
     return f"Evidence: {'; '.join(parts) or 'none'}."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from kernelexp.arm import ProfiledEvidence
@@ -10,9 +9,8 @@ from kernelexp.judge.standing import StandingProfile
 from kernelexp.profiling import Profiling
 from kernelexp.record import Profile
 from kernelexp.report.document import Block, Cell, Span, paragraph, table
+from kernelexp.text import one_line
 
-# Of a file's SHA-256, as many digits as tell files apart; the profile has all.
-_DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
 _PEAK = "avg.pct_of_peak_sustained_elapsed"
 # Name, metric, what ncu's base unit is divided by, unit.
 _MAIN = (
@@ -83,10 +81,9 @@ def conditions(kept: Profile) -> str:
     size = f"size {evidence.size}" if evidence.size else ""
     clocks = f"clock control {evidence.clock_control}" if evidence.clock_control else ""
     caches = f"cache control {evidence.cache_control}" if evidence.cache_control else ""
-    source = _DIGEST.sub(r"\1...", kept.source)
-    origin = f"{kept.provenance} from {source}" if source else ""
+    origin = f"{kept.provenance} from {kept.short_source}" if kept.source else ""
     parts = (evidence.device, size, evidence.tool, clocks, caches, origin, kept.created)
-    return ", ".join(filter(None, parts))
+    return one_line(", ".join(filter(None, parts)))
 
 
 def mentioned(found: Iterable[StandingProfile]) -> Iterator[Block]:

@@ -109,7 +109,7 @@ def metrics_to_ask(sections: Iterable[Section], family: str) -> tuple[str, ...]:
             if isinstance(each.metric, str):
                 names[each.metric] = None
             else:
-                chosen = each.metric.values() if not family else [each.metric.get(family)]  # type: ignore[call-overload]
+                chosen = each.metric.values() if not family else [each.metric.get(family)]
                 names.update((name, None) for name in chosen if name)
     return tuple(names)
 

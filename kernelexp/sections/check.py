@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kernelexp.errors import suggest
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.yamlfile import Document
 from kernelexp.sections.formula import FUNCTIONS, FormulaError, parse
 from kernelexp.sections.given import GIVEN
-from kernelexp.sections.shape import Case, Section, Texts
+from kernelexp.sections.shape import FAMILIES, Case, Section, Texts
 from kernelexp.text import quote
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -30,6 +30,9 @@ def faults(document: Document, section: Section) -> Iterator[Fault]:
             if part == "derived":
                 yield from _formulas(document, section, name, known)
             known.append(name)
+    for name, metric in section.metrics.items():
+        if not isinstance(metric.metric, str):
+            yield from _chips(document, name, metric.metric)
     if not known and section.instructions is None:
         yield document.fault((), "a section has metrics, sums, derived values or instructions.")
     for part, values in (
@@ -43,6 +46,15 @@ def faults(document: Document, section: Section) -> Iterator[Fault]:
     listed = section.instructions
     if listed is not None and listed.most < 1:
         yield document.fault(("instructions", "most"), "at least 1 instruction is listed.")
+
+
+def _chips(document: Document, name: str, named: Mapping[str, str]) -> Iterator[Fault]:
+    path: KeyPath = ("metrics", name, "metric")
+    if not named:
+        yield document.fault(path, "name the metric on at least one chip.")
+    for chip in named:
+        if chip not in FAMILIES:
+            yield document.fault((*path, chip), f"no chip {quote(chip)}{suggest(chip, FAMILIES)}.")
 
 
 def _name(document: Document, path: KeyPath, known: Iterable[str]) -> Iterator[Fault]:

@@ -142,7 +142,7 @@ def _name_on(wanted: Metric, evidence: ProfiledEvidence, family: str) -> str:
     """ncu's name on the chip; empty where the chip has none."""
     if isinstance(wanted.metric, str):
         return wanted.metric
-    names: Mapping[str, str] = {str(chip): name for chip, name in wanted.metric.items()}
+    names = wanted.metric
     if family:
         return names.get(family, "")
     return next((name for name in names.values() if name in evidence.figures), min(names.values()))
@@ -194,7 +194,7 @@ def _absent(wanted: formula.Formula, known: Mapping[str, Input]) -> tuple[str, .
 def _why(absent: tuple[str, ...]) -> str:
     if absent:
         return f"not known without {', '.join(absent)}"
-    return "not known, since the formula divides by zero"
+    return "not known, since the formula divides by zero or gives too large a number"
 
 
 def _as_input(value: Value) -> Input:

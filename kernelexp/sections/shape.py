@@ -12,7 +12,8 @@ from kernelexp.model import Line, Name, Written
 
 Symbol = Annotated[str, Meta(pattern=names.SYMBOL, max_length=60)]
 MetricName = Annotated[str, Meta(pattern=names.METRIC, max_length=200)]
-Family: TypeAlias = Literal["tu102", "ga100", "ga102", "ad102", "gh100", "gb100", "gb110", "gb202"]
+FAMILIES = ("tu102", "ga100", "ga102", "ad102", "gh100", "gb100", "gb110", "gb202")
+"""The chips that ncu's metrics differ between."""
 
 
 class Case(Written, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ class Metric(Written, frozen=True, kw_only=True):
     """A metric of ncu's under a short name."""
 
     metric: Annotated[
-        MetricName | dict[Family, MetricName],
+        MetricName | dict[str, MetricName],
         Meta(
             description="ncu's name, or the name on each chip (gb100, gh100, ad102, ga102, ga100, "
             "...) where they differ; a chip that is not named has no such counter."

@@ -31,6 +31,19 @@ def test_a_page_fits_80_columns(kx: Kx, words: tuple[str, ...]) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+def test_launches_of_kernels_with_different_names_are_warned_of(kx: Kx) -> None:
+    result = kx("compare", f"{PAGE}:1", PADDED)
+    assert "warning: different kernels: patch_embed_gemm and transpose." in result.stdout
+
+
+def test_the_makers_name_is_no_difference_between_gpus(kx: Kx, tmp_path: Path) -> None:
+    other = tmp_path / "raw.csv"
+    other.write_text(PAGE.read_text().replace("NVIDIA H200", "H200"))
+    result = kx("compare", f"{other}:3", PADDED)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "different conditions" not in result.stdout
+
+
 def test_a_record_alone_is_its_baseline_against_its_candidate(kx: Kx) -> None:
     values = json.loads(kx("compare", H1, "--json").stdout)
     assert (values["before"]["label"], values["after"]["label"]) == ("H1 baseline", "H1 candidate")

@@ -175,6 +175,45 @@ def test_explain_with_profiles_says_that_the_nearest_limit_moved(
     assert "kernelexp profile" not in page
 
 
+def test_profiles_of_former_sources_and_of_other_conditions_are_warned_of(
+    with_profiles: Path, kx: Kx
+) -> None:
+    for path, control in zip(
+        sorted((with_profiles / "logs/profiles").glob("20261122T04182*")),
+        ("none", "base"),
+        strict=True,
+    ):
+        kept = json.loads(path.read_text())
+        kept["arm"]["profiled"]["clock_control"] = control
+        kept["arm"]["files"] = {"variants/transpose/transpose.cu": "0" * 64}
+        path.with_name(path.name.replace("20261122", "20991122")).write_text(json.dumps(kept))
+    result = kx("explain", "T1", "--no-emulate", cwd=with_profiles)
+    page = " ".join(" ".join(lines(result.stdout)).split())
+    changed = "was profiled before these changed: variants/transpose/transpose.cu."
+    assert f"The baseline {changed}" in page
+    assert f"The candidate {changed}" in page
+    assert "The arms were profiled under different conditions: clock control base and none" in page
+
+    result = kx("opportunities", "transpose@sm_90a", "--no-emulate", cwd=with_profiles)
+    page = " ".join(result.stdout.split())
+    assert "profiled elsewhere on NVIDIA H200" in page
+    assert "Profiled before these changed: variants/transpose/transpose.cu." in page
+
+
+def test_a_profile_that_others_published_is_not_taken_for_our_own(
+    with_profiles: Path, kx: Kx
+) -> None:
+    for path in (with_profiles / "logs/profiles").glob("20261122T*.json"):
+        kept = json.loads(path.read_text())
+        path.write_text(json.dumps({**kept, "provenance": "published", "source": "a paper"}))
+    page = " ".join(kx("explain", "T1", "--no-emulate", cwd=with_profiles).stdout.split())
+    assert "The baseline was profiled by others: 20261122T" in page
+
+    words = ("opportunities", "transpose@sm_90a", "--no-emulate")
+    page = " ".join(kx(*words, cwd=with_profiles).stdout.split())
+    assert "profiled by others on NVIDIA H200" in page
+
+
 def test_an_impossible_candidate_has_its_reason_and_no_limits(scale: Path, kx: Kx) -> None:
     edit(scale, "candidate: {width: 4}", "candidate: {width: 4, order: backward}")
     page = " ".join(kx("explain", "S1", "--no-emulate", cwd=scale).stdout.split())

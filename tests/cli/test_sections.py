@@ -111,6 +111,24 @@ def test_an_experiment_without_a_profile_says_how_to_get_one(scale: Path, kx: Kx
     assert "has no profile: kernelexp profile takes one" in result.stderr
 
 
+def test_a_variant_is_answered_with_its_latest_profile(kx: Kx) -> None:
+    result = kx("sections", "transpose@sm_90a:layout=plain", cwd=ROOT)
+
+    assert result.exit_code == 2
+    assert "the latest of these axes" in result.stderr
+    assert "; name that." in result.stderr
+
+
+def test_what_a_page_that_was_cut_off_has_lost_is_said(kx: Kx, tmp_path: Path) -> None:
+    text = RAW.read_text()
+    (tmp_path / "cut.csv").write_text(text[: text.rindex('"') - 200])
+    count = sum(line.startswith('"') for line in text.splitlines()) - 2
+    result = kx("sections", f"cut.csv:{count}", "--sections", "stalls", cwd=tmp_path)
+
+    assert result.exit_code == 0, result.stderr
+    assert "of its columns are missing" in result.stdout
+
+
 def test_editors_get_the_schema_of_section_files(kx: Kx, tmp_path: Path) -> None:
     result = kx("schema", "--of", "section", cwd=tmp_path)
 

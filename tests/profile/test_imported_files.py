@@ -78,7 +78,11 @@ def test_a_page_that_powershell_wrote_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "is no CSV page of ncu"), (b"\x89PNG\r\n\x1a\n\x00", "is no CSV page of ncu")],
+    [
+        (b"", "is no CSV page of ncu"),
+        (b"\x89PNG\r\n\x1a\n\x00", "is no CSV page of ncu"),
+        (b"\x1f\x8b\x08\x00", "is compressed: unpack it"),
+    ],
 )
 def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "page.csv"
@@ -89,7 +93,7 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, content: bytes, wh
 
 def test_a_folder_a_device_and_a_file_that_is_not_there_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, Path("/dev/zero"), tmp_path / "none.csv"):
-        with pytest.raises(UsageError, match=r"is no file of at most|No such file"):
+        with pytest.raises(UsageError, match=r"is not a regular file|No such file"):
             imports.read([path])
 
 
@@ -114,6 +118,21 @@ def test_an_imported_profile_belongs_to_the_variant(scale: Path, kx: Kx) -> None
     assert kept is not None
     assert kept.provenance == "imported"
     assert profiles.latest(scale, "scale", "sm_90a", {"width": 1, "order": "forward"}) is None
+
+
+def test_a_launch_of_a_kernel_that_the_sources_do_not_name_is_doubted(
+    scale: Path, kx: Kx, tmp_path: Path
+) -> None:
+    arguments = ("--launch", "1", "--variant", "S1")
+    done = kx("profile", "--import", str(RAW), *arguments, cwd=scale)
+    assert "The launch is of a kernel 'patch_embed_gemm', a name that no source of scale has" in (
+        " ".join(done.output.split())
+    )
+    page = tmp_path / "own.csv"
+    page.write_text(RAW.read_text().replace('"patch_embed_gemm"', '"void ns::scale<4>(float)"'))
+    done = kx("profile", "--import", str(page), *arguments, cwd=scale)
+    assert done.exit_code == errors.OK, done.output
+    assert "a name that no source" not in " ".join(done.output.split())
 
 
 def test_show_mentions_a_profile_and_what_changed_since(scale: Path, kx: Kx) -> None:

@@ -41,8 +41,8 @@ MISTAKES = {
     "expectations of more candidates than there are": (
         "    why: Not known yet.",
         "    expect: [{time_ms: -30%}, {time_ms: -40%}]",
-        "experiments.yaml:24:5: experiments.S1.expect: this has 2 items for 1 candidates: write "
-        "one for each.",
+        "experiments.yaml:24:5: experiments.S1.expect: this has 2 items: write one for "
+        "each candidate (1).",
     ),
     "expectation that is a list": (
         "    why: Not known yet.",
