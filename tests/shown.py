@@ -23,6 +23,17 @@ def excerpt(command: str, first: int, last: int) -> None:
     _write("```console", f"$ {command}", "...", *shown, "...", "```")
 
 
+def tables(command: str, *titles: str) -> None:
+    """Writes those paragraphs of what a command prints that begin with a title, as a block."""
+    paragraphs = "\n".join(_lines(command)).split("\n\n")
+    blocks = [each.strip("\n") for each in paragraphs]
+    for title in titles:
+        if not any(block.lstrip().startswith(title) for block in blocks):
+            raise SystemExit(f"kernelexp prints nothing that begins with {title!r}: {command}")
+    shown = [block for block in blocks if block.lstrip().startswith(titles)]
+    _write("```console", f"$ {command}", "...", "\n\n".join(shown), "...", "```")
+
+
 def show_markdown(command: str) -> None:
     """Writes what a command prints where that is markdown already."""
     _write("", *_lines(command), "")
