@@ -75,7 +75,8 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("gpc__cycles_elapsed", "max|avg|", "elapsed cycles", "", "less"),
         ("smsp__cycles_elapsed|sm__cycles_elapsed", "avg|max|", "elapsed cycles", "", "less"),
         ("smsp__cycles_active|sm__cycles_active", "avg|max|", "active cycles", "", "less"),
-        ("smsp__cycles_elapsed|sm__cycles_elapsed", r"avg\.per_second", "SM clock", "", ""),
+        ("smsp__cycles_elapsed|sm__cycles_elapsed|gpc__cycles_elapsed", r"avg\.per_second",
+         "SM clock", "", ""),
     ),
     "build": (
         ("launch__registers_per_thread", "", "registers per thread", "", "less"),
