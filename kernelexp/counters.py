@@ -75,7 +75,8 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("gpc__cycles_elapsed", "max|avg|", "elapsed cycles", "", "less"),
         ("smsp__cycles_elapsed|sm__cycles_elapsed", "avg|max|", "elapsed cycles", "", "less"),
         ("smsp__cycles_active|sm__cycles_active", "avg|max|", "active cycles", "", "less"),
-        ("smsp__cycles_elapsed|sm__cycles_elapsed", r"avg\.per_second", "SM clock", "", ""),
+        ("smsp__cycles_elapsed|sm__cycles_elapsed|gpc__cycles_elapsed", r"avg\.per_second",
+         "SM clock", "", ""),
     ),
     "build": (
         ("launch__registers_per_thread", "", "registers per thread", "", "less"),
@@ -97,14 +98,15 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("smsp__issue_active", r"avg\.pct\w+_active", "selected (issuing)", "", "more"),
         ("sm__inst_issued", r"avg\.pct\w+_active", "selected (issuing)", "", "more"),
         ("smsp__warps_issue_stalled_selected", _PCT, "selected (issuing)", "", "more"),
-        ("smsp__warps_issue_stalled_(?P<x>\\w+?)s?", r"avg\.pct\w+_active", "{x}", "", "less"),
-        ("stall_(?P<x>\\w+?)s?_percent", "", "{x}", "%", "less"),
+        ("smsp__warps_issue_stalled_(?P<x>\\w+?)s?", r"avg\.pct\w+_active", "{x}", "", ""),
+        ("stall_(?P<x>\\w+?)s?_percent", "", "{x}", "%", ""),
         ("smsp__average_warps_issue_stalled_selected_\\w+", "", "selected per issue", "", ""),
         ("smsp__average_warps_issue_stalled_(?P<x>\\w+?)s?_per_issue_active", "", "{x}", "", ""),
-        ("smsp__average_warp_latenc\\w+_stalled_(?P<x>\\w+?)s?", "", "{x}, per warp", "cycles", ""),
+        ("smsp__average_warp_latency_issue_stalled_(?P<x>\\w+?)s?", "", "{x}, per warp",
+         "cycles", ""),
         ("smsp__pcsamp_warps_issue_stalled_selected(?:_not_issued)?", "", "selected (issuing)",
          "", ""),
-        ("smsp__pcsamp_warps_issue_stalled_(?P<x>\\w+?)s?(?:_not_issued)?", "", "{x}", "", "less"),
+        ("smsp__pcsamp_warps_issue_stalled_(?P<x>\\w+?)s?(?:_not_issued)?", "", "{x}", "", ""),
         ("smsp__warps_eligible", r"avg\.per_cycle_active", "eligible warps per cycle", "", "more"),
     ),
     "memory throughput": (
@@ -175,6 +177,8 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("lts__t_sector_hit_rate", "", "L2 hit rate", "", ""),
         ("lts__t_sectors_srcunit_tex_lookup_miss", "sum", "L2 misses of L1's sectors",
          "sectors", ""),
+        ("lts__t_sectors_srcunit_tex_op_read_lookup_(?P<x>hit|miss)", "sum",
+         "L2 sectors read by L1, {x}", "sectors", ""),
         ("gcc__cache_requests_type_instruction", "sum", "instruction cache requests (L1.5)",
          "requests", ""),
         ("sm__icc_requests", "sum", "instruction cache requests (SM)", "requests", ""),
@@ -202,10 +206,14 @@ class _Row(msgspec.Struct, frozen=True):
         return found.groupdict() if found else None
 
 
+# Up to the first part that is a pattern; a repeated character is part of it.
+_LITERAL = re.compile(r"(?:\w(?![?*+{]))*")
+
+
 def _rows() -> Iterator[_Row]:
     rows = ((group, row) for group, rows in _TABLE.items() for row in rows)
     for rank, (group, (counter, view, label, unit, better)) in enumerate(rows):
-        start = counter.partition("(")[0]
+        start = _LITERAL.match(counter)[0]  # type: ignore[index]
         yield _Row(rank, start, counter, view, label, group, unit, better)
 
 
@@ -260,8 +268,12 @@ def _find(counter: str) -> list[tuple[_Row, dict[str, str]]]:
     return [(row, words) for row, words in matches if words is not None]
 
 
+# ncu counts warps that wait for a warpgroup's MMAs as `gmma` and samples them as this.
+_SAME = {"warpgroup_arrive": "gmma"}
+
+
 def _counter(name: str, row: _Row, words: dict[str, str], rank: int) -> Counter:
-    spelled = {key: text.replace("_", " ") for key, text in words.items()}
+    spelled = {key: _SAME.get(text, text).replace("_", " ") for key, text in words.items()}
     return Counter(row.label.format(**spelled) or name, row.group, row.unit, row.better, rank)
 
 

@@ -23,9 +23,22 @@ def excerpt(command: str, first: int, last: int) -> None:
     _write("```console", f"$ {command}", "...", *shown, "...", "```")
 
 
-def show_markdown(command: str) -> None:
-    """Writes what a command prints where that is markdown already."""
-    _write("", *_lines(command), "")
+def tables(command: str, *titles: str) -> None:
+    """Writes those paragraphs of what a command prints that begin with a title, as a block."""
+    _write("```console", f"$ {command}", "...", *_paragraphs(command, titles), "...", "```")
+
+
+def show_markdown(command: str, *titles: str) -> None:
+    """Writes what a command prints where that is markdown already; with titles, as tables()."""
+    _write("", *(_paragraphs(command, titles) if titles else _lines(command)), "")
+
+
+def _paragraphs(command: str, titles: tuple[str, ...]) -> list[str]:
+    blocks = [each.strip("\n") for each in "\n".join(_lines(command)).split("\n\n")]
+    for title in titles:
+        if not any(block.lstrip().startswith(title) for block in blocks):
+            raise SystemExit(f"kernelexp prints nothing that begins with {title!r}: {command}")
+    return ["\n\n".join(block for block in blocks if block.lstrip().startswith(titles))]
 
 
 def _write(*lines: str) -> None:

@@ -24,11 +24,27 @@ PEAK = "pct_of_peak_sustained_elapsed"
         ("smsp__warps_issue_stalled_long_scoreboard.avg.pct_of_peak_sustained_active",
          "long scoreboard", "stalls"),
         ("smsp__pcsamp_warps_issue_stalled_no_instructions", "no instruction", "stalls"),
+        ("smsp__average_warp_latency_issue_stalled_barrier.ratio", "barrier, per warp", "stalls"),
+        ("smsp__average_warps_issue_stalled_selected_per_issue_active.ratio",
+         "selected per issue", "stalls"),
+        ("lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum", "L2 sectors read by L1, miss",
+         "cache"),
     ],
 )  # fmt: skip
 def test_a_known_name_has_a_label_and_a_group(name: str, label: str, group: str) -> None:
     found = counters.describe(name)
     assert (found.label, found.group) == (label, group)
+
+
+def test_a_stall_that_ncu_counts_and_samples_under_two_names_has_one_label() -> None:
+    sampled = counters.describe("stall_warpgroup_arrive_percent")
+    counted = counters.describe("smsp__warps_issue_stalled_gmma.avg.pct_of_peak_sustained_active")
+    assert sampled.label == counted.label == "gmma"
+
+
+def test_a_smaller_share_of_one_stall_is_not_better() -> None:
+    share = "smsp__warps_issue_stalled_wait.avg.pct_of_peak_sustained_active"
+    assert counters.describe(share).better == ""
 
 
 def test_an_unknown_counter_is_labelled_by_its_own_name() -> None:

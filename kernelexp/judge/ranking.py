@@ -12,7 +12,7 @@ from kernelexp.metrics import Difference
 FLOOR = 0.05
 """Relative change below which a figure is not shown."""
 
-NEGLIGIBLE_PERCENT = 0.1
+NEGLIGIBLE_PERCENT = 0.5
 """A share below this on both sides is not shown, however much it changed."""
 
 

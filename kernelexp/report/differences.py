@@ -61,7 +61,7 @@ def _direction(each: Difference) -> str:
     """Whether the change is `better` or `worse`; empty where that depends on the kernel."""
     if isinstance(each.before, str) or isinstance(each.after, str) or not each.metric.better:
         return ""
-    if each.before == each.after:
+    if figures.growth(each) in ("same", "+0.0%", "-0.0%"):
         return ""
     return "better" if (each.after < each.before) == (each.metric.better == "less") else "worse"
 

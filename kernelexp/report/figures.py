@@ -22,12 +22,13 @@ def tflops(flops: int, time_us: float) -> str:
 
 
 def value(each: metrics.Value | None, unit: str = "") -> str:
-    """Any figure: counts with separators, other numbers with three digits."""
+    """Any figure: counts and large numbers with separators, others with four digits."""
     if each is None:
         return NONE
-    text = (
-        each if isinstance(each, str) else f"{each:,}" if isinstance(each, int) else f"{each:.4g}"
-    )
+    if isinstance(each, float):
+        text = f"{each:,.0f}" if 1e4 <= abs(each) < 1e9 else f"{each:.4g}"
+    else:
+        text = each if isinstance(each, str) else f"{each:,}"
     return f"{text} {unit}" if unit else text
 
 

@@ -83,10 +83,10 @@ def test_what_is_the_same_is_never_large(value: float | str) -> None:
 
 
 def test_a_share_near_zero_is_large_only_where_it_is_asked_for() -> None:
-    each = difference(0.001, 0.09, "%")
+    each = difference(0.001, 0.49, "%")
     assert not ranking.is_large(each, 0.05)
     assert ranking.is_large(each, 0.05, near_zero=True)
-    assert ranking.is_large(difference(0.001, 0.11, "%"), 0.05)
+    assert ranking.is_large(difference(0.001, 0.51, "%"), 0.05)
 
 
 def test_nan_is_no_figure() -> None:

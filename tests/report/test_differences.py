@@ -129,6 +129,12 @@ def test_clocks_that_differ_are_a_warning() -> None:
     assert compare({CLOCK: 1.5e9}, {CLOCK: 1.51e9}).warnings == ()
 
 
+def test_the_clock_is_also_known_from_the_counter_of_hopper() -> None:
+    clock = comparisons.GPC_CLOCK
+    (warning,) = compare({clock: 1.54e9}, {clock: 1.704e9}).warnings
+    assert "1.540 and 1.704 GHz" in warning
+
+
 def test_another_grid_is_a_warning_where_the_size_is_not_recorded() -> None:
     grids: Any = ((1, 2, 3), (2, 2, 3))
     (warning,) = compare({HIT: 1.0}, {HIT: 2.0}, grid=grids).warnings
@@ -219,6 +225,8 @@ def test_an_emulated_counter_never_compares_with_a_profiled_one() -> None:
          "global store instructions 1,392,384 3,480,960 +150.0%"),
         ("gpu__time_duration.sum", "ns", 1157152.0, 1016928.0,
          "duration under ncu 1.157 1.017 ms -12.1% better"),
+        ("gpu__time_duration.sum", "ns", 1157152.0, 1157153.0,
+         "duration under ncu 1.157 1.157 ms +0.0%"),
         ("dram__bytes.sum.per_second", "byte/s", 1.807e12, 2.053e12,
          "DRAM bandwidth 1.807 2.053 TB/s +13.6%"),
         ("sass__inst_executed_shared_loads", "inst", 0.0, 5.0, "shared load instructions 0 5 new"),

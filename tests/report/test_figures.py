@@ -34,3 +34,7 @@ def test_an_interval_wider_than_a_table_is_cut(high: float) -> None:
 )
 def test_a_short_time_keeps_four_digits(ms: float | None, text: str) -> None:
     assert figures.time_ms(ms) == text
+
+
+def test_a_large_number_with_a_fraction_has_separators_and_no_exponent() -> None:
+    assert figures.value(262998.4) == "262,998"
