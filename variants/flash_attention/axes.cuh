@@ -4,28 +4,14 @@
 #include "axis.cuh"
 
 #ifndef KX_PHASE
-#error "KX_PHASE is missing (axis phase: minimal, 1, 3, 5, 6, 7, hopper; for instance -DKX_PHASE=3)"
+#error "KX_PHASE is missing (axis phase: minimal, 1, 3, 5, 6, 7; for instance -DKX_PHASE=3)"
 #endif
 #ifndef KX_BLOCK_M
-#error "KX_BLOCK_M is missing (axis block_m: 32, 64, 128, 192)"
+#error "KX_BLOCK_M is missing (axis block_m: 32, 64, 128)"
 #endif
 #ifndef KX_BLOCK_N
-#error "KX_BLOCK_N is missing (axis block_n: 64, 96, 128, 176, 192)"
+#error "KX_BLOCK_N is missing (axis block_n: 64)"
 #endif
-
-// The number of a phase, for the preprocessor: each has its own picture of roles and barriers, and
-// so its own header and arguments.
-#define KX_PHASE_minimal 0
-#define KX_PHASE_1 1
-#define KX_PHASE_3 3
-#define KX_PHASE_5 5
-#define KX_PHASE_6 6
-#define KX_PHASE_7 7
-#define KX_PHASE_hopper 8
-#define KX_NUMBER(define) KX_PASTE(KX_PHASE_, define)
-#define KX_PHASE_NUMBER KX_NUMBER(KX_PHASE)
-
-#if KX_PHASE_NUMBER < 8
 
 #ifndef KX_NUM_WARPS
 #error "KX_NUM_WARPS is missing (axis num_warps: 4, 8)"
@@ -43,6 +29,17 @@
 #error "KX_LAYOUT is missing (axis layout: plain, padded)"
 #endif
 
+// The number of a phase, for the preprocessor: each has its own picture of roles and barriers, and so
+// its own header.
+#define KX_PHASE_minimal 0
+#define KX_PHASE_1 1
+#define KX_PHASE_3 3
+#define KX_PHASE_5 5
+#define KX_PHASE_6 6
+#define KX_PHASE_7 7
+#define KX_NUMBER(define) KX_PASTE(KX_PHASE_, define)
+#define KX_PHASE_NUMBER KX_NUMBER(KX_PHASE)
+
 // Who finds a row's maximum and sum: a lane for each row, or the lanes of a warp together.
 enum class Reduce { serial_, warp_ };
 // Rows of K and of scores in shared memory: a power of two apart, or a bank further.
@@ -54,23 +51,3 @@ enum class SyncPolicy { none_, s2_, s5_, s10_ };
 #define KX_SYNC_5 SyncPolicy::s5_
 #define KX_SYNC_10 SyncPolicy::s10_
 #define KX_SYNC(define) KX_PASTE(KX_SYNC_, define)
-
-#else
-
-#ifndef KX_HEAD_DIM
-#error "KX_HEAD_DIM is missing (axis head_dim: 64, 128)"
-#endif
-#ifndef KX_STAGES
-#error "KX_STAGES is missing (axis stages: 2, 3)"
-#endif
-#ifndef KX_SCHEDULE
-#error "KX_SCHEDULE is missing (axis schedule: free, pingpong)"
-#endif
-#ifndef KX_OVERLAP
-#error "KX_OVERLAP is missing (axis overlap: true, false)"
-#endif
-
-// Whether the warpgroups multiply whenever they can, or in turn.
-enum class Schedule { free_, pingpong_ };
-
-#endif

@@ -3,9 +3,7 @@
 
 #include "axes.cuh"
 
-#if KX_PHASE_NUMBER == 8
-#include "config_hopper.cuh"
-#elif KX_PHASE_NUMBER >= 5
+#if KX_PHASE_NUMBER >= 5
 #include "config_mma.cuh"
 #else
 #include "config_simt.cuh"

@@ -1,7 +1,7 @@
 // out = softmax(q k^T * scale) v for each head, F16 in and out, F32 accumulation.
 //
-// One source for sm_80 to sm_90a. Each phase of the road map with its own picture of roles and
-// barriers has its own header:
+// One source for sm_80 to sm_90a; variants/flash_attention_hopper goes on from phase 7. Each phase of
+// the road map with its own picture of roles and barriers has its own header:
 //
 //   phase        header        who computes                              barriers of the CTA
 //   minimal      minimal.cuh   a thread has a row of queries             1 + 2 per tile of keys
@@ -9,7 +9,6 @@
 //   3            phase3.cuh    a warp has rows of queries                1 + 0, 2, 5 or 10 per tile
 //   5, 6         mma.cuh       a warp has 16 rows, mma.sync              1 + 2 per tile
 //   7            mma.cuh       the same, copies run ahead                1 per tile
-//   hopper       hopper.cuh    warpgroups multiply, a warp loads         mbarriers
 #include "config.cuh"
 
 #if KX_PHASE_NUMBER == 0
@@ -18,8 +17,6 @@
 #include "phase1.cuh"
 #elif KX_PHASE_NUMBER == 3
 #include "phase3.cuh"
-#elif KX_PHASE_NUMBER <= 7
-#include "mma.cuh"
 #else
-#include "hopper.cuh"
+#include "mma.cuh"
 #endif

@@ -1,4 +1,4 @@
-// Phase hopper: wgmma, TMA and warps with roles of their own.
+// What a variant is: its axes, and every size that follows from them. Plain C++.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 
 // Sizes in bytes where the name says so, else in elements, rows or threads.
 struct Config {
-  static constexpr uint32_t PHASE = KX_PHASE_NUMBER;
   static constexpr uint32_t BLOCK_M = KX_BLOCK_M;
   static constexpr uint32_t BLOCK_N = KX_BLOCK_N;
   static constexpr uint32_t HEAD_DIM = KX_HEAD_DIM;

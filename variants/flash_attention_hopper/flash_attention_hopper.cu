@@ -1,5 +1,7 @@
-// Phase hopper: one to three warpgroups have 64 rows of queries each and multiply with wgmma; a warp
-// loads K and V ahead of them by TMA. Probabilities stay in registers, as operand A.
+// out = softmax(q k^T * scale) v for each head on Hopper, F16 in and out, F32 accumulation.
+//
+// One to three warpgroups have 64 rows of queries each and multiply with wgmma; a warp loads K and V
+// ahead of them by TMA. Probabilities stay in registers, as operand A.
 //
 //                  ── full_k[stage], full_v[stage] ─▶
 //   load warp                                          warpgroups (each reads every stage)
@@ -14,8 +16,6 @@
 // Tiles of keys come last to first: the last one may be incomplete, and is masked before the loop.
 // With overlap, a tile's scores are multiplied while the softmax of the tile before waits for its
 // values, and the probabilities of that tile while the softmax of this one runs.
-#pragma once
-
 #include "barrier.cuh"
 #include "barrier_arrive.cuh"
 #include "config.cuh"

@@ -1,0 +1,27 @@
+// The axes of flash_attention_hopper: what the command line must define, and the values that have a
+// name.
+#pragma once
+
+#include "axis.cuh"
+
+#ifndef KX_BLOCK_M
+#error "KX_BLOCK_M is missing (axis block_m: 64, 128, 192; for instance -DKX_BLOCK_M=128)"
+#endif
+#ifndef KX_BLOCK_N
+#error "KX_BLOCK_N is missing (axis block_n: 64, 96, 128, 176, 192)"
+#endif
+#ifndef KX_HEAD_DIM
+#error "KX_HEAD_DIM is missing (axis head_dim: 64, 128)"
+#endif
+#ifndef KX_STAGES
+#error "KX_STAGES is missing (axis stages: 2, 3, 4)"
+#endif
+#ifndef KX_SCHEDULE
+#error "KX_SCHEDULE is missing (axis schedule: free, pingpong)"
+#endif
+#ifndef KX_OVERLAP
+#error "KX_OVERLAP is missing (axis overlap: true, false)"
+#endif
+
+// Whether the warpgroups multiply whenever they can, or in turn.
+enum class Schedule { free_, pingpong_ };
