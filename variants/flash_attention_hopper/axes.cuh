@@ -20,8 +20,11 @@
 #error "KX_SCHEDULE is missing (axis schedule: free, pingpong)"
 #endif
 #ifndef KX_OVERLAP
-#error "KX_OVERLAP is missing (axis overlap: true, false)"
+#error "KX_OVERLAP is missing (axis overlap: none, issued, pinned)"
 #endif
 
 // Whether the warpgroups multiply whenever they can, or in turn.
 enum class Schedule { free_, pingpong_ };
+// Of a warpgroup's MMAs with its softmax: none, each waits for the other; MMAs are issued before the
+// softmax and waited for after it, as the source says, or also in the order of ptxas's code.
+enum class Overlap { none_, issued_, pinned_ };

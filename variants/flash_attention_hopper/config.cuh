@@ -13,7 +13,7 @@ struct Config {
   static constexpr uint32_t HEAD_DIM = KX_HEAD_DIM;
   static constexpr uint32_t STAGES = KX_STAGES;
   static constexpr Schedule SCHEDULE = Schedule::KX_TOKEN(KX_SCHEDULE);
-  static constexpr bool OVERLAP = KX_OVERLAP;
+  static constexpr Overlap OVERLAP = Overlap::KX_TOKEN(KX_OVERLAP);
 
   // One to three warpgroups multiply, 64 rows of queries each; a warp of the last one loads.
   static constexpr uint32_t MMA_M = 64;

@@ -7,6 +7,12 @@
 
 #include "softmax_math.cuh"
 
+// Four lanes' values, added up.
+__device__ __forceinline__ float quad_sum(float value) {
+  value += __shfl_xor_sync(0xffffffff, value, 1);
+  return value + __shfl_xor_sync(0xffffffff, value, 2);
+}
+
 // Of the lane's two rows.
 struct Softmax {
   float scale;  // of the scores, to base 2
@@ -46,10 +52,7 @@ struct Softmax {
   __device__ __forceinline__ void finish(float (&factor)[2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float sum = total[half];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      factor[half] = 1.0f / sum;
+      factor[half] = 1.0f / quad_sum(total[half]);
     }
   }
 };
