@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "export.cuh"
+#include "ldst.cuh"
 
 enum class KLayout {
   plain,     // rows of 32 words: 32 columns of a key lie in one bank
@@ -69,13 +70,17 @@ __device__ __forceinline__ void store_transposed(float* kv, const float* k) {
   }
 }
 
-// Four keys of a column.
+// Four keys of a column. One by one where a row is padded: the compiler would read some together
+// with the word of padding, which nobody has written.
 __device__ __forceinline__ void load_keys(const float* kv, uint32_t column, uint32_t key,
                                           float (&b)[Config::TILE]) {
   if constexpr (Config::K_LAYOUT == KLayout::padded) {
+    const uint32_t base = static_cast<uint32_t>(__cvta_generic_to_shared(kv));
 #pragma unroll
     for (uint32_t j = 0; j < Config::TILE; ++j) {
-      b[j] = kv[place(column, key + j)];
+      uint32_t word;
+      kx::ld_shared<1>(&word, base + 4 * place(column, key + j));
+      b[j] = __uint_as_float(word);
     }
   } else {
     const float4 four = *reinterpret_cast<const float4*>(kv + place(column, key));
@@ -87,16 +92,23 @@ __device__ __forceinline__ void load_keys(const float* kv, uint32_t column, uint
 template <uint32_t STEPS, typename LoadB>
 __device__ __forceinline__ void multiply(const float* a, LoadB load_b,
                                          float (&acc)[Config::TILE][Config::TILE]) {
-#pragma unroll 4
-  for (uint32_t k = 0; k < STEPS; ++k) {
-    float b[Config::TILE];
-    load_b(k, b);
+  for (uint32_t first = 0; first < STEPS; first += 4) {
+    float rows[Config::TILE][4];
 #pragma unroll
     for (uint32_t i = 0; i < Config::TILE; ++i) {
-      const float value = a[i * STEPS + k];
+      const float4 four = *reinterpret_cast<const float4*>(a + i * STEPS + first);
+      rows[i][0] = four.x, rows[i][1] = four.y, rows[i][2] = four.z, rows[i][3] = four.w;
+    }
 #pragma unroll
-      for (uint32_t j = 0; j < Config::TILE; ++j) {
-        acc[i][j] = fmaf(value, b[j], acc[i][j]);
+    for (uint32_t k = 0; k < 4; ++k) {
+      float b[Config::TILE];
+      load_b(first + k, b);
+#pragma unroll
+      for (uint32_t i = 0; i < Config::TILE; ++i) {
+#pragma unroll
+        for (uint32_t j = 0; j < Config::TILE; ++j) {
+          acc[i][j] = fmaf(rows[i][k], b[j], acc[i][j]);
+        }
       }
     }
   }
