@@ -65,9 +65,9 @@ def test_what_registers_do_not_hold_is_refused(point: Point) -> None:
 def test_the_terms_add_up_to_the_shared_memory() -> None:
     found = configured("flash_attention_hopper")
     assert found.terms["dynamic_smem_bytes"] == (
-        "Q 16,384 B + 2 stages x 2 x 16,384 B of K and V + barriers 72 B"
+        "1 x Q 16,384 B + 2 stages x 2 x 16,384 B of K and V + barriers 80 B"
     )
-    assert found.exports["dynamic_smem_bytes"] == 16_384 + 4 * 16_384 + 72
+    assert found.exports["dynamic_smem_bytes"] == 16_384 + 4 * 16_384 + 80
 
 
 def test_two_ctas_of_one_warpgroup_share_an_sm() -> None:
@@ -79,10 +79,15 @@ def test_two_ctas_of_one_warpgroup_share_an_sm() -> None:
 def test_a_box_of_keys_ends_with_its_head() -> None:
     exports = configured("flash_attention_hopper").exports
     launch = hopper.launch({}, hopper.sizes["emulated128"] | {"d": 64}, exports)
-    assert launch.grid == (3, 2, 1)
+    assert launch.grid == (6, 1, 1)
     keys = launch.arguments[1]
     assert isinstance(keys, TensorMap)
     assert (keys.shape, keys.box) == ((64, 320, 2), (64, 128, 1))
+
+
+def test_persistent_ctas_are_as_many_as_run_at_once() -> None:
+    exports = configured("flash_attention_hopper", ctas="persistent", block_m=64).exports
+    assert hopper.launch({}, hopper.sizes["full"], exports).grid == (2 * 132, 1, 1)
 
 
 def test_a_head_with_too_many_columns_is_refused() -> None:
@@ -99,7 +104,7 @@ def test_a_tile_that_does_not_divide_the_keys_is_refused() -> None:
 
 def test_both_kernels_solve_the_same_problem() -> None:
     size = hopper.sizes["short"]
-    assert size == phases.sizes["full"]
+    assert {name: size[name] for name in "bhsd"} == phases.sizes["full"]
     for one, other in zip(
         phases.inputs(size, 3, "cpu").values(), hopper.inputs(size, 3, "cpu").values(), strict=True
     ):

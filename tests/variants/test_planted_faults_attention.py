@@ -36,7 +36,8 @@ FAULTS = (
         "missing-proxy-fence",
     ),
     Fault(
-        "no wait for Q", "  kx::wait_for_copies(cta.q_full(), 0);\n", "", "uninitialised-read",
+        "no wait for Q", "kx::wait_for_copies(cta.q_full(q_ring.stage), q_ring.phase);", "",
+        "uninitialised-read",
     ),
     Fault(
         "V released before its MMAs are complete", "wgmma_wait_group<0>(o);\n    release",
@@ -72,7 +73,9 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
     assert fault.right in text
     (tmp_path / SOURCE).write_text(text.replace(fault.right, fault.wrong))
     loaded = project.load(tmp_path)
-    variant = loaded.variant("flash_attention_hopper", "sm_90a", {"block_n": 64})
+    variant = loaded.variant(
+        "flash_attention_hopper", "sm_90a", {"block_n": 64, "ctas": "persistent"}
+    )
     arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
     assert arm.build, arm.build_log
     found = emulate(

@@ -14,6 +14,7 @@ struct Config {
   static constexpr uint32_t STAGES = KX_STAGES;
   static constexpr Schedule SCHEDULE = Schedule::KX_TOKEN(KX_SCHEDULE);
   static constexpr Overlap OVERLAP = Overlap::KX_TOKEN(KX_OVERLAP);
+  static constexpr bool IS_PERSISTENT = Ctas::KX_TOKEN(KX_CTAS) == Ctas::persistent_;
 
   // One to three warpgroups multiply, 64 rows of queries each; a warp of the last one loads.
   static constexpr uint32_t MMA_M = 64;
@@ -41,14 +42,15 @@ struct Config {
   // A warp stores the output of its 16 rows.
   static constexpr uint32_t OUT_BOX_ROWS = 16;
 
-  // Shared memory: Q, boxes of a warpgroup together | K of each stage | V of each stage | barriers.
-  // The output takes Q's place.
+  // Shared memory: Q of each block, boxes of a warpgroup together | K of each stage | V of each stage
+  // | barriers. The output takes Q's place.
+  static constexpr uint32_t Q_STAGES = IS_PERSISTENT ? 2 : 1;
   static constexpr uint32_t Q_BYTES = WARPGROUPS * BOXES * Q_BOX_BYTES;
   static constexpr uint32_t TILE_BYTES = BOXES * TILE_BOX_BYTES;
-  static constexpr uint32_t K_OFFSET = Q_BYTES;
+  static constexpr uint32_t K_OFFSET = Q_STAGES * Q_BYTES;
   static constexpr uint32_t V_OFFSET = K_OFFSET + STAGES * TILE_BYTES;
   static constexpr uint32_t BARRIERS_OFFSET = V_OFFSET + STAGES * TILE_BYTES;
-  static constexpr uint32_t BARRIERS = 1 + 4 * STAGES;
+  static constexpr uint32_t BARRIERS = 4 * STAGES + 2 * Q_STAGES;
   static constexpr uint32_t SMEM_BYTES = BARRIERS_OFFSET + 8 * BARRIERS;
 
   static_assert(BLOCK_M % MMA_M == 0 && WARPGROUPS <= 3,
@@ -64,6 +66,7 @@ KX_EXPORT(dynamic_smem_bytes, Config::SMEM_BYTES);
 KX_EXPORT(block_m, Config::BLOCK_M);
 KX_EXPORT(block_n, Config::BLOCK_N);
 KX_EXPORT(head_dim, Config::HEAD_DIM);
+KX_EXPORT(persistent_ctas_per_sm, Config::IS_PERSISTENT ? Config::CTAS_PER_SM : 0);
 KX_EXPORT(box_columns, Config::BOX_COLUMNS);
 KX_EXPORT(q_box_rows, Config::MMA_M);
 KX_EXPORT(out_box_rows, Config::OUT_BOX_ROWS);

@@ -9,9 +9,13 @@
 //
 //   barrier         arrivals per phase             who arrives
 //   q_full          1, and Q_BYTES                 the load warp; TMA (bytes)
+//   q_free          4 * WARPGROUPS                 a lane of each warp that has stored its output
 //   full_k, full_v  1, and TILE_BYTES              the load warp; TMA (bytes)
 //   free_k, free_v  4 * WARPGROUPS                 a lane of each warp that has read the tile
 //   named 1 to 3    256 threads                    the warpgroup whose turn it is, and the one before
+//
+// A CTA has one block of queries, or (ctas=persistent) one after another: then the next block's Q and
+// first tiles are loaded while this one's output is stored.
 //
 // Tiles of keys come last to first: the last one may be incomplete, and is masked before the loop.
 // With overlap, the MMAs of this tile's scores and of the last one's values are issued together, and
@@ -31,17 +35,31 @@
 #include "wgmma_f16.cuh"
 
 using Ring = kx::Pipeline<Config::STAGES>;
+using QRing = kx::Pipeline<Config::Q_STAGES>;
+
+// A block of queries: its first row in its head.
+struct Block {
+  uint32_t row;
+  uint32_t head;
+};
 
 // What a CTA works on, and where it has what: shared memory addresses.
 struct Cta {
   uint32_t smem;
   uint32_t keys;
   uint32_t tiles;  // of keys
-  uint32_t row;    // its first, in the head
-  uint32_t head;
+  uint32_t head_blocks;
+  uint32_t blocks;  // of all heads
 
-  __device__ __forceinline__ uint32_t q(uint32_t warpgroup) const {
-    return smem + warpgroup * Config::BOXES * Config::Q_BOX_BYTES;
+  __device__ __forceinline__ Block block(uint32_t index) const {
+    return Block{index % head_blocks * Config::BLOCK_M, index / head_blocks};
+  }
+  // The next block of this CTA, or one past the last.
+  __device__ __forceinline__ uint32_t after(uint32_t index) const {
+    return Config::IS_PERSISTENT ? index + gridDim.x : blocks;
+  }
+  __device__ __forceinline__ uint32_t q(uint32_t stage, uint32_t warpgroup) const {
+    return smem + stage * Config::Q_BYTES + warpgroup * Config::BOXES * Config::Q_BOX_BYTES;
   }
   __device__ __forceinline__ uint32_t k(uint32_t stage) const {
     return smem + Config::K_OFFSET + stage * Config::TILE_BYTES;
@@ -52,49 +70,69 @@ struct Cta {
   __device__ __forceinline__ uint32_t barrier(uint32_t index) const {
     return smem + Config::BARRIERS_OFFSET + 8 * index;
   }
-  __device__ __forceinline__ uint32_t q_full() const { return barrier(0); }
-  __device__ __forceinline__ uint32_t full_k(uint32_t stage) const { return barrier(1 + stage); }
+  __device__ __forceinline__ uint32_t full_k(uint32_t stage) const { return barrier(stage); }
   __device__ __forceinline__ uint32_t full_v(uint32_t stage) const {
-    return barrier(1 + Config::STAGES + stage);
+    return barrier(Config::STAGES + stage);
   }
   __device__ __forceinline__ uint32_t free_k(uint32_t stage) const {
-    return barrier(1 + 2 * Config::STAGES + stage);
+    return barrier(2 * Config::STAGES + stage);
   }
   __device__ __forceinline__ uint32_t free_v(uint32_t stage) const {
-    return barrier(1 + 3 * Config::STAGES + stage);
+    return barrier(3 * Config::STAGES + stage);
+  }
+  __device__ __forceinline__ uint32_t q_full(uint32_t stage) const {
+    return barrier(4 * Config::STAGES + stage);
+  }
+  __device__ __forceinline__ uint32_t q_free(uint32_t stage) const {
+    return barrier(4 * Config::STAGES + Config::Q_STAGES + stage);
   }
 };
 
 // A tile of K or V, once its place is free.
-__device__ __forceinline__ void load_tile(const Cta& cta, const CUtensorMap* map, uint32_t tile,
-                                          uint32_t destination, uint32_t full, uint32_t free,
+__device__ __forceinline__ void load_tile(const Cta& cta, const CUtensorMap* map, uint32_t head,
+                                          uint32_t tile, uint32_t destination, uint32_t full, uint32_t free,
                                           uint32_t phase) {
   kx::wait_for_phase(free, phase ^ 1);
   kx::mbarrier_arrive_expect_tx_relaxed_cluster(full, Config::TILE_BYTES);
 #pragma unroll
   for (uint32_t box = 0; box < Config::BOXES; ++box) {
     kx::cp_async_bulk_tensor_3d(destination + box * Config::TILE_BOX_BYTES, map,
-                                box * Config::BOX_COLUMNS, tile * Config::BLOCK_N, cta.head, full);
+                                box * Config::BOX_COLUMNS, tile * Config::BLOCK_N, head, full);
+  }
+}
+
+// The queries of a block, once their place is free.
+__device__ __forceinline__ void load_queries(const Cta& cta, const CUtensorMap* map, Block block,
+                                             const QRing& ring) {
+  const uint32_t full = cta.q_full(ring.stage);
+  kx::wait_for_phase(cta.q_free(ring.stage), ring.phase ^ 1);
+  kx::mbarrier_arrive_expect_tx_relaxed_cluster(full, Config::Q_BYTES);
+  for (uint32_t warpgroup = 0; warpgroup < Config::WARPGROUPS; ++warpgroup) {
+    for (uint32_t box = 0; box < Config::BOXES; ++box) {
+      kx::cp_async_bulk_tensor_3d(cta.q(ring.stage, warpgroup) + box * Config::Q_BOX_BYTES, map,
+                                  box * Config::BOX_COLUMNS,
+                                  block.row + warpgroup * Config::MMA_M, block.head, full);
+    }
   }
 }
 
 // One thread.
 __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* q,
                                           const CUtensorMap* k, const CUtensorMap* v) {
-  kx::mbarrier_arrive_expect_tx_relaxed_cluster(cta.q_full(), Config::Q_BYTES);
-  for (uint32_t warpgroup = 0; warpgroup < Config::WARPGROUPS; ++warpgroup) {
-    for (uint32_t box = 0; box < Config::BOXES; ++box) {
-      kx::cp_async_bulk_tensor_3d(cta.q(warpgroup) + box * Config::Q_BOX_BYTES, q,
-                                  box * Config::BOX_COLUMNS,
-                                  cta.row + warpgroup * Config::MMA_M, cta.head, cta.q_full());
-    }
-  }
+  QRing q_ring;
   Ring ring;
-  for (uint32_t tile = cta.tiles; tile-- > 0;) {
-    const uint32_t stage = ring.stage;
-    load_tile(cta, k, tile, cta.k(stage), cta.full_k(stage), cta.free_k(stage), ring.phase);
-    load_tile(cta, v, tile, cta.v(stage), cta.full_v(stage), cta.free_v(stage), ring.phase);
-    ring.advance();
+  for (uint32_t index = blockIdx.x; index < cta.blocks; index = cta.after(index)) {
+    const Block block = cta.block(index);
+    load_queries(cta, q, block, q_ring);
+    q_ring.advance();
+    for (uint32_t tile = cta.tiles; tile-- > 0;) {
+      const uint32_t stage = ring.stage, phase = ring.phase;
+      load_tile(cta, k, block.head, tile, cta.k(stage), cta.full_k(stage), cta.free_k(stage),
+                phase);
+      load_tile(cta, v, block.head, tile, cta.v(stage), cta.full_v(stage), cta.free_v(stage),
+                phase);
+      ring.advance();
+    }
   }
 }
 
@@ -122,8 +160,9 @@ struct Turns {
   }
 };
 
-// A warp has read the tile.
-__device__ __forceinline__ void release(uint32_t free, Ring& ring) {
+// A warp has read what lies at the ring's stage.
+template <typename AnyRing>
+__device__ __forceinline__ void release(uint32_t free, AnyRing& ring) {
   if (threadIdx.x % 32 == 0) {
     kx::mbarrier_arrive_relaxed_cluster(free);
   }
@@ -234,13 +273,10 @@ __device__ __forceinline__ void advance(const Cta& cta, uint32_t q, bool is_last
 }
 
 // A warp's 16 rows of the output, by way of its rows of Q's place.
-__device__ __forceinline__ void store(const Cta& cta, uint32_t warpgroup, uint32_t warp,
+__device__ __forceinline__ void store(const Cta& cta, uint32_t head, uint32_t row, uint32_t buffer,
                                       const CUtensorMap* out_map,
                                       const float (&o)[Config::OUTPUTS]) {
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t row = cta.row + warpgroup * Config::MMA_M + warp * Config::OUT_BOX_ROWS;
-  const uint32_t buffer =
-      cta.q(warpgroup) + warp * Config::OUT_BOX_ROWS * Config::ROW_BYTES;
   uint32_t packed[Config::OUTPUTS / 2];
   pack(o, packed);
 #pragma unroll
@@ -255,7 +291,7 @@ __device__ __forceinline__ void store(const Cta& cta, uint32_t warpgroup, uint32
   if (lane == 0 && row < cta.keys) {
 #pragma unroll
     for (uint32_t box = 0; box < Config::BOXES; ++box) {
-      kx::cp_async_bulk_tensor_3d_global_shared(out_map, box * Config::BOX_COLUMNS, row, cta.head,
+      kx::cp_async_bulk_tensor_3d_global_shared(out_map, box * Config::BOX_COLUMNS, row, head,
                                                 buffer + box * Config::Q_BOX_BYTES);
     }
     kx::cp_async_bulk_commit_group();
@@ -263,32 +299,56 @@ __device__ __forceinline__ void store(const Cta& cta, uint32_t warpgroup, uint32
   }
 }
 
-// A warpgroup.
-__device__ __forceinline__ void attend_role(const Cta& cta, uint32_t warpgroup, uint32_t warp,
-                                            const CUtensorMap* out_map, float scale_log2) {
-  const uint32_t q = cta.q(warpgroup);
-  const Turns turns(warpgroup);
-  Ring k_ring, v_ring;
+// A warpgroup and its rows of a block.
+__device__ __forceinline__ void attend(const Cta& cta, uint32_t q, bool is_last, Turns turns,
+                                       Ring& k_ring, Ring& v_ring, float scale_log2,
+                                       float (&o)[Config::OUTPUTS]) {
   Softmax softmax(scale_log2);
   uint32_t p[Config::PROBABILITIES];
-  float o[Config::OUTPUTS] = {}, factor[2];
-  kx::wait_for_copies(cta.q_full(), 0);
+  float factor[2];
+#pragma unroll
+  for (uint32_t i = 0; i < Config::OUTPUTS; ++i) {
+    o[i] = 0.0f;
+  }
   begin(cta, q, k_ring, softmax, p);
 #pragma unroll 1
   for (uint32_t tile = cta.tiles - 1; tile > 0; --tile) {
-    advance(cta, q, tile == 1, turns, k_ring, v_ring, softmax, p, o);
+    advance(cta, q, is_last && tile == 1, turns, k_ring, v_ring, softmax, p, o);
   }
   kx::wait_for_copies(cta.full_v(v_ring.stage), v_ring.phase);
   multiply_values(p, cta.v(v_ring.stage), o);
   kx::wgmma_wait_group<0>(o);
+  release(cta.free_v(v_ring.stage), v_ring);
   softmax.finish(factor);
   scale_rows(o, factor);
-  store(cta, warpgroup, warp, out_map, o);
+}
+
+// A warpgroup and all of the CTA's blocks.
+__device__ __forceinline__ void attend_role(const Cta& cta, uint32_t warpgroup, uint32_t warp,
+                                            const CUtensorMap* out_map, float scale_log2) {
+  const Turns turns(warpgroup);
+  Ring k_ring, v_ring;
+  QRing q_ring;
+#pragma unroll 1
+  for (uint32_t index = blockIdx.x; index < cta.blocks; index = cta.after(index)) {
+    const Block block = cta.block(index);
+    const uint32_t q = cta.q(q_ring.stage, warpgroup);
+    const uint32_t first_row = warp * Config::OUT_BOX_ROWS;
+    float o[Config::OUTPUTS];
+    kx::wait_for_copies(cta.q_full(q_ring.stage), q_ring.phase);
+    attend(cta, q, cta.after(index) >= cta.blocks, turns, k_ring, v_ring, scale_log2, o);
+    store(cta, block.head, block.row + warpgroup * Config::MMA_M + first_row,
+          q + first_row * Config::ROW_BYTES, out_map, o);
+    release(cta.q_free(q_ring.stage), q_ring);
+  }
 }
 
 // One thread of each CTA.
 __device__ __forceinline__ void init_barriers(const Cta& cta) {
-  kx::mbarrier_init(cta.q_full(), 1);
+  for (uint32_t stage = 0; stage < Config::Q_STAGES; ++stage) {
+    kx::mbarrier_init(cta.q_full(stage), 1);
+    kx::mbarrier_init(cta.q_free(stage), 4 * Config::WARPGROUPS);
+  }
   for (uint32_t stage = 0; stage < Config::STAGES; ++stage) {
     kx::mbarrier_init(cta.full_k(stage), 1);
     kx::mbarrier_init(cta.full_v(stage), 1);
@@ -302,7 +362,7 @@ extern "C" __global__ void __launch_bounds__(Config::THREADS, Config::CTAS_PER_S
     flash_attention(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k,
                     const __grid_constant__ CUtensorMap v,
                     const __grid_constant__ CUtensorMap out_map, uint32_t keys,
-                    float scale_log2) {
+                    uint32_t heads, float scale_log2) {
   extern __shared__ __align__(1024) uint8_t smem[];
   // From lane 0, so that ptxas knows it to be the same in all lanes.
   const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
@@ -310,8 +370,8 @@ extern "C" __global__ void __launch_bounds__(Config::THREADS, Config::CTAS_PER_S
   cta.smem = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
   cta.keys = keys;
   cta.tiles = (keys + Config::BLOCK_N - 1) / Config::BLOCK_N;
-  cta.row = blockIdx.x * Config::BLOCK_M;
-  cta.head = blockIdx.y;
+  cta.head_blocks = (keys + Config::BLOCK_M - 1) / Config::BLOCK_M;
+  cta.blocks = heads * cta.head_blocks;
 
   if (threadIdx.x == 0) {
     kx::prefetch_tensormap(&q);

@@ -13,28 +13,30 @@ from kernelexp.problem import Axes, Size
 __all__ = ["PEERS", "SIZES", "TERMS", "inputs", "launch", "outputs", "peers", "reference", "tiles"]
 __all__ += ["tolerance", "work"]
 
+# With the number of SMs, which are the CTAs if they are persistent.
 SIZES: Mapping[str, Size] = {
-    "full": {"b": 4, "h": 16, "s": 4096, "d": 64},
-    "long128": {"b": 4, "h": 16, "s": 4096, "d": 128},
+    "full": {"b": 4, "h": 16, "s": 4096, "d": 64, "sms": 132},
+    "long128": {"b": 4, "h": 16, "s": 4096, "d": 128, "sms": 132},
     # That of flash_attention.
-    "short": {"b": 1, "h": 8, "s": 512, "d": 64},
-    # Two to five tiles of queries and of keys, of which the last ones are not whole.
-    "emulated": {"b": 1, "h": 1, "s": 320, "d": 64},
-    "emulated_more": {"b": 1, "h": 2, "s": 512, "d": 64},
-    "emulated128": {"b": 2, "h": 1, "s": 320, "d": 128},
+    "short": {"b": 1, "h": 8, "s": 512, "d": 64, "sms": 132},
+    # Two to five tiles of queries and of keys, of which the last ones are not whole; a CTA has two
+    # blocks or three.
+    "emulated": {"b": 1, "h": 1, "s": 320, "d": 64, "sms": 1},
+    "emulated_more": {"b": 1, "h": 2, "s": 512, "d": 64, "sms": 2},
+    "emulated128": {"b": 2, "h": 1, "s": 320, "d": 128, "sms": 2},
 }
 
 TERMS: Mapping[str, str] = {
     "threads": "({Config::WARPGROUPS} warpgroups that multiply + 1 that loads) x 128",
-    "dynamic_smem_bytes": "Q {Config::Q_BYTES} B"
+    "dynamic_smem_bytes": "{Config::Q_STAGES} x Q {Config::Q_BYTES} B"
     " + {Config::STAGES} stages x 2 x {Config::TILE_BYTES} B of K and V"
     " + barriers {8 * Config::BARRIERS} B",
 }
 
 
 def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
-    """Tiles of queries by heads. Arguments: tensor maps of q, k, v and the output, the number of
-    keys, the scale of the scores for an exponential to base 2.
+    """Tiles of queries by heads. Arguments: tensor maps of q, k, v and the output, the numbers of
+    keys and heads, the scale of the scores for an exponential to base 2.
 
     Where a head has fewer columns than its tile has room for, the others are zeros.
     """
@@ -52,9 +54,11 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
             swizzle="128B",
         )
 
+    blocks = heads(size) * _query_tiles(size, exports)
+    persistent = size["sms"] * exports["persistent_ctas_per_sm"]
     return Launch(
         entry="flash_attention",
-        grid=(_query_tiles(size, exports), heads(size), 1),
+        grid=(min(blocks, persistent) if persistent else blocks, 1, 1),
         block=(exports["threads"], 1, 1),
         dynamic_smem_bytes=exports["dynamic_smem_bytes"],
         arguments=(
@@ -63,6 +67,7 @@ def launch(axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
             rows("v", exports["block_n"]),
             rows("out", exports["out_box_rows"]),
             Scalar(type="u32", value=size["s"]),
+            Scalar(type="u32", value=heads(size)),
             Scalar(type="f32", value=math.log2(math.e) / math.sqrt(size["d"])),
         ),
     )
