@@ -59,6 +59,7 @@ HOPPER = [
     ("block_n=192", "emulated"),
     ("block_n=64,overlap=issued,stages=4", "emulated_more"),
     ("head_dim=128", "emulated"),
+    ("polynomials=2", "emulated"),
     ("ctas=persistent", "emulated"),
     ("ctas=persistent,block_m=64,block_n=64,stages=3", "emulated"),
     ("ctas=persistent,block_m=192,schedule=free,overlap=issued", "emulated_more"),

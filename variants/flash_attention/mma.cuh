@@ -103,7 +103,7 @@ struct Tiles {
 
 // One tile of keys: scores, probabilities, output.
 __device__ __forceinline__ void attend(const uint32_t (&q)[K_STEPS][4], const Tiles& tiles,
-                                       uint32_t stage, Softmax& softmax, float (&o)[OUTPUTS]) {
+                                       uint32_t stage, Softmax<>& softmax, float (&o)[OUTPUTS]) {
   float s[SCORES], factor[2];
   uint32_t p[SCORES / 2];
   multiply_scores(q, tiles.k_tile(stage), s);
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(Config::THREADS)
   for (uint32_t step = 0; step < K_STEPS; ++step) {
     kx::ldmatrix_x4(queries[step], q_tile + place(own + lane % 16, 2 * step + lane / 16));
   }
-  Softmax softmax(scale_log2);
+  Softmax<> softmax(scale_log2);
   float o[OUTPUTS] = {};
 
   if constexpr (Config::IS_PIPELINED) {

@@ -22,6 +22,9 @@
 #ifndef KX_OVERLAP
 #error "KX_OVERLAP is missing (axis overlap: none, issued, pinned)"
 #endif
+#ifndef KX_POLYNOMIALS
+#error "KX_POLYNOMIALS is missing (axis polynomials: 0, 1, 2)"
+#endif
 #ifndef KX_CTAS
 #error "KX_CTAS is missing (axis ctas: per_block, persistent)"
 #endif

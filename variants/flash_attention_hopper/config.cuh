@@ -14,6 +14,7 @@ struct Config {
   static constexpr uint32_t STAGES = KX_STAGES;
   static constexpr Schedule SCHEDULE = Schedule::KX_TOKEN(KX_SCHEDULE);
   static constexpr Overlap OVERLAP = Overlap::KX_TOKEN(KX_OVERLAP);
+  static constexpr int POLYNOMIALS = KX_POLYNOMIALS;
   static constexpr bool IS_PERSISTENT = Ctas::KX_TOKEN(KX_CTAS) == Ctas::persistent_;
 
   // One to three warpgroups multiply, 64 rows of queries each; a warp of the last one loads.

@@ -35,6 +35,7 @@
 #include "wgmma_f16.cuh"
 
 using Ring = kx::Pipeline<Config::STAGES>;
+using RowSoftmax = Softmax<Config::POLYNOMIALS>;
 using QRing = kx::Pipeline<Config::Q_STAGES>;
 
 // A block of queries: its first row in its head.
@@ -210,7 +211,7 @@ __device__ __forceinline__ void mask(float (&s)[Config::SCORES], uint32_t keys) 
 }
 
 // The first tile's scores, masked, as probabilities.
-__device__ __forceinline__ void begin(const Cta& cta, uint32_t q, Ring& k_ring, Softmax& softmax,
+__device__ __forceinline__ void begin(const Cta& cta, uint32_t q, Ring& k_ring, RowSoftmax& softmax,
                                       uint32_t (&p)[Config::PROBABILITIES]) {
   float s[Config::SCORES], factor[2];
   kx::wait_for_copies(cta.full_k(k_ring.stage), k_ring.phase);
@@ -228,7 +229,7 @@ __device__ __forceinline__ void begin(const Cta& cta, uint32_t q, Ring& k_ring, 
 // Keeps what comes next behind the softmax. ptxas (13.0.88) moves the wait for the values' MMAs up to
 // where the scores are there, before the exponentials, but not past a branch. This one depends on
 // all of them, and is never taken: sums of exponentials are not negative.
-__device__ __forceinline__ void pin(const Softmax& softmax) {
+__device__ __forceinline__ void pin(const RowSoftmax& softmax) {
   if (softmax.total[0] + softmax.total[1] < 0.0f) {
     __nanosleep(1);
   }
@@ -236,7 +237,7 @@ __device__ __forceinline__ void pin(const Softmax& softmax) {
 
 // o += P * V of the tile before, and the probabilities of the next tile.
 __device__ __forceinline__ void advance(const Cta& cta, uint32_t q, bool is_last, Turns turns,
-                                        Ring& k_ring, Ring& v_ring, Softmax& softmax,
+                                        Ring& k_ring, Ring& v_ring, RowSoftmax& softmax,
                                         uint32_t (&p)[Config::PROBABILITIES],
                                         float (&o)[Config::OUTPUTS]) {
   float s[Config::SCORES], factor[2];
@@ -303,7 +304,7 @@ __device__ __forceinline__ void store(const Cta& cta, uint32_t head, uint32_t ro
 __device__ __forceinline__ void attend(const Cta& cta, uint32_t q, bool is_last, Turns turns,
                                        Ring& k_ring, Ring& v_ring, float scale_log2,
                                        float (&o)[Config::OUTPUTS]) {
-  Softmax softmax(scale_log2);
+  RowSoftmax softmax(scale_log2);
   uint32_t p[Config::PROBABILITIES];
   float factor[2];
 #pragma unroll
