@@ -103,12 +103,10 @@ def test_a_tile_that_does_not_divide_the_keys_is_refused() -> None:
 
 
 def test_both_kernels_solve_the_same_problem() -> None:
+    one, other = (problem.folder / "attention.py" for problem in (phases, hopper))
+    assert one.read_text() == other.read_text()
     size = hopper.sizes["short"]
     assert {name: size[name] for name in "bhsd"} == phases.sizes["full"]
-    for one, other in zip(
-        phases.inputs(size, 3, "cpu").values(), hopper.inputs(size, 3, "cpu").values(), strict=True
-    ):
-        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("problem", [phases, register_tiles], ids=lambda each: each.name)

@@ -29,8 +29,8 @@
 #error "KX_LAYOUT is missing (axis layout: plain, padded)"
 #endif
 
-// The number of a phase, for the preprocessor: each has its own picture of roles and barriers, and so
-// its own header.
+// The number of a phase, for the preprocessor: each has its own picture of roles and barriers, and
+// so its own header.
 #define KX_PHASE_minimal 0
 #define KX_PHASE_1 1
 #define KX_PHASE_3 3

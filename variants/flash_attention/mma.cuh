@@ -1,6 +1,6 @@
 // Phases 5 to 7: a warp has 16 rows of queries; scores, probabilities and output stay in its
-// registers. Phase 5 reads its operands from rows of 128 bytes, phase 6 swizzles them, phase 7 copies
-// the next tile of K and V while it multiplies.
+// registers. Phase 5 reads its operands from rows of 128 bytes, phase 6 swizzles them, phase 7
+// copies the next tile of K and V while it multiplies.
 #pragma once
 
 #include <cuda_fp16.h>

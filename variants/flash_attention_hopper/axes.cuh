@@ -31,8 +31,8 @@
 
 // Whether the warpgroups multiply whenever they can, or in turn.
 enum class Schedule { free_, pingpong_ };
-// Of a warpgroup's MMAs with its softmax: none, each waits for the other; MMAs are issued before the
-// softmax and waited for after it, as the source says, or also in the order of ptxas's code.
+// Of a warpgroup's MMAs with its softmax: none, each waits for the other; MMAs are issued before
+// the softmax and waited for after it, as the source says, or also in the order of ptxas's code.
 enum class Overlap { none_, issued_, pinned_ };
 // Whether a CTA has one block of queries, or blocks until none is left.
 enum class Ctas { per_block_, persistent_ };

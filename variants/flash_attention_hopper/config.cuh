@@ -43,8 +43,8 @@ struct Config {
   // A warp stores the output of its 16 rows.
   static constexpr uint32_t OUT_BOX_ROWS = 16;
 
-  // Shared memory: Q of each block, boxes of a warpgroup together | K of each stage | V of each stage
-  // | barriers. The output takes Q's place.
+  // Shared memory: Q of each block, boxes of a warpgroup together | K of each stage | V of each
+  // stage | barriers. The output takes Q's place.
   static constexpr uint32_t Q_STAGES = IS_PERSISTENT ? 2 : 1;
   static constexpr uint32_t Q_BYTES = WARPGROUPS * BOXES * Q_BOX_BYTES;
   static constexpr uint32_t TILE_BYTES = BOXES * TILE_BOX_BYTES;
