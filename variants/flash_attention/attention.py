@@ -1,7 +1,7 @@
 """The problem itself, whichever kernel solves it: inputs, reference, tolerance, peers.
 
-Sizes have batch (b), heads (h), queries and keys of a sequence (s), columns of a head (d). The folder
-of each kernel has this file, as evidence and records are of the content of one folder.
+Sizes have batch (b), heads (h), queries and keys of a sequence (s), columns of a head (d).
+The folder of each kernel has this file, as evidence and records are of the content of one folder.
 """
 
 from __future__ import annotations
