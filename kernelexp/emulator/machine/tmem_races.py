@@ -158,7 +158,10 @@ class TmemRaces:
         bad = other & (clocks.seen[place][agent] < time)
         if bad.any():
             who = self._agent(int(agent[bad][0]))
-            sentence = f"tensor memory is {now} here, {who} {before} it, and nothing orders the two accesses."
+            sentence = (
+                f"tensor memory is {now} here, {who} {before} it, and nothing orders the two "
+                "accesses."
+            )
             self.residents.report("tmem-race", sentence, site, place)
             return
         bad = other & (clocks.fenced_after[place][agent] < time)
