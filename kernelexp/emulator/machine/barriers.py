@@ -27,12 +27,21 @@ class Barrier:
     """By generation."""
     votes: list[bool] = field(default_factory=list)
     results: dict[int, list[bool]] = field(default_factory=dict)
+    arrivals: int = 0
+    """In all generations."""
 
     def arrive(self, fragment: Fragment) -> None:
+        self.arrivals += 1
         self.arrived[fragment.warp] = self.arrived.get(fragment.warp, 0) | fragment.mask
 
     def release(self, row: Array) -> None:
         self.seen = row if self.seen is None else np.maximum(self.seen, row)
+
+    def has_changed(self, machine: Machine, fragment: Fragment) -> bool:
+        """Whether warps have arrived or exited since the fragment last asked."""
+        now = machine.exits, self.arrivals
+        changed, fragment.checked = now != fragment.checked, now
+        return changed
 
     def advance(self) -> None:
         """All have arrived: begins the next generation."""
@@ -122,7 +131,7 @@ class CtaBarrier(Gate):
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
         barrier = self._barrier(machine, fragment)
-        if barrier.generation == fragment.generation:
+        if barrier.generation == fragment.generation and barrier.has_changed(machine, fragment):
             # Warps that have exited since may have been the ones that were missing.
             self._complete(machine, fragment, barrier)
         return barrier.generation != fragment.generation
@@ -204,7 +213,7 @@ class ClusterWait(Gate):
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
         state = machine.state(ClusterBarriers)
         barrier, arrived = state.of(machine, fragment), state.arrivals.get(fragment.warp, -1)
-        if barrier.generation <= arrived:
+        if barrier.generation <= arrived and barrier.has_changed(machine, fragment):
             _complete_cluster(machine, fragment, barrier)
         return barrier.generation > arrived
 

@@ -227,6 +227,7 @@ class Scheduler:
 
     def _exit(self, batch: Batch) -> None:
         machine = self.machine
+        machine.exits += 1
         for fragment in batch.fragments:
             self.exited[fragment.warp] |= fragment.mask
             self.partings.leave(fragment.warp, fragment.mask, fragment.meetings)
@@ -271,12 +272,13 @@ class Scheduler:
 
     def _land(self) -> bool:
         """Lands an operation, if it can be one that somebody waits for; whether there was any."""
-        wanted: list[Pending] = []
+        wanted: set[Pending] = set()
         barriers: set[int] = set()
         for fragment in self.parked:
             gate = self.blocks[fragment.pc].gate
             if isinstance(gate, PendingWait):
-                wanted += gate.waited(self.machine, fragment)
+                entered = not fragment.gathering
+                wanted.update(fragment.waited if entered else gate.waited(self.machine, fragment))
             barriers |= {barrier.offset for barrier, _, _ in fragment.phases if barrier}
         return self.machine.engines.land_one(wanted, barriers)
 
