@@ -64,19 +64,20 @@ class Engines:
         if not due:
             due = self._heads()
         operation = due[0] if self.oldest_first else self.chance.choice(due)
-        first = next(p for p in self.pending if p is operation or self._before(p, operation))
-        self._land(first)
+        self._land(self._head(operation))
         return True
 
     def land_until(self, operations: list[Pending]) -> None:
         """Lands these, and what has to land before them."""
         for operation in operations:
             while not operation.done:
-                head = next(p for p in self.pending if p is operation or self._before(p, operation))
-                self._land(head)
+                self._land(self._head(operation))
 
-    def _before(self, first: Pending, second: Pending) -> bool:
-        return second.order is not None and first.order == second.order
+    def _head(self, operation: Pending) -> Pending:
+        """The pending operation that has to land first: itself, or the oldest of its order."""
+        if operation.order is None:
+            return operation
+        return next(p for p in self.pending if p.order == operation.order)
 
     def _heads(self) -> list[Pending]:
         seen: set[Hashable] = set()

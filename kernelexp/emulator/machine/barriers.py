@@ -27,21 +27,12 @@ class Barrier:
     """By generation."""
     votes: list[bool] = field(default_factory=list)
     results: dict[int, list[bool]] = field(default_factory=dict)
-    arrivals: int = 0
-    """In all generations."""
 
     def arrive(self, fragment: Fragment) -> None:
-        self.arrivals += 1
         self.arrived[fragment.warp] = self.arrived.get(fragment.warp, 0) | fragment.mask
 
     def release(self, row: Array) -> None:
         self.seen = row if self.seen is None else np.maximum(self.seen, row)
-
-    def has_changed(self, machine: Machine, fragment: Fragment) -> bool:
-        """Whether warps have arrived or exited since the fragment last asked."""
-        now = machine.exits, self.arrivals
-        changed, fragment.checked = now != fragment.checked, now
-        return changed
 
     def advance(self) -> None:
         """All have arrived: begins the next generation."""
@@ -102,6 +93,7 @@ class CtaBarrier(Gate):
                 fragment.warp,
             )
         self._check(machine, fragment)
+        machine.meetings += 1
         barrier.arrive(fragment)
         barrier.release(machine.clocks.release(fragment.warp))
         if self.vote is not None:
@@ -127,11 +119,15 @@ class CtaBarrier(Gate):
             if self.aligned or lanes | machine.exited[warp] == ALL
         )
         if whole and whole >= self._wanted(machine, fragment):
+            machine.meetings += 1
             barrier.advance()
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        if fragment.checked == machine.meetings:
+            return False
+        fragment.checked = machine.meetings
         barrier = self._barrier(machine, fragment)
-        if barrier.generation == fragment.generation and barrier.has_changed(machine, fragment):
+        if barrier.generation == fragment.generation:
             # Warps that have exited since may have been the ones that were missing.
             self._complete(machine, fragment, barrier)
         return barrier.generation != fragment.generation
@@ -180,6 +176,7 @@ def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) ->
             if barrier.arrived.get(place, 0) | machine.exited[place] != ALL:
                 return
     if barrier.arrived:
+        machine.meetings += 1
         barrier.advance()
 
 
@@ -199,6 +196,7 @@ class ClusterArrive(Gate):
                 self.site,
                 fragment.warp,
             )
+        machine.meetings += 1
         barrier.arrive(fragment)
         row = machine.clocks.release(fragment.warp)
         barrier.release(row if self.releases else machine.clocks.engines_only(row))
@@ -210,10 +208,17 @@ class ClusterArrive(Gate):
 class ClusterWait(Gate):
     """Waits for the arrivals of the warp's last generation."""
 
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        fragment.checked = -1
+        return super().enter(machine, fragment)
+
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        if fragment.checked == machine.meetings:
+            return False
+        fragment.checked = machine.meetings
         state = machine.state(ClusterBarriers)
         barrier, arrived = state.of(machine, fragment), state.arrivals.get(fragment.warp, -1)
-        if barrier.generation <= arrived and barrier.has_changed(machine, fragment):
+        if barrier.generation <= arrived:
             _complete_cluster(machine, fragment, barrier)
         return barrier.generation > arrived
 

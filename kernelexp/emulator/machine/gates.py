@@ -38,9 +38,8 @@ class Fragment:
     """Phase last seen by a try_wait that returned false, by its PC."""
     waited: Sequence[Pending] = ()
     """What it waits for at a PendingWait."""
-    checked: tuple[int, int] = 0, 0
-    """How many warps had exited, and arrived, when it last looked whether its barrier is complete.
-    """
+    checked: int = -1
+    """The machine's `meetings` when it last looked whether its barrier is complete."""
     gathered: int = -1
     """PC of a `.sync` instruction whose other lanes it need not wait for any more."""
     gathering: bool = False

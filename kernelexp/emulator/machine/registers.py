@@ -16,7 +16,6 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import DTYPES, POISON, Array
 
-
 WORD = 32
 
 
@@ -95,6 +94,6 @@ class RegisterFile:
         for register in self.registers.values():
             register.fill(POISON[register.dtype.itemsize * 8 if register.dtype != bool else 1])
 
-    def rows(self, first: int, count: int) -> list[Array]:
-        """The slots of warps [first, first + count)."""
-        return [array[first : first + count] for array in self.arrays]
+    def rows(self, warps: slice) -> list[Array]:
+        """The slots of these warps."""
+        return [array[warps] for array in self.arrays]

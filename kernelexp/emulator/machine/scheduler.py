@@ -94,10 +94,12 @@ class Scheduler:
                 self._put(fragment)
             del fragments[keep:]
         fragments.sort(key=lambda fragment: fragment.warp)
-        return [self._batch(run) for run in runs(merge(fragments))]
+        return [self._batch(run) for run in runs(merge(fragments), self.machine.resident)]
 
     def _batch(self, fragments: list[Fragment]) -> Batch:
-        return Batch(self.machine.warp_set(fragments[0].warp, len(fragments)), fragments)
+        first, count = fragments[0].warp, len(fragments)
+        step = fragments[1].warp - first if count > 1 else 1
+        return Batch(self.machine.warp_set(first, count, step), fragments)
 
     # Running
 
@@ -227,7 +229,7 @@ class Scheduler:
 
     def _exit(self, batch: Batch) -> None:
         machine = self.machine
-        machine.exits += 1
+        machine.meetings += 1
         for fragment in batch.fragments:
             self.exited[fragment.warp] |= fragment.mask
             self.partings.leave(fragment.warp, fragment.mask, fragment.meetings)
