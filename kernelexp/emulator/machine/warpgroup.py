@@ -215,8 +215,8 @@ def _multiply(
         words = np.stack([mine.values[rows] for mine in warps]).view(kind).reshape(WARPS, -1)
         c = words.take(in_registers, axis=1).reshape(ROWS, wgmma.n)
     result = _product(wgmma, a, b, c).astype(kind, copy=False).reshape(WARPS, -1)
-    words = result.take(in_matrix, axis=1).view(np.uint32).reshape(WARPS, -1, 32)
-    for mine, values in zip(warps, words, strict=True):
+    found = result.take(in_matrix, axis=1).view(np.uint32).reshape(WARPS, -1, 32)
+    for mine, values in zip(warps, found, strict=True):
         mine.values[rows] = values
 
 
