@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import importlib
+import io
 import platform
 import pstats
 import sys
@@ -125,7 +126,7 @@ class Package:
 
     def _call(self, job: EmulationJob) -> EmulatedEvidence:
         worker = importlib.import_module("kernelexp.evidence.emulation_worker")
-        watch = importlib.import_module("kernelexp.isolated").Watch(sys.stderr)
+        watch = importlib.import_module("kernelexp.isolated").Watch(io.StringIO())
         mine = msgspec.json.decode(msgspec.json.encode(job), type=worker.EmulationJob)
         evidence: EmulatedEvidence = worker.emulate(mine, watch).evidence
         return evidence
