@@ -70,9 +70,10 @@ def _trouble(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
         yield paragraph(f"{name}: {waiter}")
     if evidence.failing:
         some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
+        of = f"{len(evidence.failing)} of {len(evidence.schedules)}"
         yield paragraph(
-            f"{name}: {len(evidence.failing)} of {_schedules(evidence)} failed: {some}. To run one "
-            f"again: kernelexp emulate ... --schedule '{evidence.failing[0]}'"
+            f"{name}, failing schedules ({of}): {some}. To run one again: kernelexp emulate ... "
+            f"--schedule '{evidence.failing[0]}'"
         )
 
 

@@ -135,7 +135,7 @@ def test_a_schedule_that_fails_is_printed_and_fails_again_alone(scale: Path, kx:
     assert "seed 3, late" in failing
     again = kx("emulate", "scale", "--schedule", "seed 3, late", cwd=scale)
     assert again.exit_code == errors.WRONG_RESULT
-    assert "1 of one schedule failed: seed 3, late." in " ".join(again.stdout.split())
+    assert "failing schedules (1 of 1): seed 3, late." in " ".join(again.stdout.split())
 
 
 def test_pedantic_makes_a_warning_a_mistake(scale: Path, kx: Kx) -> None:
