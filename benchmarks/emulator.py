@@ -1,28 +1,40 @@
 """Speed of the emulator: thread-instructions a second, seconds a tile, where the time goes.
 
-    python benchmarks/emulator.py [--profile]
+    python benchmarks/emulator.py [--profile] [--against FOLDER]
 
-Needs nvcc for the last two rows (they are patch_embed_gemm). One process, one thread.
+Needs nvcc for all rows but the loops. One process, one thread. With --against, variants are also
+emulated by the package in another checkout (FOLDER/kernelexp), in turn with this one's.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import importlib
+import os
 import platform
 import pstats
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
 
+import msgspec
 import patch_embed
 from harness import ptx
 
-from kernelexp import emulator
+from kernelexp import emulator, prepare, project, toolchain
+from kernelexp.arm import EmulatedEvidence
+from kernelexp.build import CACHE
 from kernelexp.emulator.arithmetic import tensor
+from kernelexp.evidence import jobs
+from kernelexp.evidence.emulation_worker import EmulationJob
+from kernelexp.isolated import Limit
 from kernelexp.launch import Launch
+from kernelexp.limits import Limits
+from kernelexp.project import parse_variant
 
 LOOP = """
 mov.u32 %r0, 0;
@@ -41,6 +53,9 @@ setp.lt.s32 %p0, %r0, 2000;
 """
 M = 512
 TILES = 3 * M // 256
+ROOT = Path(__file__).parents[1]
+VARIANTS = ("patch_embed_gemm@sm_90a", "patch_embed_gemm@sm_100a", "transpose@sm_90a")
+ROUNDS = 3
 
 
 def loop(threads: int, grid: int) -> None:
@@ -88,15 +103,78 @@ def patch_embed_row(store: str) -> None:
     )
 
 
+class Package:
+    """A copy of the package: its modules are in sys.modules only while it emulates."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._modules: dict[str, ModuleType] = {}
+
+    def emulate(self, job: EmulationJob) -> EmulatedEvidence:
+        """The evidence, of this process's package's type or of the copy's."""
+        if self._folder is None:
+            return self._call(job)
+        own = _take_modules()
+        sys.modules.update(self._modules)
+        sys.path.insert(0, str(self._folder))
+        try:
+            return self._call(job)
+        finally:
+            sys.path.remove(str(self._folder))
+            self._modules = _take_modules()
+            sys.modules.update(own)
+
+    def _call(self, job: EmulationJob) -> EmulatedEvidence:
+        worker = importlib.import_module("kernelexp.evidence.emulation_worker")
+        isolated = importlib.import_module("kernelexp.isolated")
+        mine = msgspec.json.decode(msgspec.json.encode(job), type=worker.EmulationJob)
+        with open(os.devnull, "w") as nowhere:
+            evidence: EmulatedEvidence = worker.emulate(mine, isolated.Watch(nowhere)).evidence
+        return evidence
+
+
+def _take_modules() -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name.split(".")[0] == "kernelexp"]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+def job_of(name: str) -> EmulationJob:
+    """An emulation of a variant of this repository under the usual schedules."""
+    loaded = project.load(ROOT)
+    tools = toolchain.find(None, ROOT / CACHE)
+    variant, limit = parse_variant(loaded, name), Limit(name="emulation", seconds=900.0, of=name)
+    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    return jobs.emulation(ROOT, arm, "emulated", limit, limit)
+
+
+def variant_row(name: str, packages: list[Package]) -> None:
+    """All in, over all schedules: tensor arithmetic, checks and counters."""
+    job = job_of(name)
+    spent = [float("inf")] * len(packages)
+    instructions = 0
+    for _ in range(ROUNDS):
+        for index, package in enumerate(packages):
+            evidence = package.emulate(job)
+            spent[index] = min(spent[index], evidence.seconds)
+            instructions = evidence.thread_instructions * len(evidence.schedules)
+    rate = f"{instructions / spent[0] / 1e6:8.1f} M thread-instructions/s all in"
+    ratio = f"; {spent[1] / spent[0]:.2f} times as fast as the other" if len(spent) > 1 else ""
+    print(f"{name:27} {rate}{ratio}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", action="store_true", help="profile one patch_embed_gemm run")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout")
     arguments = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
     for threads, grid in ((32, 1), (128, 1), (128, 16), (256, 64)):
         loop(threads, grid)
     for store in ("direct_v8", "staged"):
         patch_embed_row(store)
+    packages = [Package(None), *([Package(arguments.against)] if arguments.against else [])]
+    for name in VARIANTS:
+        variant_row(name, packages)
     if arguments.profile:
         text = patch_embed.ptx("staged")
         profile = cProfile.Profile()

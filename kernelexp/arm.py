@@ -57,6 +57,15 @@ class EmulatedFinding(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class EmulatedPrint(msgspec.Struct, frozen=True, kw_only=True):
+    """One printf() of a kernel."""
+
+    cta: int
+    thread: int
+    """Of the CTA."""
+    text: str
+
+
 class EmulatedLine(msgspec.Struct, frozen=True, kw_only=True):
     """What one line of a kernel's source costs in a launch."""
 
@@ -75,7 +84,17 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """Inputs that the kernel wrote to."""
     differing: tuple[str, ...] = ()
     """Outputs that depend on the schedule."""
+    varying: tuple[str, ...] = ()
+    """The same where atomics or flags meet in an order that nothing decides: as they may."""
     findings: tuple[EmulatedFinding, ...] = ()
+    warnings: tuple[EmulatedFinding, ...] = ()
+    """Formal mistakes, which do not make a variant wrong."""
+    failing: tuple[str, ...] = ()
+    """Schedules that brought out a finding or another result than the first."""
+    printed: tuple[EmulatedPrint, ...] = ()
+    """What printf() showed under the first schedule: its first lines."""
+    prints: int = 0
+    """How often it printed."""
     hang: tuple[str, ...] = ()
     """Who waited for what when nothing could go on."""
     counters: dict[str, int] = {}

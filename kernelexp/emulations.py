@@ -11,6 +11,7 @@ from kernelexp import errors, prepare
 from kernelexp.arm import Arm, EmulatedEvidence
 from kernelexp.errors import KernelexpError, UsageError
 from kernelexp.evidence import emulated
+from kernelexp.evidence.emulated import How
 from kernelexp.evidence.scaling import Extent, Scaled, can_scale, scale
 from kernelexp.judge import verdict
 from kernelexp.limits import Limits
@@ -44,7 +45,7 @@ def emulate(
     project: Project,
     variants: Sequence[Variant],
     tools: Toolchain,
-    size: str,
+    how: How,
     full: bool,
     limits: Limits,
     on_progress: OnProgress | None = None,
@@ -53,13 +54,13 @@ def emulate(
     problem can be counted. Also the faults of variants that could not be examined."""
     for kernel in dict.fromkeys(each.kernel for each in variants):
         answer = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
-        consult.require_size(kernel, answer.sizes, size)
+        consult.require_size(kernel, answer.sizes, how.size)
     prepared = prepare.built(project, variants, tools, limits, on_progress)
-    prepared = prepare.emulated(project, prepared, limits, on_progress, size)
+    prepared = prepare.emulated(project, prepared, limits, on_progress, how)
     emulations = []
     for variant, arm in prepared.named(variants):
         right = arm.emulated if arm.emulated and not arm.refused else None
-        scaled = _scale(project, arm, right, size, limits) if full and right else ()
+        scaled = _scale(project, arm, right, how.size, limits) if full and right else ()
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 

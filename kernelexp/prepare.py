@@ -13,6 +13,7 @@ from kernelexp.build import Built
 from kernelexp.errors import OK, KernelexpError
 from kernelexp.evidence import built as build_evidence
 from kernelexp.evidence import emulated as emulated_evidence
+from kernelexp.evidence.emulated import How
 from kernelexp.judge import contradiction, verdict
 from kernelexp.limits import Limits
 from kernelexp.model import Variant, spell_point
@@ -22,6 +23,8 @@ from kernelexp.problem.consult import Facts, Point
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
+
+_AS_USUAL = How()
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,12 +238,18 @@ def emulated(
     prepared: Prepared,
     limits: Limits,
     on_progress: OnProgress | None = None,
-    size: str = emulated_evidence.SIZE,
+    how: How = _AS_USUAL,
 ) -> Prepared:
     """The same arms with what executing them showed, and refused for it where it must be."""
     wanted = {k: each for k, each in prepared.arms.items() if each.build and not each.refused}
     taken = emulated_evidence.take(
-        project.root, list(wanted.values()), size, limits, on_progress, project.label
+        project.root,
+        list(wanted.values()),
+        how.size,
+        limits,
+        on_progress,
+        project.label,
+        how.schedules,
     )
     arms, faults = dict(prepared.arms), dict(prepared.faults)
     for name, result in zip(wanted, taken, strict=True):
@@ -248,6 +257,6 @@ def emulated(
             del arms[name]
             faults[name] = result
         else:
-            refused = verdict.emulated(result)
+            refused = verdict.emulated(result, pedantic=how.pedantic)
             arms[name] = msgspec.structs.replace(wanted[name], emulated=result, refused=refused)
     return Prepared(arms=arms, faults=faults)

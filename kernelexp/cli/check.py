@@ -12,7 +12,15 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits
 from kernelexp.cli.console import output, progress_bars
-from kernelexp.cli.options import HERE, JsonOption, LimitOption, NvccOption, ProjectOption
+from kernelexp.cli.options import (
+    HERE,
+    JsonOption,
+    LimitOption,
+    NvccOption,
+    PedanticOption,
+    ProjectOption,
+)
+from kernelexp.errors import UsageError
 
 
 @app.command()
@@ -27,6 +35,7 @@ def check(
         bool,
         typer.Option("--emulate", help="Execute each variant too: result and barrier protocol."),
     ] = False,
+    pedantic: PedanticOption = False,
     json: JsonOption = False,
     limit: LimitOption = None,
     nvcc: NvccOption = None,
@@ -37,7 +46,10 @@ def check(
     Registers, spills, stack, shared memory and SASS size of each variant that an experiment or the
     history names. A gain fails so that --update locks it in where a reviewer sees it.
     """
+    if pedantic and not emulate:
+        raise UsageError("--pedantic is about what --emulate finds: add --emulate.")
     from kernelexp import prepare
+    from kernelexp.evidence.emulated import How
     from kernelexp.judge import gates
     from kernelexp.report import gates as report
 
@@ -50,7 +62,7 @@ def check(
     with progress_bars() as bars:
         prepared = prepare.built(loaded, list(named.values()), tools, limits, bars)
         if emulate:
-            prepared = prepare.emulated(loaded, prepared, limits, bars)
+            prepared = prepare.emulated(loaded, prepared, limits, bars, How(pedantic=pedantic))
     arms = {loaded.label(variant): arm for variant, arm in prepared.named(list(named.values()))}
     faults = {label: error for label, each in named.items() if (error := prepared.fault(each))}
     if baseline is None:

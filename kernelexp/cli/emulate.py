@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,12 +15,16 @@ from kernelexp.cli.options import (
     JsonOption,
     LimitOption,
     NvccOption,
+    PedanticOption,
     ProjectOption,
     SetOption,
     VariantsArgument,
     VerboseOption,
 )
 from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.evidence.emulated import How
 
 
 @app.command()
@@ -35,6 +39,17 @@ def emulate(
         bool,
         typer.Option("--full", help="Extrapolate counters to the full problem from two sizes."),
     ] = False,
+    schedules: Annotated[
+        int | None,
+        typer.Option("--schedules", metavar="N", min=1, max=1000, help="Under how many schedules."),
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule", metavar="SEED", help="Under this one alone: 'seed 5, late' for example."
+        ),
+    ] = None,
+    pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
     limit: LimitOption = None,
@@ -45,6 +60,7 @@ def emulate(
 
     For example: kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
+    how = _how(size, schedules, schedule, pedantic)
     from kernelexp import emulations
     from kernelexp.report import emulations as report
 
@@ -55,9 +71,21 @@ def emulate(
     tools = common.tools(loaded, nvcc)
     with progress_bars() as bars:
         found, faults = emulations.emulate(
-            loaded, wanted, tools, size, full, parse_limits(limit), bars
+            loaded, wanted, tools, how, full, parse_limits(limit), bars
         )
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)
     output(found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
+
+
+def _how(size: str, count: int | None, named: str | None, pedantic: bool) -> How:
+    from kernelexp import schedule
+    from kernelexp.evidence.emulated import How
+
+    if count is not None and named is not None:
+        raise UsageError("--schedules and --schedule exclude each other.")
+    chosen = (
+        (schedule.parse(named),) if named else schedule.first_schedules(count or schedule.USUAL)
+    )
+    return How(size=size, schedules=chosen, pedantic=pedantic)

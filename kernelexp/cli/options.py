@@ -78,6 +78,10 @@ MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print markdown
 EmulateOption = Annotated[
     bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
 ]
+PedanticOption = Annotated[
+    bool,
+    typer.Option("--pedantic", help="Count the emulator's warnings as mistakes."),
+]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
 ]

@@ -10,13 +10,14 @@ Knows nothing of experiments: it takes PTX, a launch, arrays. The arrays are wri
 from __future__ import annotations
 
 from kernelexp.emulator.arithmetic.native import load as load_native
-from kernelexp.emulator.execute import Comparison, Module, Result, Schedule, compare, load, run
+from kernelexp.emulator.execute import Comparison, Module, Result, compare, load, run
 from kernelexp.emulator.machine.counters import Counters
 from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
 from kernelexp.emulator.machine.hangs import Waiter
 from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.ptx.faults import PtxSyntaxError
+from kernelexp.schedule import Schedule
 
 __all__ = [
     "Comparison",

@@ -6,7 +6,6 @@ import math
 import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -24,18 +23,7 @@ from kernelexp.emulator.ptx.parser import parse
 from kernelexp.emulator.ptx.syntax import Module as Syntax
 from kernelexp.errors import UsageError
 from kernelexp.launch import Launch
-
-
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hardware leaves open: the order of warps, and when asynchronous effects land."""
-
-    seed: int = 0
-    """0 keeps warps together as far as it goes (fast); others also part them at random."""
-    asynchrony: Literal["late", "early"] = "late"
-    """late: only when no warp can go on without it. early: at the instruction that starts it."""
-
-    def __str__(self) -> str:
-        return f"seed {self.seed}, {self.asynchrony}"
+from kernelexp.schedule import USUAL, Schedule, first_schedules
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,13 +229,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Findings of all schedules, each once."""
     warnings: tuple[Finding, ...]
     """The same of formal mistakes."""
-
-
-SCHEDULES: tuple[Schedule, ...] = (
-    Schedule(seed=0, asynchrony="late"),
-    Schedule(seed=1, asynchrony="late"),
-    Schedule(seed=2, asynchrony="early"),
-)
+    failing: tuple[Schedule, ...]
+    """Those with a finding, or with an array of `differing` that the first does not have so."""
 
 
 def compare(
@@ -255,7 +238,7 @@ def compare(
     launch: Launch,
     arrays: Mapping[str, Array],
     *,
-    schedules: Sequence[Schedule] = SCHEDULES,
+    schedules: Sequence[Schedule] = first_schedules(USUAL),
     unwritten: Collection[str] = (),
     limit: int = 200_000_000,
 ) -> Comparison:
@@ -268,11 +251,11 @@ def compare(
             run(module, launch, mine, schedule=schedule, unwritten=unwritten, limit=limit)
         )
         outputs.append(mine)
-    differing = [
-        name
-        for name in arrays
-        if any(out[name].tobytes() != outputs[0][name].tobytes() for out in outputs[1:])
+    others = [
+        {name for name in arrays if out[name].tobytes() != outputs[0][name].tobytes()}
+        for out in outputs
     ]
+    differing = [name for name in arrays if any(name in other for other in others)]
     for name, array in arrays.items():
         array[...] = outputs[0][name]
     may_vary = any(result.contended for result in results)
@@ -282,6 +265,11 @@ def compare(
         varying=tuple(differing) if may_vary else (),
         findings=_once(finding for result in results for finding in result.findings),
         warnings=_once(finding for result in results for finding in result.warnings),
+        failing=tuple(
+            result.schedule
+            for result, other in zip(results, others, strict=True)
+            if result.findings or (other and not may_vary)
+        ),
     )
 
 

@@ -19,9 +19,20 @@ from kernelexp.limits import Limits
 from kernelexp.model import spell_point
 from kernelexp.problem import consult, files
 from kernelexp.progress import OnProgress, Step
+from kernelexp.schedule import USUAL, Schedule, first_schedules
 
 SIZE = "emulated"
 _PACKAGE = Path(__file__).parent.parent
+_USUAL = first_schedules(USUAL)
+
+
+class How(msgspec.Struct, frozen=True, kw_only=True):
+    """How to emulate, and what then counts against a variant."""
+
+    size: str = SIZE
+    schedules: tuple[Schedule, ...] = _USUAL
+    pedantic: bool = False
+    """Whether warnings make a variant wrong."""
 
 
 def take(
@@ -31,17 +42,18 @@ def take(
     limits: Limits,
     on_progress: OnProgress | None = None,
     label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
+    schedules: Sequence[Schedule] = _USUAL,
 ) -> list[EmulatedEvidence | KernelexpError]:
     """Emulates each arm in a process of its own, as many at once as there are cores.
 
-    The evidence is kept next to the build, and found there by a run with the same problem.py and
-    the same emulator. An arm that could not be emulated, through a fault of its problem.py or of
-    this machine, has the error instead.
+    The evidence is kept next to the build, and found there by a run with the same problem.py, the
+    same emulator and the same schedules. An arm that could not be emulated, through a fault of its
+    problem.py or of this machine, has the error instead.
     """
 
     def one(arm: Arm) -> EmulatedEvidence | KernelexpError:
         try:
-            return _take(root, arm, size, limits, label(arm))
+            return _take(root, arm, size, limits, label(arm), schedules)
         except KernelexpError as error:
             return error
 
@@ -53,9 +65,11 @@ def take(
     return processes.parallel(one, arms, on_change=changed)
 
 
-def find(root: Path, arm: Arm, size: str = SIZE) -> EmulatedEvidence | None:
+def find(
+    root: Path, arm: Arm, size: str = SIZE, schedules: Sequence[Schedule] = _USUAL
+) -> EmulatedEvidence | None:
     """The evidence that is kept next to the build of an arm; None where there is none."""
-    kept = build.kept(*_place(root, arm, size))
+    kept = build.kept(*_place(root, arm, size, schedules))
     return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
 
 
@@ -65,32 +79,40 @@ def lines(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> tuple[
     Empty where it could not be executed. Kept next to the build, and not in records, which have
     the dearest lines only.
     """
-    kept = build.kept(*_place(root, arm, size, "lines"))
+    kept = build.kept(*_place(root, arm, size, _USUAL, "lines"))
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[LineCost, ...])
-    return _emulate(root, arm, size, limits, label).lines
+    return _emulate(root, arm, size, limits, label, _USUAL).lines
 
 
-def _place(root: Path, arm: Arm, size: str, what: str = "emulated") -> tuple[Path, str]:
-    folder = build.artefacts(root, arm.identity).ptx.parent
-    return folder, f"{what}-{size}-{_digest(root, arm.kernel)}.json"
+def _place(
+    root: Path, arm: Arm, size: str, schedules: Sequence[Schedule], what: str = "emulated"
+) -> tuple[Path, str]:
+    folder, digest = build.artefacts(root, arm.identity).ptx.parent, _digest(root, arm.kernel)
+    if tuple(schedules) != _USUAL:
+        digest = hashlib.sha256(f"{digest}: {'; '.join(map(str, schedules))}".encode()).hexdigest()
+    return folder, f"{what}-{size}-{digest[:12]}.json"
 
 
-def _take(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> EmulatedEvidence:
-    if (kept := find(root, arm, size)) is not None:
+def _take(
+    root: Path, arm: Arm, size: str, limits: Limits, label: str, schedules: Sequence[Schedule]
+) -> EmulatedEvidence:
+    if (kept := find(root, arm, size, schedules)) is not None:
         return kept
-    return _emulate(root, arm, size, limits, label).evidence
+    return _emulate(root, arm, size, limits, label, schedules).evidence
 
 
-def _emulate(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> Emulated:
+def _emulate(
+    root: Path, arm: Arm, size: str, limits: Limits, label: str, schedules: Sequence[Schedule]
+) -> Emulated:
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
-    job = jobs.emulation(root, arm, size, problem, whole)
+    job = jobs.emulation(root, arm, size, problem, whole, schedules)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
     found = isolated.call(worker, job, Emulated, where, (problem, whole))
     evidence = msgspec.structs.replace(found.evidence, emulator=_emulator())
-    build.keep(*_place(root, arm, size, "lines"), msgspec.json.encode(found.lines))
-    build.keep(*_place(root, arm, size), msgspec.json.encode(evidence))
+    build.keep(*_place(root, arm, size, schedules, "lines"), msgspec.json.encode(found.lines))
+    build.keep(*_place(root, arm, size, schedules), msgspec.json.encode(evidence))
     return Emulated(evidence=evidence, lines=found.lines)
 
 
@@ -98,7 +120,7 @@ def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
     found = files.find(root, kernel)
     found += sorted((_PACKAGE / "problem").glob("*.py"))
-    found += [_PACKAGE / f"{name}.py" for name in ("lineinfo", "places", "results")]
+    found += [_PACKAGE / f"{name}.py" for name in ("lineinfo", "places", "results", "schedule")]
     found += [Path(__file__).with_name("emulation_worker.py")]
     return _hash(found, _emulator())
 

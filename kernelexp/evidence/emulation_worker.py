@@ -7,14 +7,14 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kernelexp import isolated, results
-from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine
+from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.isolated import Limit, Watch
 from kernelexp.launch import Launch
@@ -24,14 +24,16 @@ from kernelexp.model import AxisValue
 from kernelexp.problem import Problem, Size, Tensors, Tolerance
 from kernelexp.problem.consult import require_size
 from kernelexp.problem.loader import load
+from kernelexp.schedule import Schedule
 
 if TYPE_CHECKING:
     import torch
 
-    from kernelexp.emulator import Comparison, Counters
+    from kernelexp.emulator import Comparison, Counters, Finding
 
 SEED = 1
 LINES_KEPT = 8
+PRINTS_KEPT = 100
 # What a line is judged by: the two that cost time in a kernel which waits for memory.
 COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
 
@@ -47,6 +49,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
+    schedules: tuple[Schedule, ...]
     problem_limit: Limit
     """For making the inputs, and for the reference."""
     emulation_limit: Limit
@@ -95,7 +98,13 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     arrays |= {name: _numpy(tensor) for name, tensor in case.outputs.items()}
     try:
         with watch.stage(job.emulation_limit):
-            compared = emulator.compare(module, case.launch, arrays, unwritten=tuple(case.outputs))
+            compared = emulator.compare(
+                module,
+                case.launch,
+                arrays,
+                schedules=job.schedules,
+                unwritten=tuple(case.outputs),
+            )
     except emulator.UnsupportedInstruction as fault:
         return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
     except UsageError as fault:
@@ -166,15 +175,37 @@ def _evidence(
         arrays=checked,
         changed=changed,
         differing=compared.differing,
-        findings=tuple(
-            EmulatedFinding(name=x.name, sentence=x.sentence, where=x.where(), count=x.count)
-            for x in compared.findings
+        varying=compared.varying,
+        findings=_findings(compared.findings),
+        warnings=_findings(compared.warnings),
+        failing=_failing(compared, checked),
+        printed=tuple(
+            EmulatedPrint(cta=x.cta, thread=x.thread, text=x.text)
+            for x in launches[0].printed[:PRINTS_KEPT]
         ),
+        prints=len(launches[0].printed),
         hang=tuple(f"CTA {w.cta} warp {w.warp} at {w.where}: {w.waits_for}" for w in hang),
         counters=_nonzero(launches[0].counters.kernel),
         lines=_dearest(root, launches[0].counters),
         thread_instructions=launches[0].thread_instructions,
         seconds=round(sum(result.seconds for result in launches), 3),
+    )
+
+
+def _failing(compared: Comparison, checked: tuple[ArrayResult, ...]) -> tuple[str, ...]:
+    """The schedules that failed; the reference is compared with the first one's outputs."""
+    wrong = any(array.wrong for array in checked)
+    return tuple(
+        str(result.schedule)
+        for number, result in enumerate(compared.results)
+        if result.schedule in compared.failing or (wrong and number == 0)
+    )
+
+
+def _findings(found: Sequence[Finding]) -> tuple[EmulatedFinding, ...]:
+    return tuple(
+        EmulatedFinding(name=x.name, sentence=x.sentence, where=x.where(), count=x.count)
+        for x in found
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernelexp import build
@@ -12,9 +13,17 @@ from kernelexp.gpu.job import ArmJob
 from kernelexp.isolated import Limit
 from kernelexp.launch import Launch
 from kernelexp.measurement import Role, TimedArm
+from kernelexp.schedule import USUAL, Schedule, first_schedules
 
 
-def emulation(root: Path, arm: Arm, size: str, problem: Limit, whole: Limit) -> EmulationJob:
+def emulation(
+    root: Path,
+    arm: Arm,
+    size: str,
+    problem: Limit,
+    whole: Limit,
+    schedules: Sequence[Schedule] = first_schedules(USUAL),
+) -> EmulationJob:
     """An arm that is built, to execute at a size of its problem."""
     return EmulationJob(
         root=str(root),
@@ -24,6 +33,7 @@ def emulation(root: Path, arm: Arm, size: str, problem: Limit, whole: Limit) -> 
         axes=arm.axes,
         size=size,
         exports=arm.build.exports if arm.build else {},
+        schedules=tuple(schedules),
         problem_limit=problem,
         emulation_limit=whole,
         native=native.library(root),

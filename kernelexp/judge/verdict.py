@@ -98,15 +98,18 @@ def build_failed() -> Verdict:
     )
 
 
-def emulated(evidence: EmulatedEvidence) -> Verdict | None:
-    """What executing a variant's PTX has found against it; None where it found nothing."""
+def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | None:
+    """What executing a variant's PTX has found against it; None where it found nothing.
+
+    pedantic: formal mistakes count too.
+    """
     if evidence.hang:
         finding = next((x for x in evidence.findings if x.name == "hang"), None)
         sentence = finding.sentence if finding else "The emulated launch does not finish."
         return _verdict(Status.TIMED_OUT, "emulated_hang", _end(sentence))
-    if evidence.findings:
-        first = evidence.findings[0]
-        more = f" ({len(evidence.findings) - 1} more)" if len(evidence.findings) > 1 else ""
+    if findings := (*evidence.findings, *(evidence.warnings if pedantic else ())):
+        first = findings[0]
+        more = f" ({len(findings) - 1} more)" if len(findings) > 1 else ""
         sentence = f"Emulated: {first.sentence.rstrip('.')}, at {first.where}{more}."
         return _verdict(Status.INCORRECT, f"emulated_{first.name.replace('-', '_')}", sentence)
     if evidence.changed:

@@ -11,6 +11,7 @@ from kernelexp import build, prepare, profiles
 from kernelexp.arm import Arm, ProfiledInstruction
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, line_table, sass_lines
+from kernelexp.evidence.emulated import How
 from kernelexp.limits import Limits
 from kernelexp.lines import pieces, roles
 from kernelexp.lines.pieces import Piece
@@ -55,7 +56,7 @@ def look(
         said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, said.sizes, size)
     prepared = prepare.built(project, variants, tools, limits, on_progress)
-    prepared = prepare.emulated(project, prepared, limits, on_progress, size)
+    prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size))
     found = [
         _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
     ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
 from kernelexp.report.document import Block, paragraph
 from kernelexp.results import describe
+from kernelexp.text import printable
 
 _LINES_SHOWN = 3
 _FINDINGS_SHOWN = 5
+_PRINTS_SHOWN = 10
 _COSTS = {
     "memory_l1_wavefronts_shared": "shared wavefronts",
     "memory_l2_theoretical_sectors_global": "global sectors",
@@ -27,8 +29,10 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
         whose = every if len(right) == emulated > 1 else ", ".join(right)
         yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
     for name, arm in zip(names, arms, strict=True):
-        if name not in right and arm.emulated:
-            yield from _trouble(name, arm.emulated)
+        if arm.emulated:
+            if name not in right:
+                yield from _trouble(name, arm.emulated)
+            yield from _remarks(name, arm.emulated)
 
 
 def is_right(arm: Arm) -> bool:
@@ -47,7 +51,7 @@ def _right(arms: Sequence[Arm]) -> str:
     elements = sum(array.elements for array in first.arrays)
     worst = max(array.worst for each in evidence for array in each.arrays)
     return (
-        f"{names} correct, all {elements:,} elements under {len(first.schedules)} schedules; "
+        f"{names} correct, all {elements:,} elements under {_schedules(first)}; "
         f"largest error {100 * worst:.0f}% of the tolerance"
     )
 
@@ -61,11 +65,42 @@ def _trouble(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
     if evidence.changed:
         yield paragraph(f"{name}, emulated: it wrote to its inputs: {', '.join(evidence.changed)}")
     for finding in evidence.findings[:_FINDINGS_SHOWN]:
-        yield paragraph(
-            f"{name}: {finding.name}: {finding.sentence} ({finding.where}; {finding.count}x)"
-        )
+        yield paragraph(f"{name}: {_spell(finding)}")
     for waiter in evidence.hang[:_FINDINGS_SHOWN]:
         yield paragraph(f"{name}: {waiter}")
+    if evidence.failing:
+        some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
+        of = f"{len(evidence.failing)} of {len(evidence.schedules)}"
+        yield paragraph(
+            f"{name}, failing schedules ({of}): {some}. To run one again: kernelexp emulate ... "
+            f"--schedule '{evidence.failing[0]}'"
+        )
+
+
+def _schedules(evidence: EmulatedEvidence) -> str:
+    count = len(evidence.schedules)
+    return "one schedule" if count == 1 else f"{count} schedules"
+
+
+def _spell(finding: EmulatedFinding) -> str:
+    return f"{finding.name}: {finding.sentence} ({finding.where}; {finding.count}x)"
+
+
+def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
+    """What makes no variant wrong."""
+    for warning in evidence.warnings[:_FINDINGS_SHOWN]:
+        yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
+    if evidence.varying:
+        yield paragraph(
+            f"{name}: {', '.join(evidence.varying)} depends on the order in which atomics or flags "
+            "meet, which nothing in the kernel decides."
+        )
+    for each in evidence.printed[:_PRINTS_SHOWN]:
+        text = printable(each.text.rstrip("\n"))
+        yield paragraph(f"{name}, CTA {each.cta} thread {each.thread} printed: {text}")
+    if evidence.prints > _PRINTS_SHOWN:
+        rest = evidence.prints - _PRINTS_SHOWN
+        yield paragraph(f"{name}: {rest:,} more printf() calls.", style="dim")
 
 
 def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:

@@ -130,3 +130,9 @@ def test_with_emulate_a_wrong_variant_ends_with_4(gated: Path, kx: Kx) -> None:
     assert result.exit_code == errors.WRONG_RESULT
     assert "wrong     scale@sm_90a: defaults" in result.stdout
     assert "all 4,096 elements of y are wrong" in " ".join(result.stdout.split())
+
+
+def test_pedantic_without_emulation_is_a_sentence(scale: Path, kx: Kx) -> None:
+    result = kx("check", "--pedantic", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "--pedantic is about what --emulate finds: add --emulate." in result.stderr

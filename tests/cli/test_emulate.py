@@ -123,3 +123,37 @@ def test_the_b200_kernel_s_axes_are_emulated_by_name(kx: Kx) -> None:
     result = kx("emulate", "patch_embed_gemm@sm_100a", "--set", "stages=7")
     assert result.exit_code == errors.USAGE
     assert "axis 'stages' has no value '7'; known: 4, 5, 6." in result.stderr
+
+
+def test_a_schedule_that_fails_is_printed_and_fails_again_alone(scale: Path, kx: Kx) -> None:
+    source = scale / "variants/scale/scale.cu"
+    racing = "__shared__ float s[256]; s[threadIdx.x ^ 32] = v.at[0]; v.at[0] = s[threadIdx.x];"
+    source.write_text(source.read_text().replace("y[i] = v;", f"{racing} y[i] = v;"))
+    result = kx("emulate", "scale", "--schedules", "4", "--json", cwd=scale)
+    (found,) = json.loads(result.stdout)
+    failing = found["arm"]["emulated"]["failing"]
+    assert "seed 3, late" in failing
+    again = kx("emulate", "scale", "--schedule", "seed 3, late", cwd=scale)
+    assert again.exit_code == errors.WRONG_RESULT
+    assert "failing schedules (1 of 1): seed 3, late." in " ".join(again.stdout.split())
+
+
+def test_pedantic_makes_a_warning_a_mistake(scale: Path, kx: Kx) -> None:
+    source = scale / "variants/scale/scale.cu"
+    init = 'asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));'
+    twice = (
+        "__shared__ __align__(8) unsigned long long barrier;"
+        "unsigned address = (unsigned)__cvta_generic_to_shared(&barrier);"
+        f"if (threadIdx.x == 0) {{ {init} {init} }} y[i] = v;"
+    )
+    source.write_text(source.read_text().replace("y[i] = v;", twice))
+    lenient = kx("emulate", "scale", cwd=scale)
+    assert lenient.exit_code == errors.OK
+    assert "warning: missing-inval:" in lenient.stdout
+    assert kx("emulate", "scale", "--pedantic", cwd=scale).exit_code == errors.WRONG_RESULT
+
+
+def test_one_schedule_and_many_exclude_each_other(kx: Kx) -> None:
+    result = kx("emulate", "scale", "--schedules", "4", "--schedule", "seed 3, late", cwd=ROOT)
+    assert result.exit_code == errors.USAGE
+    assert "--schedules and --schedule exclude each other." in result.stderr

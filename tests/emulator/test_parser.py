@@ -102,6 +102,13 @@ def test_what_is_not_ptx_is_refused_with_its_line(text, sentence):
     assert str(refusal.value).split(":")[1] == sentence.split(":")[1]
 
 
+@pytest.mark.parametrize("kind", [".texref", ".samplerref", ".surfref"])
+def test_a_texture_is_refused_by_name(kind):
+    header, _, rest = ptx("").partition(".visible")
+    with pytest.raises(UnsupportedInstruction, match=rf"\{kind}: textures and surfaces are not"):
+        load(f"{header}.global {kind} image;\n.visible{rest}")
+
+
 def test_an_unknown_instruction_is_refused_at_load_with_its_lines():
     text = ptx(".loc 1 42 3\nfrobnicate.b32 %r1, %r2;") + '\n.file 1 "kernel.cu"\n'
     with pytest.raises(UnsupportedInstruction) as refusal:

@@ -21,6 +21,7 @@ from kernelexp.isolated import Limit
 from kernelexp.judge.verdict import emulated as judge
 from kernelexp.limits import Limits
 from kernelexp.problem import consult
+from kernelexp.schedule import first_schedules
 from kernelexp.toolchain import Toolchain
 
 
@@ -287,3 +288,60 @@ def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: H
     (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
     assert isinstance(fault, ConfigurationError)
     assert "with --limit problem=10s" in str(fault)
+
+
+AGAIN = """
+__shared__ __align__(8) unsigned long long barrier;
+if (threadIdx.x == 0) {
+    unsigned address = (unsigned)__cvta_generic_to_shared(&barrier);
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));
+}
+"""
+
+
+def test_a_formal_mistake_is_a_warning_that_counts_if_it_should(
+    scale: Path, tools: Toolchain
+) -> None:
+    found = evidence(scale, tools, ("y[i] = v;", f"{AGAIN} y[i] = v;"))
+    assert [warning.name for warning in found.warnings] == ["missing-inval"]
+    assert "scale.cu" in found.warnings[0].where
+    assert judge(found) is None
+    verdict = judge(found, pedantic=True)
+    assert verdict
+    assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_missing_inval")
+
+
+def prefixed(root: Path, line: str) -> None:
+    source = root / "variants/scale/scale.cu"
+    source.write_text(f"{line}\n{source.read_text()}")
+
+
+def test_what_a_kernel_prints_is_kept_with_who_printed_it(scale: Path, tools: Toolchain) -> None:
+    prefixed(scale, "#include <cstdio>")
+    printing = 'if (i % 300 == 299) printf("item %d\\n", i); y[i] = v;'
+    found = evidence(scale, tools, ("y[i] = v;", printing))
+    assert found.prints == len(found.printed) == 4096 // 300
+    assert all(each.text == f"item {256 * each.cta + each.thread}\n" for each in found.printed)
+
+
+def test_an_array_that_atomics_let_vary_is_named_as_such(scale: Path, tools: Toolchain) -> None:
+    prefixed(scale, "__device__ unsigned turn;")
+    drawn = "if (threadIdx.x % 32 == 0) v.at[0] = atomicAdd(&turn, 1u); y[i] = v;"
+    found = evidence(scale, tools, ("y[i] = v;", drawn))
+    assert (found.varying, found.differing) == (("y",), ())
+
+
+def test_the_schedules_that_fail_are_named(scale: Path, tools: Toolchain) -> None:
+    found = evidence(scale, tools, ("y[i] = v;", "if (i == 77) v.at[0] += 1; y[i] = v;"))
+    assert found.failing == ("seed 0, late",)
+
+
+def test_other_schedules_are_emulated_anew_and_kept(cold: Path, tools: Toolchain) -> None:
+    arm = built(cold, tools)
+    schedules = first_schedules(4)
+    (found,) = emulated.take(cold, [arm], "emulated", Limits(), schedules=schedules)
+    assert isinstance(found, EmulatedEvidence)
+    assert found.schedules == tuple(map(str, schedules))
+    assert emulated.find(cold, arm, "emulated") is None
+    assert emulated.find(cold, arm, "emulated", schedules) == found

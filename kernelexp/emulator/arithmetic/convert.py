@@ -121,10 +121,8 @@ def pack_x2(
     FP8 pairs (uint16) always saturate; f16 and bf16 pairs (uint32) where `satfinite` says so.
     """
     saturate = dst in fp8.FORMATS if satfinite is None else satfinite
-    first, second = (
-        floating(a, "f32", dst, rounding=rounding, relu=relu, satfinite=saturate)
-        for a in (low, high)
-    )
+    both = np.array((low, high))  # one pass over both: most of the time is NumPy's overhead
+    first, second = floating(both, "f32", dst, rounding=rounding, relu=relu, satfinite=saturate)
     if dst in fp8.FORMATS:
         return first.astype(np.uint16) | (second.astype(np.uint16) << np.uint16(8))
     return packed.join(first, second)

@@ -32,6 +32,9 @@ Integers = npt.NDArray[np.signedinteger[Any]]
 ZERO_EXPONENT = -2000
 _ZERO_LOW_BIT = 2000
 
+_REMEMBERED = 256
+"""Operands, of about 100 KB each."""
+
 _FORMATS: dict[str, Format] = {"e4m3": E4M3, "e5m2": E5M2, "f16": F16, "bf16": BF16}
 
 
@@ -77,6 +80,13 @@ class _Table(msgspec.Struct, frozen=True):
 
 def operand(codes: Bits, kind: str) -> Operand:
     """Decodes codes [rows, K] of a type of tensor instructions."""
+    return _decoded(codes.tobytes(), codes.dtype, codes.shape, kind)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _decoded(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], kind: str) -> Operand:
+    """By content: a tile is multiplied with several others."""
+    codes = np.frombuffer(content, dtype).reshape(shape)
     table = _of_wide(codes) if kind == "tf32" else _look_up(_table(kind), codes)
     finite = bool(table.finite.all())
     values = table.values if finite else np.where(table.finite, table.values, 0.0)

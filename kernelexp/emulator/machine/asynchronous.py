@@ -7,7 +7,7 @@ go on without it: whatever a kernel forgets to wait for is then missing or in th
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable, Set
 from dataclasses import dataclass
 
 from kernelexp.emulator.machine.arrays import Array
@@ -51,30 +51,33 @@ class Engines:
             operation.done = True
         return operation
 
-    def land_one(self, wanted: Collection[Pending] = (), barriers: Collection[int] = ()) -> bool:
+    def land_one(
+        self, wanted: Set[Pending] = frozenset(), barriers: Set[int] = frozenset()
+    ) -> bool:
         """Lands one operation that may land; False if there is none.
 
         Those come first that are waited for: `wanted`, or with a signal for one of `barriers`.
         """
         if not self.pending:
             return False
-        due = [p for p in self.pending if p in wanted or any(s in barriers for s in p.signals)]
+        due = [p for p in self.pending if p in wanted or not barriers.isdisjoint(p.signals)]
         if not due:
             due = self._heads()
         operation = due[0] if self.oldest_first else self.chance.choice(due)
-        first = next(p for p in self.pending if p is operation or self._before(p, operation))
-        self._land(first)
+        self._land(self._head(operation))
         return True
 
     def land_until(self, operations: list[Pending]) -> None:
         """Lands these, and what has to land before them."""
         for operation in operations:
             while not operation.done:
-                head = next(p for p in self.pending if p is operation or self._before(p, operation))
-                self._land(head)
+                self._land(self._head(operation))
 
-    def _before(self, first: Pending, second: Pending) -> bool:
-        return second.order is not None and first.order == second.order
+    def _head(self, operation: Pending) -> Pending:
+        """The pending operation that has to land first: itself, or the oldest of its order."""
+        if operation.order is None:
+            return operation
+        return next(p for p in self.pending if p.order == operation.order)
 
     def _heads(self) -> list[Pending]:
         seen: set[Hashable] = set()

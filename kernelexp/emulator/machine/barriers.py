@@ -93,6 +93,7 @@ class CtaBarrier(Gate):
                 fragment.warp,
             )
         self._check(machine, fragment)
+        machine.meetings += 1
         barrier.arrive(fragment)
         barrier.release(machine.clocks.release(fragment.warp))
         if self.vote is not None:
@@ -118,9 +119,13 @@ class CtaBarrier(Gate):
             if self.aligned or lanes | machine.exited[warp] == ALL
         )
         if whole and whole >= self._wanted(machine, fragment):
+            machine.meetings += 1
             barrier.advance()
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        if fragment.checked == machine.meetings:
+            return False
+        fragment.checked = machine.meetings
         barrier = self._barrier(machine, fragment)
         if barrier.generation == fragment.generation:
             # Warps that have exited since may have been the ones that were missing.
@@ -171,6 +176,7 @@ def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) ->
             if barrier.arrived.get(place, 0) | machine.exited[place] != ALL:
                 return
     if barrier.arrived:
+        machine.meetings += 1
         barrier.advance()
 
 
@@ -190,6 +196,7 @@ class ClusterArrive(Gate):
                 self.site,
                 fragment.warp,
             )
+        machine.meetings += 1
         barrier.arrive(fragment)
         row = machine.clocks.release(fragment.warp)
         barrier.release(row if self.releases else machine.clocks.engines_only(row))
@@ -201,7 +208,14 @@ class ClusterArrive(Gate):
 class ClusterWait(Gate):
     """Waits for the arrivals of the warp's last generation."""
 
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        fragment.checked = -1
+        return super().enter(machine, fragment)
+
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        if fragment.checked == machine.meetings:
+            return False
+        fragment.checked = machine.meetings
         state = machine.state(ClusterBarriers)
         barrier, arrived = state.of(machine, fragment), state.arrivals.get(fragment.warp, -1)
         if barrier.generation <= arrived:

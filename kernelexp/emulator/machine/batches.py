@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Container
 
 from kernelexp.emulator.machine.arrays import Mask
 from kernelexp.emulator.machine.gates import Fragment, Meeting
@@ -39,15 +40,28 @@ def merge(fragments: list[Fragment]) -> list[Fragment]:
     return merged
 
 
-def runs(fragments: list[Fragment]) -> list[list[Fragment]]:
-    """Fragments of warps at consecutive places."""
-    neighbours: list[list[Fragment]] = []
-    for fragment in fragments:
-        if neighbours and neighbours[-1][-1].warp + 1 == fragment.warp:
-            neighbours[-1].append(fragment)
-        else:
-            neighbours.append([fragment])
-    return neighbours
+def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
+    """Fragments of warps at equal distances: of one index in neighbouring CTAs, or, `resident`
+    places apart, of one CTA."""
+    found = []
+    while fragments:
+        waiting = {fragment.warp: fragment for fragment in reversed(fragments)}
+        others = [fragment for fragment in fragments if waiting[fragment.warp] is not fragment]
+        while waiting:
+            first = min(waiting)
+            across, along = (_run(waiting, first, step) for step in (1, resident))
+            places = across if len(across) >= len(along) else along
+            found.append([waiting.pop(place) for place in places])
+        fragments = others  # a second fragment of a warp, which has other meetings before it
+    return found
+
+
+def _run(waiting: Container[int], first: int, step: int) -> list[int]:
+    """The longest run of places from the first on."""
+    places = [first]
+    while places[-1] + step in waiting:
+        places.append(places[-1] + step)
+    return places
 
 
 def common(fragments: list[Fragment]) -> tuple[Meeting, ...]:

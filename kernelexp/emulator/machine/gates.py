@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -35,6 +36,10 @@ class Fragment:
     """(mbarrier, wanted phase or parity, lanes) of each group of lanes that wait for the same."""
     polls: dict[int, int] = field(default_factory=dict)
     """Phase last seen by a try_wait that returned false, by its PC."""
+    waited: Sequence[Pending] = ()
+    """What it waits for at a PendingWait."""
+    checked: int = -1
+    """The machine's `meetings` when it last looked whether its barrier is complete."""
     gathered: int = -1
     """PC of a `.sync` instruction whose other lanes it need not wait for any more."""
     gathering: bool = False
@@ -76,8 +81,13 @@ class PendingWait(Gate):
     def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
         raise NotImplementedError
 
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        # Whom it stands for issues nothing more while it waits: this is looked up once.
+        fragment.waited = self.waited(machine, fragment)
+        return super().enter(machine, fragment)
+
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
-        return all(operation.done for operation in self.waited(machine, fragment))
+        return all(operation.done for operation in fragment.waited)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         pending = sum(not operation.done for operation in self.waited(machine, fragment))

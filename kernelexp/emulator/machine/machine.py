@@ -50,16 +50,17 @@ GLOBAL_READERS = 2
 class WarpSet(Warps):
     """Warps that execute together: their rows of the register file, and the machine they act on."""
 
-    def __init__(self, machine: Machine, first: int, count: int) -> None:
-        places = np.arange(first, first + count)
+    def __init__(self, machine: Machine, first: int, count: int, step: int) -> None:
+        places = np.arange(first, first + count * step, step)
         super().__init__(places, places % machine.resident)
         self.machine = machine
-        self.R = machine.registers.rows(first, count)
+        self.slice = slice(first, first + count * step, step)
+        self.R = machine.registers.rows(self.slice)
         self.predicated: dict[int, tuple[int, int]] = {}
         """(warps with an active lane, active lanes) of guarded instructions, by their number."""
         self.ran: set[int] = set()
         """The blocks that it has entered, by their first instruction."""
-        self.indices = _indices(first // machine.resident, (first + count - 1) // machine.resident)
+        self.indices = _indices(places // machine.resident)
         base = SCRATCH_BYTES + self.ctas * machine.shared_stride
         ranks = self.ctas % machine.cluster_size
         self.shared_base = base.astype(np.int64)[:, None]
@@ -73,9 +74,9 @@ class WarpSet(Warps):
         self.predicated[number] = (old[0] + warps, old[1] + lanes)
 
 
-def _indices(first: int, last: int) -> int:
-    """Bits `first` to `last`: the warps of a CTA that a set has, by their index in it."""
-    return (2 << last) - (1 << first)
+def _indices(indices: Array) -> int:
+    """A bit for each: the warps of a CTA that a set has, by their index in it."""
+    return sum(1 << index for index in set(indices.tolist()))
 
 
 Op: TypeAlias = Callable[[list[Array], Mask, WarpSet], None]
@@ -107,7 +108,7 @@ class Machine(Residents):
         self.shared_space = Shared(self.undefined, self, self.mbarriers, self.races)
         self.global_space = Global(self.undefined, self, self.world.arena, self.world_races)
         self.spaces = self._spaces()
-        self.sets: dict[tuple[int, int], WarpSet] = {}
+        self.sets: dict[tuple[int, int, int], WarpSet] = {}
         self._states: dict[type, object] = {}
         self.registers.poison()
         self._constants()
@@ -166,11 +167,11 @@ class Machine(Residents):
             return PARAM_WINDOW + execution.parameters.offsets[name] + offset
         return self.world.symbol(name) + offset
 
-    def warp_set(self, first: int, count: int) -> WarpSet:
-        """The set of `count` warps from place `first`."""
-        warps = self.sets.get((first, count))
+    def warp_set(self, first: int, count: int, step: int = 1) -> WarpSet:
+        """The set of `count` warps, `step` places apart, from place `first`."""
+        warps = self.sets.get((first, count, step))
         if warps is None:
-            warps = self.sets[first, count] = WarpSet(self, first, count)
+            warps = self.sets[first, count, step] = WarpSet(self, first, count, step)
         return warps
 
     def state(self, kind: type[T]) -> T:

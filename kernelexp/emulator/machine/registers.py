@@ -8,12 +8,15 @@ an instruction for every warp that stands at it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import DTYPES, POISON, Array
+
+WORD = 32
 
 
 class Register(msgspec.Struct, frozen=True):
@@ -57,8 +60,21 @@ class RegisterFile:
     """The arrays behind the slots of one kernel, for `warps` warps."""
 
     def __init__(self, slots: list[Slot], warps: int) -> None:
-        self.registers: dict[str, Array] = {}
+        widths = {slot.name: slot.width for slot in slots if isinstance(slot, Register)}
+        names = [name for name, width in widths.items() if width == WORD]
+        self.words: Array = np.full((len(names), warps, 32), POISON[WORD], DTYPES[WORD])
+        """The registers of 32 bits, [registers, warps, 32]: those of a matrix are taken at once."""
+        self.registers: dict[str, Array] = dict(zip(names, self.words, strict=True))
         self.arrays = [self._array(slot, warps) for slot in slots]
+        rows = {name: row for row, name in enumerate(names)}
+        self._rows = [
+            rows.get(slot.name, -1) if isinstance(slot, Register) and slot.bits == WORD else -1
+            for slot in slots
+        ]
+
+    def rows_of(self, slots: Sequence[int]) -> Array:
+        """Where `words` has these slots; -1 for what is not a register of 32 bits."""
+        return np.array([self._rows[slot] for slot in slots])
 
     def _array(self, slot: Slot, warps: int) -> Array:
         if isinstance(slot, Literal):
@@ -78,6 +94,6 @@ class RegisterFile:
         for register in self.registers.values():
             register.fill(POISON[register.dtype.itemsize * 8 if register.dtype != bool else 1])
 
-    def rows(self, first: int, count: int) -> list[Array]:
-        """The slots of warps [first, first + count)."""
-        return [array[first : first + count] for array in self.arrays]
+    def rows(self, warps: slice) -> list[Array]:
+        """The slots of these warps."""
+        return [array[warps] for array in self.arrays]

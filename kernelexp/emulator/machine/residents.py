@@ -47,6 +47,8 @@ class Residents:
         self.any_ended = False
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited, or never existed."""
+        self.meetings = 0
+        """How often warps have arrived at barriers, completed one, or exited."""
         for cta in self.ctas:
             for warp in range(self.warps_per_cta):
                 lanes = min(32, execution.threads - 32 * warp)

@@ -94,10 +94,12 @@ class Scheduler:
                 self._put(fragment)
             del fragments[keep:]
         fragments.sort(key=lambda fragment: fragment.warp)
-        return [self._batch(run) for run in runs(merge(fragments))]
+        return [self._batch(run) for run in runs(merge(fragments), self.machine.resident)]
 
     def _batch(self, fragments: list[Fragment]) -> Batch:
-        return Batch(self.machine.warp_set(fragments[0].warp, len(fragments)), fragments)
+        first, count = fragments[0].warp, len(fragments)
+        step = fragments[1].warp - first if count > 1 else 1
+        return Batch(self.machine.warp_set(first, count, step), fragments)
 
     # Running
 
@@ -227,6 +229,7 @@ class Scheduler:
 
     def _exit(self, batch: Batch) -> None:
         machine = self.machine
+        machine.meetings += 1
         for fragment in batch.fragments:
             self.exited[fragment.warp] |= fragment.mask
             self.partings.leave(fragment.warp, fragment.mask, fragment.meetings)
@@ -271,12 +274,13 @@ class Scheduler:
 
     def _land(self) -> bool:
         """Lands an operation, if it can be one that somebody waits for; whether there was any."""
-        wanted: list[Pending] = []
+        wanted: set[Pending] = set()
         barriers: set[int] = set()
         for fragment in self.parked:
             gate = self.blocks[fragment.pc].gate
             if isinstance(gate, PendingWait):
-                wanted += gate.waited(self.machine, fragment)
+                entered = not fragment.gathering
+                wanted.update(fragment.waited if entered else gate.waited(self.machine, fragment))
             barriers |= {barrier.offset for barrier, _, _ in fragment.phases if barrier}
         return self.machine.engines.land_one(wanted, barriers)
 

@@ -65,7 +65,7 @@ class Undefined:
     def _of(self, slot: int, warps: Warps) -> Array | None:
         """Marks of a slot's register in a set of warps, [n, 32]."""
         marks = self._marks.get(self._names[slot])
-        return None if marks is None else marks[warps.warps[0] : warps.warps[0] + warps.count]
+        return None if marks is None else marks[warps.slice]
 
     def load(self, site: Site, warps: Warps, unwritten: Array, sentence: str) -> bool:
         """Marks what a load has read, [n, 32, elements, bytes]; False if it can't be followed."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -16,14 +15,11 @@ from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.gates import Fragment, PendingWait
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
-from kernelexp.emulator.machine.site import Site
+from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 
 ELEMENT = {"e4m3": 1, "e5m2": 1, "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
 WARPS = 4
 ROWS = 64
-
-Held: TypeAlias = dict[int, Array]
-"""Accumulators in flight: the engine's copy, by register, until a wait writes them back."""
 
 
 class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -34,8 +30,8 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     d_type: str
     a_type: str
     b_type: str
-    d: list[int]
-    a: list[int]
+    d: tuple[int, ...]
+    a: tuple[int, ...]
     """A descriptor, or four registers."""
     b: int
     """A descriptor."""
@@ -53,15 +49,32 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 @functools.cache
-def _places(n: int, registers: int) -> tuple[Array, Array]:
-    """(row of the warp's 16, column) of each value of D: [registers, values, 32 lanes]."""
-    per = 1 if registers == n // 2 else 2
-    value = np.arange(registers * per).reshape(-1, per, 1)
+def _places(n: int, half: bool) -> tuple[Array, Array]:
+    """(place in a warp's 16 x n, by row, of each value of D in its registers; the inverse).
+
+    Values are ordered by register, lane, and where there are two in a register, half.
+    """
+    per = 2 if half else 1
+    lane, part = fragments.LANE[:, None], np.arange(per)
+    value = np.arange(n // 2 // per)[:, None, None] * per + part
     group, within = value // 4, value % 4
-    row = fragments.LANE // 4 + 8 * (within // 2)
-    column = 8 * group + 2 * (fragments.LANE % 4) + within % 2
-    row, column = np.broadcast_arrays(row, column)
-    return row, column
+    row = lane // 4 + 8 * (within // 2)
+    column = 8 * group + 2 * (lane % 4) + within % 2
+    places = (row * n + column).ravel()
+    return places, np.argsort(places)
+
+
+class Accumulators:
+    """Accumulators of one warp in flight: by register, as RegisterFile.words has them."""
+
+    def __init__(self, registers: int) -> None:
+        self.values = np.zeros((registers, 32), np.uint32)
+        """The engine's copy, until a wait writes it back."""
+        self.held = np.zeros(registers, bool)
+        self.written = np.zeros((registers, 32), np.uint32)
+        """What waits have written back."""
+        self.given = np.zeros(registers, bool)
+        """To which registers they have."""
 
 
 class Warpgroups:
@@ -69,15 +82,33 @@ class Warpgroups:
 
     def __init__(self) -> None:
         self.groups = Groups()
-        self.held: dict[int, Held] = {}
-        self.given: dict[int, Held] = {}
-        """What waits have written back to each warp's registers, until its next wgmma.fence."""
+        self.warps: dict[int, Accumulators] = {}
         self.fenced: set[int] = set()
         """Warps that have made a wgmma.fence since their last wait."""
         self.turns: dict[tuple[int, int], int] = {}
         """How often a warp came to an instruction."""
         self.joining: dict[tuple[int, int, int, int], tuple[dict[int, int], Pending]] = {}
         """Warps of a group that have come to an instruction, until all have."""
+        self.rows: dict[tuple[int, ...], Array] = {}
+        """Of RegisterFile.words, by slots."""
+
+    def of(self, machine: Machine, place: int) -> Accumulators:
+        found = self.warps.get(place)
+        if found is None:
+            found = self.warps[place] = Accumulators(len(machine.registers.words))
+        return found
+
+
+def _rows(machine: Machine, slots: tuple[int, ...], site: Site) -> Array:
+    """Where the register file has these slots."""
+    known = machine.state(Warpgroups).rows
+    if slots not in known:
+        known[slots] = machine.registers.rows_of(slots)
+        if (known[slots] < 0).any():
+            raise UnsupportedInstruction(
+                f"{site.where()}: {site.opcode} with operands that are not registers of 32 bits."
+            )
+    return known[slots]
 
 
 def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
@@ -90,31 +121,28 @@ def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
         state.joining[key] = {}, _operation(wgmma)
     present, operation = state.joining[key]
     present[warp % WARPS] = place
-    held = state.held.setdefault(place, {})
+    mine, rows = state.of(machine, place), _rows(machine, wgmma.d, wgmma.site)
     if place not in state.fenced:
-        _unfenced(machine, wgmma, place, held)
-    for slot in wgmma.d:
-        row = machine.value(slot, place)
-        if slot not in held:
-            held[slot] = row.copy()
-        row.fill(POISON[32])
+        _unfenced(machine, wgmma, place, mine)
+    new = rows[~mine.held[rows]]
+    mine.values[new] = machine.registers.words[new, place]
+    mine.held[rows] = True
+    machine.registers.words[rows, place] = POISON[32]
     state.groups.add(place, operation)
     if len(present) == WARPS:
         del state.joining[key]
         _issue(machine, wgmma, operation, [present[index] for index in range(WARPS)])
 
 
-def _unfenced(machine: Machine, wgmma: Wgmma, place: int, held: Held) -> None:
+def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
     """A warning if registers were written that no wgmma.fence follows."""
-    given = machine.state(Warpgroups).given.get(place, {})
-    slots = [*wgmma.d, *(wgmma.a if len(wgmma.a) > 1 else [])]
-    for slot in slots:
-        if slot in held:
-            continue
-        if slot not in given or (machine.value(slot, place) != given[slot]).any():
-            sentence = "registers of this wgmma were written, and no wgmma.fence follows."
-            machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
-            return
+    slots = (*wgmma.d, *wgmma.a) if len(wgmma.a) > 1 else wgmma.d
+    rows = _rows(machine, slots, wgmma.site)
+    rows = rows[~mine.held[rows]]
+    changed = (machine.registers.words[rows, place] != mine.written[rows]).any(axis=1)
+    if (changed | ~mine.given[rows]).any():
+        sentence = "registers of this wgmma were written, and no wgmma.fence follows."
+        machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
 
 
 def fence(machine: Machine, place: int) -> None:
@@ -129,7 +157,7 @@ def _operation(wgmma: Wgmma) -> Pending:
         raise AssertionError("landed before all four warps came")
 
     what = f"a wgmma ({wgmma.site.where()})"
-    return Pending(what, land, wgmma.site, registers=tuple(wgmma.d))
+    return Pending(what, land, wgmma.site, registers=wgmma.d)
 
 
 def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]) -> None:
@@ -169,8 +197,8 @@ def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]
 
 def _registers(machine: Machine, wgmma: Wgmma, places: list[int]) -> Array:
     """A from registers: [64, K] codes."""
-    arrays = machine.registers.arrays
-    values = [np.stack([arrays[slot][place] for place in places]) for slot in wgmma.a]
+    rows = _rows(machine, wgmma.a, wgmma.site)
+    values = list(machine.registers.words[rows[:, None], places])
     return fragments.operand(values, 16, 8 * wgmma.element).reshape(ROWS, -1)
 
 
@@ -178,19 +206,18 @@ def _multiply(
     machine: Machine, wgmma: Wgmma, places: list[int], a: Array, b: Array, accumulate: bool
 ) -> None:
     half = wgmma.d_type == "f16"
-    c = np.zeros((ROWS, wgmma.n), np.uint16 if half else np.uint32)
-    rows, columns = _places(wgmma.n, len(wgmma.d))
-    shifts = (16 * np.arange(rows.shape[1], dtype=np.uint32))[:, None]
-    held = [machine.state(Warpgroups).held[place] for place in places]
-    for index, accumulators in enumerate(held):
-        words = np.stack([accumulators[slot] for slot in wgmma.d])[:, None, :] >> shifts
-        c[16 * index + rows, columns] = words & 0xFFFF if half else words
-    result = _product(wgmma, a, b, c if accumulate else None)
-    for index, accumulators in enumerate(held):
-        values = result[16 * index + rows, columns].astype(np.uint32) << shifts
-        words = np.bitwise_or.reduce(values, axis=1)
-        for position, slot in enumerate(wgmma.d):
-            accumulators[slot] = words[position]
+    rows, kind = _rows(machine, wgmma.d, wgmma.site), np.uint16 if half else np.uint32
+    in_matrix, in_registers = _places(wgmma.n, half)
+    state = machine.state(Warpgroups)
+    warps = [state.of(machine, place) for place in places]
+    c = None
+    if accumulate:
+        words = np.stack([mine.values[rows] for mine in warps]).view(kind).reshape(WARPS, -1)
+        c = words.take(in_registers, axis=1).reshape(ROWS, wgmma.n)
+    result = _product(wgmma, a, b, c).astype(kind, copy=False).reshape(WARPS, -1)
+    found = result.take(in_matrix, axis=1).view(np.uint32).reshape(WARPS, -1, 32)
+    for mine, values in zip(warps, found, strict=True):
+        mine.values[rows] = values
 
 
 def _product(wgmma: Wgmma, a: Array, b: Array, c: Array | None) -> Array:
@@ -227,15 +254,17 @@ class WgmmaWait(PendingWait):
         landed = max((p.landed for p in self.waited(machine, fragment)), default=0)
         state.groups.forget(place, self.allowed)
         pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
-        busy = {slot for operation in pending for slot in operation.registers}
-        held = state.held.get(place, {})
-        given = state.given.setdefault(place, {})
-        for slot in [slot for slot in held if slot not in busy]:
-            row = machine.value(slot, place)
-            if (row != POISON[32]).any():
-                sentence = "a register was written while a wgmma had it for its accumulator."
-                machine.report("wgmma-registers", sentence, self.site, place)
-            row[...] = given[slot] = held.pop(slot)
+        mine, words = state.of(machine, place), machine.registers.words
+        free = mine.held.copy()
+        for operation in pending:
+            free[_rows(machine, operation.registers, operation.site)] = False
+        rows = np.flatnonzero(free)
+        changed = (words[rows, place] != POISON[32]).any(axis=1)
+        for _ in range(np.count_nonzero(changed)):
+            sentence = "a register was written while a wgmma had it for its accumulator."
+            machine.report("wgmma-registers", sentence, self.site, place)
+        words[rows, place] = mine.written[rows] = mine.values[rows]
+        mine.held[rows], mine.given[rows] = False, True
         state.fenced.discard(place)
         # What the MMAs have read may be overwritten by whoever hears of this.
         first = machine.warp_place(

@@ -11,8 +11,10 @@ _BITS = np.arange(32, dtype=np.uint32)
 
 
 class Warps:
-    """Warps at consecutive places of the register file."""
+    """Warps at equal distances in the register file."""
 
+    slice: slice
+    """Their places."""
     shared_base: Array
     """Arena offset of the CTA's shared memory, int64 [n, 1]."""
     shared: Array

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from kernelexp.emulator.machine.image import Pointed, Variable
-from kernelexp.emulator.machine.site import Source
+from kernelexp.emulator.machine.site import Source, UnsupportedInstruction
 from kernelexp.emulator.ptx.stream import Stream
 from kernelexp.emulator.ptx.tokens import Token
 
 LINKAGE = {".extern", ".visible", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param"}
+_UNSUPPORTED = {".texref", ".samplerref", ".surfref"}
 _TYPE = re.compile(r"\.(?:pred|[busf](?:8|16|32|64|128)|f16x2|bf16|bf16x2|b8x4)$")
 
 
@@ -62,6 +63,11 @@ class Declarations(Stream):
                 type_name = word[1:]
             elif word == ".attribute":
                 self.skip_parentheses()
+            elif word in _UNSUPPORTED:
+                raise UnsupportedInstruction(
+                    f"PTX line {self.line()}: {word}: textures and surfaces are not covered by the "
+                    "emulator."
+                )
             elif word != ".ptr" and word not in SPACES:
                 raise self.fault(f"{word!r} is not understood in a declaration")
         return self.declarator(space, type_name, align, count, extern)
