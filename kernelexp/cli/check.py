@@ -25,6 +25,10 @@ from kernelexp.errors import UsageError
 
 @app.command()
 def check(
+    kernels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KERNEL]...", help="Kernels to check; all without one."),
+    ] = None,
     update: Annotated[
         bool, typer.Option("--update", help="Write the current builds as the baseline to commit.")
     ] = False,
@@ -48,17 +52,22 @@ def check(
     """
     if pedantic and not emulate:
         raise UsageError("--pedantic is about what --emulate finds: add --emulate.")
+    if kernels and update:
+        raise UsageError("--update writes the baseline of all kernels: name none.")
     from kernelexp import prepare
     from kernelexp.evidence.emulated import How
     from kernelexp.judge import gates
     from kernelexp.report import gates as report
 
     loaded = common.load(project)
-    baseline = None if update else gates.read_baseline(loaded.root)
+    chosen = kernels or []
+    for name in chosen:
+        loaded.kernel(name)  # a sentence where there is none
+    baseline = None if update else gates.read_baseline(loaded.root, chosen)
     if junit:
         common.require_folder(junit)
     tools = common.tools(loaded, nvcc)
-    named, limits = gates.named_variants(loaded), parse_limits(limit)
+    named, limits = gates.named_variants(loaded, chosen), parse_limits(limit)
     with progress_bars() as bars:
         prepared = prepare.built(loaded, list(named.values()), tools, limits, bars)
         if emulate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -46,18 +46,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Of `source`, where the compiler named one; else 0."""
 
 
-def named_variants(project: Project) -> dict[str, Variant]:
-    """Every variant that an experiment or the history names, by its label."""
+def named_variants(project: Project, kernels: Collection[str] = ()) -> dict[str, Variant]:
+    """Every variant of these kernels, or of all, that an experiment or the history names."""
     named: dict[str, Variant] = {}
     for experiment in project.experiments.values():
+        if kernels and experiment.kernel not in kernels:
+            continue
         baseline, candidates = project.variants(experiment)
         for variant in (baseline, *candidates):
             named[project.label(variant)] = variant
     return dict(sorted(named.items()))
 
 
-def read_baseline(root: Path) -> Baseline:
-    """The committed baseline; ConfigurationError where there is none that can be read."""
+def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
+    """The committed baseline, of these kernels or of all; ConfigurationError without one."""
     try:
         baseline = msgspec.json.decode((root / FILE).read_bytes(), type=Baseline)
     except FileNotFoundError:
@@ -72,7 +74,12 @@ def read_baseline(root: Path) -> Baseline:
             raise ConfigurationError(
                 f"{FILE}: {label} should have {names}. Regenerate it with `{UPDATE}`."
             )
-    return baseline
+    wanted = {
+        label: gate
+        for label, gate in baseline.variants.items()
+        if not kernels or label.partition("@")[0] in kernels
+    }
+    return msgspec.structs.replace(baseline, variants=wanted)
 
 
 def write_baseline(root: Path, compiler: str, arms: Mapping[str, Arm]) -> Path:

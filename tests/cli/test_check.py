@@ -136,3 +136,13 @@ def test_pedantic_without_emulation_is_a_sentence(scale: Path, kx: Kx) -> None:
     result = kx("check", "--pedantic", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert "--pedantic is about what --emulate finds: add --emulate." in result.stderr
+
+
+def test_only_the_kernels_that_are_named_are_checked(gated: Path, kx: Kx) -> None:
+    change(gated, "registers", -2)
+    path = gated / "build-baseline.json"
+    path.write_text(path.read_text().replace('"scale@sm_90a: width=4"', '"other@sm_90a: width=4"'))
+    result = kx("check", "scale", cwd=gated)
+    assert "other@" not in result.stdout
+    assert "new       scale@sm_90a: width=4" in result.stdout
+    assert "there is no kernel 'scales'" in kx("check", "scales", cwd=gated).stderr
