@@ -22,6 +22,7 @@ from kernelexp import build, prepare, project, toolchain
 from kernelexp.arm import Arm
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.evidence import emulated
+from kernelexp.evidence.emulated import How
 from kernelexp.limits import Limits
 from kernelexp.profile import ncu as programs
 from kernelexp.profile import take
@@ -150,7 +151,7 @@ def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prep
     variants = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, root / build.CACHE)
     arms = prepare.built(loaded, variants, tools, Limits())
-    done = prepare.emulated(loaded, arms, Limits(), size=size)
+    done = prepare.emulated(loaded, arms, Limits(), how=How(size=size))
     return [_prepared(loaded, done.arm(variant)) for variant in variants]
 
 

@@ -12,8 +12,8 @@ from kernelexp.judge import gates
 from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
 
-# One worker builds them all; the others go on.
-pytestmark = pytest.mark.xdist_group("all variants")
+# One worker builds them all. .ci/run has them built by `kernelexp check` before.
+pytestmark = [pytest.mark.xdist_group("all variants"), pytest.mark.slow]
 
 PROJECT = project.load(ROOT)
 VARIANTS = gates.named_variants(PROJECT)

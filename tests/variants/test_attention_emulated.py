@@ -10,6 +10,7 @@ from support import ROOT
 from kernelexp import emulations, project
 from kernelexp.arm import EmulatedEvidence, Status
 from kernelexp.emulations import Emulation
+from kernelexp.evidence.emulated import How
 from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
 
@@ -25,7 +26,9 @@ def emulate(tools: Toolchain, name: str, axes: str, size: str) -> Emulation:
     values = dict(each.split("=") for each in axes.split(",") if each)
     point = {axis: int(value) if value.isdigit() else value for axis, value in values.items()}
     variant = PROJECT.variant(kernel, arch or "sm_90a", point)
-    (found,), faults = emulations.emulate(PROJECT, [variant], tools, size, False, Limits())
+    (found,), faults = emulations.emulate(
+        PROJECT, [variant], tools, How(size=size), False, Limits()
+    )
     assert not faults
     return found
 
