@@ -66,9 +66,8 @@ def test_sizes_that_tell_tiles_from_ctas_are_needed() -> None:
         list(scale(counted(1), one, counted(1), two, full))
 
 
-@pytest.mark.parametrize(
-    ("store", "column"), [pytest.param("direct_v8", 0, marks=pytest.mark.slow), ("staged", 1)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("store", "column"), [("direct_v8", 0), ("staged", 1)])
 def test_the_full_problem_is_counted_as_ncu_counted_it(kx: Kx, store: str, column: int) -> None:
     result = kx(
         "emulate", "patch_embed_gemm@sm_100a", "--set", f"store={store}", "--full", "--json"

@@ -224,7 +224,11 @@ def test_without_an_emulation_roles_are_left_out_and_the_rest_is_shown(kx: Kx, s
     ("arch", "wanted"),
     [
         ("sm_100a", {"load": [0], "mma": [1], "epilogue": [2, 3, 4, 5, 6]}),
-        ("sm_90a", {"multiply": [0, 1, 2, 3, 4, 5, 6, 7], "load": [8], "warps 9-11": [9, 10, 11]}),
+        pytest.param(
+            "sm_90a",
+            {"multiply": [0, 1, 2, 3, 4, 5, 6, 7], "load": [8], "warps 9-11": [9, 10, 11]},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_roles_of_the_gemm_are_those_of_its_barrier_picture(

@@ -82,4 +82,4 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
         jobs.emulation(tmp_path, arm, "emulated", consult.limit(), LIMIT),
         isolated.Watch(sys.stderr),
     )
-    assert fault.found in {finding.name for finding in found.findings}
+    assert fault.found in {finding.name for finding in found.evidence.findings}

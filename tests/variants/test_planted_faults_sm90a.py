@@ -97,7 +97,7 @@ FAULTS = (
 
 
 # Each takes 10 to 20 s: one of each finding, and one of the other schedule, are shown every time.
-QUICK = {"no proxy fence before a store", "an arrival too many expected"}
+QUICK = {"an arrival too many expected"}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ FORMATS: dict[str, Format] = {"e4m3": E4M3, "e5m2": E5M2, "f16": F16, "bf16": BF
 PRECISIONS = {"F=25": tensor.TCGEN05, "F=13": tensor.WGMMA_FP8}
 
 
-@pytest.fixture(scope="module", autouse=True, params=["NumPy", "compiled"])
+@pytest.fixture(
+    scope="module", autouse=True, params=["NumPy", pytest.param("compiled", marks=pytest.mark.slow)]
+)
 def arithmetic(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
