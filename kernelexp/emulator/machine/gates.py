@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -73,13 +74,14 @@ class Gate:
         return self.site.opcode
 
 
-class PendingWait(Gate):
+class PendingWait(Gate, ABC):
     """Waits until operations that the fragment's threads or warp issued have landed."""
 
     what: ClassVar[str]
 
+    @abstractmethod
     def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
-        raise NotImplementedError
+        """The operations that have to land."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         # Whom it stands for issues nothing more while it waits: this is looked up once.

@@ -1,4 +1,4 @@
-"""Replaces calls: the body of the called function stands in place of a call where it can.
+"""Inlines calls: a call is replaced by the called function's body where that is possible.
 
 Parameters and results of a call are .param variables of the caller: the callee's names for them
 become the caller's.
