@@ -117,16 +117,15 @@ def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
 def call(
     module: str, request: msgspec.Struct, kind: type[T], name: str, limits: tuple[Limit, ...]
 ) -> T:
-    """What `python -m <module>` answers to `request`; `name` is the problem.py that it runs.
+    """What the `main` of a module answers to `request`; `name` is the problem.py that it runs.
 
     ConfigurationError for a fault of problem.py, past a limit too; EnvironmentFault for the
     machine's.
     """
-    argv = [sys.executable, "-m", module]
     longest = sum(limit.seconds for limit in limits) + GRACE_S
     stdin = msgspec.json.encode(request).decode()
     try:
-        done = processes.run(argv, stdin=stdin, timeout_s=longest)
+        done = processes.run_forked(module, stdin=stdin, timeout_s=longest)
     except TimeoutError:
         raise ConfigurationError(
             f"{name}: no answer after {longest:g} s; {limits[0].advice()}."

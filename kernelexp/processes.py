@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kernelexp import watchdog
+from kernelexp import attach, forkserver, watchdog
 from kernelexp.errors import EnvironmentFault
 from kernelexp.interrupts import Interrupted, call_when_interrupted, raise_if_ending
 
@@ -90,18 +91,20 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_s: float = LIMIT_S,
     stdin: str | None = None,
+    link: socket.socket | None = None,
 ) -> Completed:
     """Runs a process to its end; on any exception it is killed with all that it has started.
 
-    `env` is added to this process's own. Raises EnvironmentFault if the program can't be started,
-    TimedOut past `timeout_s`, Interrupted where stop_all() ended it.
+    `env` is added to this process's own; `link` is handed over, and closed here. Raises
+    EnvironmentFault if the program can't be started, TimedOut past `timeout_s`, Interrupted where
+    stop_all() ended it.
     """
     mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
     environment = {**os.environ, **(env or {}), watchdog.MARK: mark}
-    process = _start(argv, cwd, environment, feed=stdin is not None)
+    with _running.lock:  # who stops all processes knows each that there is
+        process = _start(argv, cwd, environment, link, feed=stdin is not None)
+        _running.children[process] = (_thread.cancelled, mark)
     try:
-        with _running.lock:
-            _running.children[process] = (_thread.cancelled, mark)
         _raise_if_cancelled()
         fed = None if stdin is None else stdin.encode(errors="surrogateescape")
         output, errors = _communicate(process, mark, fed, timeout_s)
@@ -122,8 +125,26 @@ def run(
     )
 
 
+def run_forked(module: str, *, stdin: str, timeout_s: float) -> Completed:
+    """Runs the `main` of a module in a process of its own, as run() does, without its imports.
+
+    What the module names in PRELOAD is imported once, by a server that lives as long as this
+    process does.
+    """
+    try:
+        link = forkserver.connection(_start_watchdog())
+    except OSError as error:
+        raise EnvironmentFault(f"{sys.executable} can't be started: {error.strerror}.") from None
+    argv = [sys.executable, "-I", "-S", attach.__file__, str(link.fileno()), module]
+    return run(argv, timeout_s=timeout_s, stdin=stdin, link=link)
+
+
 def _start(
-    argv: Sequence[str], cwd: Path | None, env: Mapping[str, str], feed: bool
+    argv: Sequence[str],
+    cwd: Path | None,
+    env: Mapping[str, str],
+    link: socket.socket | None,
+    feed: bool,
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
@@ -134,11 +155,15 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=[link.fileno()] if link else (),
         )
     except OSError as error:
         raise EnvironmentFault(f"{argv[0]} can't be started: {error.strerror}.") from None
     except ValueError as error:  # a null byte in an argument
         raise EnvironmentFault(f"{argv[0]} can't be started: {error}.") from None
+    finally:
+        if link:
+            link.close()
 
 
 def _communicate(

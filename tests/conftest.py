@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from support import ROOT, Kx
 from typer.testing import CliRunner, Result
@@ -45,22 +46,35 @@ def _copy(folder: Path, cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm(hashed: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warm(hashed: Path, tools: Toolchain, shared: Path) -> Path:
     """The cache of the project `scale` with every variant built and emulated: 10 s of two cores."""
-    root = _copy(tmp_path_factory.mktemp("warm"), hashed)
-    loaded = project.load(root)
-    variants = list(gates.named_variants(loaded).values())
-    prepared = prepare.built(loaded, variants, tools, Limits())
-    prepare.emulated(loaded, prepared, Limits())
-    return root / build.CACHE
+    with FileLock(shared / "warm.lock"):
+        if (done := shared / "warm").exists():
+            return done
+        root = _copy(shared, hashed)
+        loaded = project.load(root)
+        variants = list(gates.named_variants(loaded).values())
+        prepared = prepare.built(loaded, variants, tools, Limits())
+        prepare.emulated(loaded, prepared, Limits())
+        return (root / build.CACHE).rename(done)
 
 
 @pytest.fixture(scope="session")
-def hashed(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hashed(tools: Toolchain, shared: Path) -> Path:
     """A cache in which the compiler's 200 MB are hashed already."""
-    folder = tmp_path_factory.mktemp("hashed")
-    compiler.identify(folder, folder, tools, ())
+    folder = shared / "hashed"
+    with FileLock(shared / "hashed.lock"):
+        if not folder.exists():
+            folder.mkdir()
+            compiler.identify(folder, folder, tools, ())
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that the processes of one test session share."""
+    base = tmp_path_factory.getbasetemp()
+    return base if worker_id == "master" else base.parent
 
 
 @pytest.fixture(scope="session")

@@ -112,8 +112,11 @@ def test_one_item_that_fails_ends_the_others(token: str) -> None:
 
 
 PROGRAM = """
+import signal
 import sys
 from kernelexp import interrupts, processes
+for number in interrupts.SIGNALS:
+    signal.signal(number, signal.SIG_DFL)  # the tests may run under nohup
 interrupts.handle_signals()
 try:
     processes.parallel(lambda x: processes.run(["sh", "-c", sys.argv[1]]), range(4), workers=2)

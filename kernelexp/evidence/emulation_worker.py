@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from kernelexp.emulator import Comparison, Counters, Finding
 
+PRELOAD = ("torch", "kernelexp.emulator")
+"""Seconds on a slow core: loaded once, before the process of an emulation is forked."""
 SEED = 1
 LINES_KEPT = 8
 PRINTS_KEPT = 100
@@ -89,7 +91,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         module = emulator.load(Path(job.ptx).read_text())
     except (emulator.UnsupportedInstruction, emulator.PtxSyntaxError) as fault:
         return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
-    import torch  # noqa: F401 - seconds on a busy machine, which are not problem.py's
+    import torch  # noqa: F401 - where it was not preloaded, its seconds are not problem.py's
 
     with watch.stage(job.problem_limit):
         problem = load(Path(job.root), job.kernel)
@@ -242,5 +244,6 @@ def _every_line(root: Path, counters: Counters) -> tuple[LineCost, ...]:
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """One emulation: the job on standard input, what it showed on standard output."""
     isolated.serve(EmulationJob, emulate)

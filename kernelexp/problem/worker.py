@@ -51,5 +51,6 @@ def _launches(
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """The question on standard input, the answer on standard output."""
     isolated.serve(Question, answer)
