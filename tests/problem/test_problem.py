@@ -340,7 +340,8 @@ def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
     assert not (cold / ".kernelexp/build").exists()
 
 
-def test_asking_loads_no_torch(scale: Path) -> None:
+def test_asking_loads_no_torch(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_FRESH", "1")  # a server that has not emulated anything yet
     change(scale, (BUDGET, f"import sys; assert 'torch' not in sys.modules; {BUDGET}"))
     assert ask(scale).points[0].budget
 

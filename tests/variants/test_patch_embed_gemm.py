@@ -256,7 +256,8 @@ def test_the_useful_work_is_the_published_one() -> None:
     assert round(work.bytes / 1e9, 3) == 2.140
 
 
-# torch's own: torch.compile imports modules that use torch.jit.
+# torch.compile takes 15 s to import, and its modules use torch.jit.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_the_peer_multiplies_the_same_operands() -> None:
     size = problem.sizes["emulated"]
