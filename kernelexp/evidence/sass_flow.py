@@ -9,6 +9,7 @@ its target from a register, any code that nothing else leads to may be meant.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -123,7 +124,7 @@ class _Edges:
         targets = {to for at, ways in self.graph.items() if to_itself(at, ways) for to in ways}
         begins = [
             each.offset
-            for before, each in zip(code, code[1:], strict=False)
+            for before, each in itertools.pairwise(code)
             if each.offset not in reached
             and each.offset not in self.graph[before.offset]
             and each.offset not in targets
@@ -215,7 +216,9 @@ def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> I
     """The loops with the numbers of those around them."""
     for number, (depth, part, headers) in enumerate(nested, 1):
         around = [
-            n for n, (above, other, _) in enumerate(nested, 1) if above == depth - 1 and part < other
+            n
+            for n, (above, other, _) in enumerate(nested, 1)
+            if above == depth - 1 and part < other
         ]
         yield Loop(
             number=number,

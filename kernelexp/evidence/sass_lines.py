@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp import opcodes
 from kernelexp.evidence import instructions, line_table
 from kernelexp.evidence.line_table import Row
 from kernelexp.lineinfo import Source
@@ -52,12 +53,12 @@ class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pipe(self) -> str:
-        return instructions.pipe_of(self.opcode)
+        return opcodes.pipe_of(self.opcode)
 
     @property
     def is_padding(self) -> bool:
         """Only fills the code up to its alignment."""
-        return self.opcode in instructions.PADDING
+        return self.opcode in opcodes.PADDING
 
 
 def opcode_of(text: str) -> str:

@@ -1,0 +1,355 @@
+"""What the compiler made of a variant: the page of `kernelexp inspect`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kernelexp import accesses, opcodes
+from kernelexp.accesses import Access
+from kernelexp.evidence.sass_flow import Loop
+from kernelexp.evidence.sass_lines import SassInstruction
+from kernelexp.inspection import BARRIERS, Executed, Inspection
+from kernelexp.judge.instructions import JudgedInstructions
+from kernelexp.lineinfo import Source
+from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
+
+TOP = 10
+_PLACES = 3
+_POLLS = 8
+"""Instructions of a loop that does nothing but wait, at most."""
+
+GROUPS: dict[str, Callable[[str], bool]] = {
+    "tensor instructions": lambda opcode: opcode.endswith("MMA"),
+    "bulk copies": lambda opcode: opcodes.pipe_of(opcode) == "TMA" or opcode == "UTCCP",
+    "exchange between lanes": frozenset(
+        "SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split()
+    ).__contains__,
+    "atomics": frozenset("ATOM ATOMG ATOMS RED REDG REDAS UTCATOMSWS".split()).__contains__,
+}
+"""Instructions that are shown by mnemonic, by the opcodes that belong to a group."""
+BARRIER_OPCODES = frozenset(
+    """BAR SYNCS WARPSYNC WARPGROUP UCGABAR_ARV UCGABAR_WAIT UTCBAR ARRIVES LDGDEPBAR DEPBAR MEMBAR
+    FENCE""".split()
+)
+_REPEATED = frozenset({"tensor", "TMA", "TMEM", "FMA", "FP64", "XU", "LSU"})
+"""Pipes whose instructions tell how often a line was unrolled."""
+_NOT_REPEATED = frozenset("S2R S2UR R2UR UR2R LDC LDCU SYNCS MEMBAR FENCE".split())
+
+
+def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
+    """One variant; `top`: how many repeated lines to show, 0 for all."""
+    yield Heading(found.label)
+    if found.arm.refused:
+        refused = found.arm.refused
+        yield paragraph(f"{refused.status}. {refused.sentence}", style="warn")
+    if found.arm.build is None:
+        return
+    yield _size(found)
+    yield from _accesses(found)
+    for name, belongs in GROUPS.items():
+        yield from _group(found, name, belongs)
+    yield from _barriers(found)
+    yield from _executed(found)
+    yield from _loops(found)
+    yield from _repeated(found, top)
+    yield _pipes(found)
+
+
+def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Block]:
+    """What --expect asked of each variant, by its label."""
+    if not judged:
+        return
+    several = len({label for label, _ in judged}) > 1
+    style = {"met": Span("met", "good"), "missed": Span("missed", "bad")}
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *([label] if several else []),
+            each.condition,
+            "" if each.before is None else f"{each.before:,}",
+            f"{each.actual:,}",
+            style[each.result],
+            each.sentence,
+        )
+        for label, each in judged
+    ]
+    header = (*(["variant"] if several else []), "expected", "before", "is", "", "")
+    yield table(header, rows, numbers=(several + 1, several + 2))
+
+
+# ---- places --------------------------------------------------------------------------------------
+
+
+def place(source: Source | None) -> str:
+    """A line of the kernel, after the line that its function was inlined at.
+
+    `a.cu:7 → b.cuh:3`, and `a.cu:7 → :3` in the same file.
+    """
+    if source is None:
+        return "-"
+    own = source.own()
+    if own.caller is None:
+        return str(own)
+    return f"{own.caller} → {f':{own.line}' if own.caller.file == own.file else own}"
+
+
+def text_of(found: Inspection, source: Source | None) -> str:
+    """The line's text; that of its caller where a line is nothing but a barrier."""
+    if source is None:
+        return ""
+    own = source.own()
+    text = _line(found, own)
+    bare = text in ("__syncthreads();", "__syncwarp();")
+    return _line(found, own.caller) if bare and own.caller else text
+
+
+def _line(found: Inspection, source: Source) -> str:
+    return " ".join(found.texts.get(source.file, {}).get(source.line, "").split())
+
+
+def loop_line(found: Inspection, loop: Loop) -> Source | None:
+    """The line that goes back: of several branches that of the outermost code, the last one."""
+    sources = {each.offset: each.source for each in found.code}
+    known = [source for at in loop.branches if (source := sources.get(at))]
+    return min(reversed(known), key=lambda each: len(each.frames()), default=None)
+
+
+def polls(found: Inspection, loop: Loop) -> bool:
+    """Whether it only waits for an mbarrier."""
+    if len(loop.offsets) > _POLLS:
+        return False
+    names = [each.mnemonic for each in found.code if each.offset in loop.offsets]
+    return any(name.startswith("SYNCS.PHASECHK") for name in names)
+
+
+# ---- sections ------------------------------------------------------------------------------------
+
+
+def _size(found: Inspection) -> Block:
+    assert found.arm.build is not None
+    used = found.arm.build.resources
+    names = {each.opcode for each in found.code}
+    spilled = used.spill_store_bytes + used.spill_load_bytes
+    local = (
+        f"{sum(each.opcode == 'LDL' for each in found.code)} LDL and "
+        f"{sum(each.opcode == 'STL' for each in found.code)} STL"
+        if names & {"LDL", "STL"}
+        else "none"
+    )
+    return paragraph(
+        f"{len(found.code):,} instructions, {used.sass_bytes:,} B of code; {used.registers} "
+        f"registers per thread, {spilled:,} B spilled, {used.stack_bytes:,} B of stack. "
+        f"Accesses to local memory: {local}."
+    )
+
+
+def _accesses(found: Inspection) -> Iterator[Block]:
+    """By kind and width, with PTX's own numbers."""
+    sass = access_counts(found.code)
+    looped = access_counts([each for each in found.code if found.loop(each)])
+    asked = found.asked
+    every = sorted(
+        set(sass) | set(asked or {}), key=lambda each: (accesses.KINDS.index(each.kind), each.bits)
+    )
+    rows = [
+        (
+            each.kind,
+            f"{each.bits}" if each.bits else "",
+            _count(sass[each]),
+            _count(looped[each]),
+            "" if asked is None else _count(asked.get(each, 0)),
+            ", ".join(_names(found.code, each)),
+        )
+        for each in every
+    ]
+    if rows:
+        header = ("access", "bits", "SASS", "in loops", "PTX", "SASS instructions")
+        yield table(header, rows, numbers=range(1, 5), unwrapped=[0])
+
+
+def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:
+    found = (accesses.of_sass(each.mnemonic) for each in code)
+    return Counter(each for each in found if each)
+
+
+def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
+    names = dict.fromkeys(each.mnemonic for each in code)
+    return [each for each in names if accesses.of_sass(each) == wanted]
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else "-"
+
+
+def _group(found: Inspection, name: str, belongs: Callable[[str], bool]) -> Iterator[Block]:
+    own = [each for each in found.code if belongs(each.opcode)]
+    groups: dict[str, list[SassInstruction]] = {}
+    for each in own:
+        groups.setdefault(each.mnemonic, []).append(each)
+    rows = [
+        (
+            mnemonic,
+            _count(len(group)),
+            _count(sum(bool(found.loop(each)) for each in group)),
+            _where(found, group),
+        )
+        for mnemonic, group in sorted(groups.items(), key=lambda item: -len(item[1]))
+    ]
+    if rows:
+        yield table((name, "SASS", "in loops", "where"), rows, numbers=(1, 2), unwrapped=[0])
+
+
+def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
+    """The lines that most of them are from; how many only diverged warps come to."""
+    counts = Counter(str(each.source.own()) if each.source else "-" for each in group)
+    shown = [name for name, _ in counts.most_common(_PLACES)]
+    more = f" and {len(counts) - _PLACES} more" if len(counts) > _PLACES else ""
+    diverged = sum(each.offset in found.flow.diverged for each in group)
+    copies = f"; {diverged} in copies for diverged warps" if diverged else ""
+    return ", ".join(shown) + more + copies
+
+
+def _barriers(found: Inspection) -> Iterator[Block]:
+    """Each instruction on barriers, with its line and its loop."""
+    groups: dict[tuple[str, str, int], list[SassInstruction]] = {}
+    for each in found.code:
+        if each.opcode in BARRIER_OPCODES:
+            key = (each.mnemonic, place(each.source), found.loop(each))
+            groups.setdefault(key, []).append(each)
+    rows = [
+        (
+            mnemonic,
+            f"{len(group)}",
+            f"{loop}" if loop else "-",
+            f"{where}  {text_of(found, group[0].source)}".rstrip(),
+        )
+        for (mnemonic, where, loop), group in groups.items()
+    ]
+    if rows:
+        yield table(("barriers and fences", "SASS", "loop", "line"), rows, numbers=(1, 2))
+
+
+def _executed(found: Inspection) -> Iterator[Block]:
+    """How often an emulated launch came to them."""
+    executed = found.executed
+    if executed is None or not executed.lines:
+        return
+    groups: dict[tuple[str, str], float] = {}
+    for each in executed.lines:
+        key = (BARRIERS[each.kind], place(each.source))
+        groups[key] = groups.get(key, 0.0) + each.times
+    rows = [
+        (what, where, *_shares(times, executed.ctas, executed.tiles))
+        for (what, where), times in sorted(groups.items(), key=lambda item: -item[1])
+        if what != BARRIERS["warp_barrier"]
+    ]
+    rows += [
+        (f"all {what}s", "", *_shares(executed.times(kind), executed.ctas, executed.tiles))
+        for kind, what in BARRIERS.items()
+        if executed.times(kind)
+    ]
+    columns = ("per CTA", "per tile", "grid")
+    header = (f"executed (emulated, size {executed.size})", "line", *columns)
+    yield table(header, rows, numbers=(2, 3, 4))
+    yield from _full(executed)
+
+
+def _full(executed: Executed) -> Iterator[Block]:
+    for kind, times in executed.full.items():
+        yield paragraph(
+            f"Full problem: {_decimal(times / executed.full_ctas)} {BARRIERS[kind]}s per CTA, "
+            f"{_decimal(times)} in its {executed.full_ctas:,} CTAs ({executed.full_how})."
+        )
+
+
+def _shares(times: float, ctas: int, tiles: int) -> tuple[str, str, str]:
+    per_tile = _decimal(times / tiles) if tiles else ""
+    return _decimal(times / ctas), per_tile, _decimal(times)
+
+
+def _decimal(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def _loops(found: Inspection) -> Iterator[Block]:
+    loops = found.flow.loops
+    polling = [loop for loop in loops if polls(found, loop)]
+    rows = []
+    for loop in loops:
+        if loop not in polling:
+            inside = [each for each in found.code if each.offset in loop.offsets]
+            line = loop_line(found, loop)
+            where = f"{place(line)}  {_line(found, line.own()) if line else ''}".rstrip()
+            around = f"{loop.parent}" if loop.parent else "-"
+            rows.append((f"{loop.number}", around, where, f"{len(inside):,}", _contents(inside)))
+    if rows:
+        yield table(("loop", "in", "line", "SASS", "of it"), rows, numbers=(0, 1, 3))
+    else:
+        yield paragraph("No loops.")
+    if polling:
+        yield paragraph(f"Loops that only poll an mbarrier: {len(polling)}.", style="dim")
+    if indirect := found.flow.indirect:
+        yield paragraph(
+            f"{len(indirect)} branches take their target from a register: which loops go through "
+            "them is assumed.",
+            style="warn",
+        )
+
+
+def _contents(inside: Sequence[SassInstruction]) -> str:
+    """Its tensor instructions, barriers, exchanges and accesses, then its arithmetic."""
+    counts = Counter(each.opcode for each in inside)
+    kinds = [
+        [each for each in counts if GROUPS["tensor instructions"](each)],
+        [each for each in ("BAR", "SYNCS", "SHFL") if each in counts],
+        [each for each in counts if accesses.of_sass(each) or opcodes.pipe_of(each) == "TMA"],
+        [each for each in ("FFMA", "HFMA2", "DFMA", "MUFU") if each in counts],
+    ]
+    return ", ".join(f"{counts[each]} {each}" for kind in kinds for each in kind)
+
+
+def _repeated(found: Inspection, top: int) -> Iterator[Block]:
+    """Lines that have the same instruction several times: mostly unrolled."""
+    groups = repeated(found)
+    shown = groups[: top or None]
+    rows = [
+        (f"{count}", mnemonic, f"{loop}" if loop else "-", f"{place(source)}  {_of(found, source)}")
+        for (source, mnemonic, loop), count in shown
+    ]
+    if rows:
+        header = ("copies", "instruction", "loop", "line")
+        yield table(header, rows, numbers=(0, 2), unwrapped=[1])
+        if len(groups) > len(shown):
+            more = len(groups) - len(shown)
+            yield paragraph(f"{more} more with two copies or more (--top 0).", style="dim")
+
+
+def _of(found: Inspection, source: Source) -> str:
+    return _line(found, source.own())
+
+
+def repeated(found: Inspection) -> list[tuple[tuple[Source, str, int], int]]:
+    """How often a line, inlined at one place, has an instruction in one loop; most first."""
+    counts = Counter(
+        (each.source, each.mnemonic, found.loop(each))
+        for each in found.code
+        if each.source and each.pipe in _REPEATED and each.opcode not in _NOT_REPEATED
+    )
+    return [(key, count) for key, count in counts.most_common() if count > 1]
+
+
+def _pipes(found: Inspection) -> Block:
+    groups: dict[str, Counter[str]] = {}
+    for each in found.code:
+        groups.setdefault(each.pipe, Counter())[each.opcode] += 1
+    rows = [
+        (
+            pipe,
+            f"{groups[pipe].total():,}",
+            f"{100 * groups[pipe].total() / len(found.code):.1f}%",
+            ", ".join(f"{name} {count:,}" for name, count in groups[pipe].most_common(6)),
+        )
+        for pipe in opcodes.PIPES
+        if pipe in groups
+    ]
+    return table(("pipe", "SASS", "of all", "most frequent"), rows, numbers=(1, 2))
