@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kernelexp import accesses, opcodes
 from kernelexp.accesses import Access
@@ -13,28 +13,33 @@ from kernelexp.inspection import BARRIERS, Executed, Inspection
 from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.lineinfo import Source
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
+from kernelexp.text import shorten
 
 TOP = 10
 _PLACES = 3
+_TEXT = 60
+"""Columns of a line's text, at most."""
 _POLLS = 8
 """Instructions of a loop that does nothing but wait, at most."""
 
-GROUPS: dict[str, Callable[[str], bool]] = {
-    "tensor instructions": lambda opcode: opcode.endswith("MMA"),
-    "bulk copies": lambda opcode: opcodes.pipe_of(opcode) == "TMA" or opcode == "UTCCP",
-    "exchange between lanes": frozenset(
-        "SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split()
-    ).__contains__,
-    "atomics": frozenset("ATOM ATOMG ATOMS RED REDG REDAS UTCATOMSWS".split()).__contains__,
+_TENSOR = frozenset(
+    each for each in opcodes.known() if each.endswith("MMA") and opcodes.pipe_of(each) == "tensor"
+)
+_BULK = frozenset(each for each in opcodes.known() if opcodes.pipe_of(each) == "TMA")
+GROUPS: dict[str, frozenset[str]] = {
+    "tensor instructions": _TENSOR,
+    "bulk copies": _BULK | {"UTCCP"},
+    "exchange between lanes": frozenset("SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split()),
+    "atomics": frozenset("ATOM ATOMG ATOMS RED REDG REDAS UTCATOMSWS".split()),
 }
-"""Instructions that are shown by mnemonic, by the opcodes that belong to a group."""
+"""Opcodes whose instructions are shown by mnemonic, by the title of their table."""
 BARRIER_OPCODES = frozenset(
     """BAR SYNCS WARPSYNC WARPGROUP UCGABAR_ARV UCGABAR_WAIT UTCBAR ARRIVES LDGDEPBAR DEPBAR MEMBAR
     FENCE""".split()
 )
 _REPEATED = frozenset({"tensor", "TMA", "TMEM", "FMA", "FP64", "XU", "LSU"})
 """Pipes whose instructions tell how often a line was unrolled."""
-_NOT_REPEATED = frozenset("S2R S2UR R2UR UR2R LDC LDCU SYNCS MEMBAR FENCE".split())
+_NOT_REPEATED = frozenset("IMAD S2R S2UR R2UR UR2R LDC LDCU SYNCS MEMBAR FENCE".split())
 
 
 def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
@@ -47,8 +52,8 @@ def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
         return
     yield _size(found)
     yield from _accesses(found)
-    for name, belongs in GROUPS.items():
-        yield from _group(found, name, belongs)
+    for name, group in GROUPS.items():
+        yield from _group(found, name, group)
     yield from _barriers(found)
     yield from _executed(found)
     yield from _loops(found)
@@ -104,7 +109,8 @@ def text_of(found: Inspection, source: Source | None) -> str:
 
 
 def _line(found: Inspection, source: Source) -> str:
-    return " ".join(found.texts.get(source.file, {}).get(source.line, "").split())
+    text = found.texts.get(source.file, {}).get(source.line, "")
+    return shorten(" ".join(text.split()), _TEXT)
 
 
 def loop_line(found: Inspection, loop: Loop) -> Source | None:
@@ -181,8 +187,8 @@ def _count(number: int) -> str:
     return f"{number:,}" if number else "-"
 
 
-def _group(found: Inspection, name: str, belongs: Callable[[str], bool]) -> Iterator[Block]:
-    own = [each for each in found.code if belongs(each.opcode)]
+def _group(found: Inspection, name: str, belonging: frozenset[str]) -> Iterator[Block]:
+    own = [each for each in found.code if each.opcode in belonging]
     groups: dict[str, list[SassInstruction]] = {}
     for each in own:
         groups.setdefault(each.mnemonic, []).append(each)
@@ -211,19 +217,22 @@ def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
 
 def _barriers(found: Inspection) -> Iterator[Block]:
     """Each instruction on barriers, with its line and its loop."""
-    groups: dict[tuple[str, str, int], list[SassInstruction]] = {}
+    polling = {loop.number: loop for loop in found.flow.loops if polls(found, loop)}
+    groups: dict[tuple[str, str, int], list[Source | None]] = {}
     for each in found.code:
         if each.opcode in BARRIER_OPCODES:
-            key = (each.mnemonic, place(each.source), found.loop(each))
-            groups.setdefault(key, []).append(each)
+            source, loop = each.source, found.loop(each)
+            if loop in polling:  # a wait that goes on where the first try failed
+                source, loop = loop_line(found, polling[loop]), polling[loop].parent
+            groups.setdefault((each.mnemonic, place(source), loop), []).append(source)
     rows = [
         (
             mnemonic,
-            f"{len(group)}",
+            f"{len(sources)}",
             f"{loop}" if loop else "-",
-            f"{where}  {text_of(found, group[0].source)}".rstrip(),
+            f"{where}  {text_of(found, sources[0])}".rstrip(),
         )
-        for (mnemonic, where, loop), group in groups.items()
+        for (mnemonic, where, loop), sources in groups.items()
     ]
     if rows:
         yield table(("barriers and fences", "SASS", "loop", "line"), rows, numbers=(1, 2))
@@ -248,8 +257,11 @@ def _executed(found: Inspection) -> Iterator[Block]:
         for kind, what in BARRIERS.items()
         if executed.times(kind)
     ]
-    columns = ("per CTA", "per tile", "grid")
-    header = (f"executed (emulated, size {executed.size})", "line", *columns)
+    yield paragraph(
+        f"Barriers that a launch of size {executed.size} with {executed.ctas:,} CTAs executes "
+        "(emulated):"
+    )
+    header = ("executed", "line", "per CTA", "per tile", "grid")
     yield table(header, rows, numbers=(2, 3, 4))
     yield from _full(executed)
 
@@ -300,9 +312,9 @@ def _contents(inside: Sequence[SassInstruction]) -> str:
     """Its tensor instructions, barriers, exchanges and accesses, then its arithmetic."""
     counts = Counter(each.opcode for each in inside)
     kinds = [
-        [each for each in counts if GROUPS["tensor instructions"](each)],
+        [each for each in counts if each in _TENSOR],
         [each for each in ("BAR", "SYNCS", "SHFL") if each in counts],
-        [each for each in counts if accesses.of_sass(each) or opcodes.pipe_of(each) == "TMA"],
+        [each for each in counts if accesses.of_sass(each) or each in _BULK],
         [each for each in ("FFMA", "HFMA2", "DFMA", "MUFU") if each in counts],
     ]
     return ", ".join(f"{counts[each]} {each}" for kind in kinds for each in kind)
