@@ -269,8 +269,8 @@ def _executed(found: Inspection) -> Iterator[Block]:
 def _full(executed: Executed) -> Iterator[Block]:
     for kind, times in executed.full.items():
         yield paragraph(
-            f"Full problem: {_decimal(times / executed.full_ctas)} {BARRIERS[kind]}s per CTA, "
-            f"{_decimal(times)} in its {executed.full_ctas:,} CTAs ({executed.full_how})."
+            f"Full problem: {_decimal(times)} {BARRIERS[kind]}s in {executed.full_ctas:,} CTAs, "
+            f"{_decimal(times / executed.full_ctas)} per CTA ({executed.full_how})."
         )
 
 
