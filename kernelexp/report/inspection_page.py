@@ -59,12 +59,14 @@ def is_same(first: Inspection, other: Inspection) -> bool:
 def sections(found: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:
     """The figures of each variant by section and name, in the variants' order."""
     counts = [each.counts() for each in found]
+    emulated = [_executed(each.executed) for each in found if each.executed]
     return {
         "code": _aligned([_size(each) for each in found]),
         "accesses": _aligned([_accesses(each) for each in found]),
         "instructions": _aligned([each.every for each in counts]),
         "instructions in loops": _aligned([each.in_loops for each in counts]),
-        "barriers executed per CTA": _aligned([_executed(each.executed) for each in found]),
+        # Of all or of none: a variant that was not emulated has not 0.
+        "barriers executed per CTA": _aligned(emulated if len(emulated) == len(found) else []),
     }
 
 
@@ -93,9 +95,7 @@ def _accesses(each: Inspection) -> dict[str, float]:
     }
 
 
-def _executed(executed: Executed | None) -> dict[str, float]:
-    if executed is None:
-        return {}
+def _executed(executed: Executed) -> dict[str, float]:
     return {
         name: executed.times(kind) / executed.ctas
         for kind, name in BARRIERS.items()
