@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from kernelexp import build, emulations, prepare
 from kernelexp.accesses import Access
 from kernelexp.arm import Arm
+from kernelexp.build import Artefacts
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, ptx_accesses, sass_flow, sass_lines
 from kernelexp.evidence.emulation_worker import LineCost
@@ -88,10 +90,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
         return self.flow.innermost.get(each.offset, 0)
 
     def counts(self) -> Counts:
-        """By opcode with modifiers, most frequent first."""
-        every = Counter(each.mnemonic for each in self.code)
-        in_loops = Counter(each.mnemonic for each in self.code if self.loop(each))
-        return Counts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
+        return _count(self.code, self.flow)
 
 
 def look(
@@ -122,18 +121,37 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
     if arm.build is None:
         return Inspection(label=label, arm=arm)
     made = build.artefacts(project.root, arm.identity)
-    every = sass_lines.read(made.cubin, made.sass, arm.build.entry)
-    code = tuple(each for each in every if not (each.is_padding or each.never_executes))
+    code, flow = _read(made, arm.build.entry)
     files = {frame.file for each in code if each.source for frame in each.source.frames()}
     return Inspection(
         label=label,
         arm=arm,
         code=code,
-        flow=sass_flow.analyse(every),
+        flow=flow,
         asked=ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), arm.build.entry),
         texts=read_texts(project.root, files),
         executed=_executed(project, label, arm, limits, emulate),
     )
+
+
+def counts(root: Path, arm: Arm) -> Counts:
+    """The instructions of an arm that is built: what judge/instructions.py judges a gate by."""
+    assert arm.build is not None
+    return _count(*_read(build.artefacts(root, arm.identity), arm.build.entry))
+
+
+def _read(made: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flow]:
+    """The instructions that may execute, and the control flow of all."""
+    every = sass_lines.read(made.cubin, made.sass, entry)
+    code = tuple(each for each in every if not (each.is_padding or each.never_executes))
+    return code, sass_flow.analyse(every)
+
+
+def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
+    """By opcode with modifiers, most frequent first."""
+    every = Counter(each.mnemonic for each in code)
+    in_loops = Counter(each.mnemonic for each in code if each.offset in flow.innermost)
+    return Counts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
 
 
 # ---- barriers that were executed -----------------------------------------------------------------

@@ -7,21 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kernelexp import accesses, opcodes
 from kernelexp.accesses import Access
-from kernelexp.evidence.sass_flow import Loop
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.inspection import BARRIERS, Executed, Inspection
 from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.lineinfo import Source
+from kernelexp.report.code_places import line_of, loop_line, place, polls, text_of
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
-from kernelexp.text import shorten
 
 TOP = 10
 _PLACES = 3
-_TEXT = 60
-"""Columns of a line's text, at most."""
-_POLLS = 8
-"""Instructions of a loop that does nothing but wait, at most."""
-
 _TENSOR = frozenset(
     each for each in opcodes.known() if each.endswith("MMA") and opcodes.pipe_of(each) == "tensor"
 )
@@ -66,66 +60,28 @@ def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Blo
     if not judged:
         return
     several = len({label for label, _ in judged}) > 1
+    compared = any(each.before is not None for _, each in judged)
     style = {"met": Span("met", "good"), "missed": Span("missed", "bad")}
     rows: list[tuple[Cell, ...]] = [
         (
             *([label] if several else []),
             each.condition,
-            "" if each.before is None else f"{each.before:,}",
+            *(["" if each.before is None else f"{each.before:,}"] if compared else []),
             f"{each.actual:,}",
             style[each.result],
             each.sentence,
         )
         for label, each in judged
     ]
-    header = (*(["variant"] if several else []), "expected", "before", "is", "", "")
-    yield table(header, rows, numbers=(several + 1, several + 2))
-
-
-# ---- places --------------------------------------------------------------------------------------
-
-
-def place(source: Source | None) -> str:
-    """A line of the kernel, after the line that its function was inlined at.
-
-    `a.cu:7 → b.cuh:3`, and `a.cu:7 → :3` in the same file.
-    """
-    if source is None:
-        return "-"
-    own = source.own()
-    if own.caller is None:
-        return str(own)
-    return f"{own.caller} → {f':{own.line}' if own.caller.file == own.file else own}"
-
-
-def text_of(found: Inspection, source: Source | None) -> str:
-    """The line's text; that of its caller where a line is nothing but a barrier."""
-    if source is None:
-        return ""
-    own = source.own()
-    text = _line(found, own)
-    bare = text in ("__syncthreads();", "__syncwarp();")
-    return _line(found, own.caller) if bare and own.caller else text
-
-
-def _line(found: Inspection, source: Source) -> str:
-    text = found.texts.get(source.file, {}).get(source.line, "")
-    return shorten(" ".join(text.split()), _TEXT)
-
-
-def loop_line(found: Inspection, loop: Loop) -> Source | None:
-    """The line that goes back: of several branches that of the outermost code, the last one."""
-    sources = {each.offset: each.source for each in found.code}
-    known = [source for at in loop.branches if (source := sources.get(at))]
-    return min(reversed(known), key=lambda each: len(each.frames()), default=None)
-
-
-def polls(found: Inspection, loop: Loop) -> bool:
-    """Whether it only waits for an mbarrier."""
-    if len(loop.offsets) > _POLLS:
-        return False
-    names = [each.mnemonic for each in found.code if each.offset in loop.offsets]
-    return any(name.startswith("SYNCS.PHASECHK") for name in names)
+    header = (
+        *(["variant"] if several else []),
+        "expected",
+        *(["before"] if compared else []),
+        "is",
+        "",
+        "",
+    )
+    yield table(header, rows, numbers=range(several + 1, several + 2 + compared))
 
 
 # ---- sections ------------------------------------------------------------------------------------
@@ -291,7 +247,7 @@ def _loops(found: Inspection) -> Iterator[Block]:
         if loop not in polling:
             inside = [each for each in found.code if each.offset in loop.offsets]
             line = loop_line(found, loop)
-            where = f"{place(line)}  {_line(found, line.own()) if line else ''}".rstrip()
+            where = f"{place(line)}  {line_of(found, line.own()) if line else ''}".rstrip()
             around = f"{loop.parent}" if loop.parent else "-"
             rows.append((f"{loop.number}", around, where, f"{len(inside):,}", _contents(inside)))
     if rows:
@@ -337,7 +293,7 @@ def _repeated(found: Inspection, top: int) -> Iterator[Block]:
 
 
 def _of(found: Inspection, source: Source) -> str:
-    return _line(found, source.own())
+    return line_of(found, source.own())
 
 
 def repeated(found: Inspection) -> list[tuple[tuple[Source, str, int], int]]:

@@ -10,6 +10,7 @@ import msgspec
 from kernelexp.inspection import BARRIERS, Executed, Inspection
 from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.report import inspection as one
+from kernelexp.report.code_places import loop_line, place, polls
 from kernelexp.report.document import Block, Heading, paragraph, table
 
 Judged = Sequence[tuple[str, JudgedInstructions]]
@@ -157,14 +158,14 @@ def _values(each: Inspection, top: int) -> dict[str, Any]:
                 "loop": loop.number,
                 "in": loop.parent,
                 "depth": loop.depth,
-                "line": one.place(one.loop_line(each, loop)),
+                "line": place(loop_line(each, loop)),
                 "instructions": sum(i.offset in loop.offsets for i in each.code),
-                "polls": one.polls(each, loop),
+                "polls": polls(each, loop),
             }
             for loop in each.flow.loops
         ],
         "repeated": [
-            {"line": one.place(source), "instruction": mnemonic, "loop": loop, "copies": count}
+            {"line": place(source), "instruction": mnemonic, "loop": loop, "copies": count}
             for (source, mnemonic, loop), count in one.repeated(each)[: top or None]
         ],
         "pipes": each.arm.build.pipes,
@@ -181,7 +182,7 @@ def _executed_values(executed: Executed | None) -> dict[str, Any] | None:
         "lines": [
             {
                 "kind": each.kind,
-                "line": one.place(each.source),
+                "line": place(each.source),
                 "warps": each.warps,
                 "times": each.times,
             }

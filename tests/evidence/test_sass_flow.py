@@ -217,11 +217,46 @@ def test_each_loop_of_any_graph_comes_back_to_its_header(
         assert around is None or loop.offsets < around
 
 
+SWITCH = """
+extern "C" __global__ void steps(float* y, const int* kinds, int count) {
+  float v = y[threadIdx.x];
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    v += 1.0f;
+    __syncthreads();
+#pragma unroll 1
+    for (int j = 0; j < i; ++j) {
+      switch (kinds[j]) {
+        case 0: v = __sinf(v); break;
+        case 1: v = v * v + 3.0f; break;
+        case 2: v = __shfl_xor_sync(0xffffffff, v, 3); break;
+        case 3: v = __expf(v); break;
+        case 4: y[j] = v; break;
+        case 5: atomicAdd(y, v); break;
+        case 7: v = __logf(v) * 2.0f; break;
+      }
+    }
+  }
+  y[threadIdx.x] = v;
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
+def test_the_cases_of_a_switch_are_in_its_loop(tools: Toolchain, tmp_path: Path, arch: str) -> None:
+    found, flow = compiled(tools, tmp_path, arch, SWITCH, "steps")
+    assert flow.indirect
+    assert [each.parent for each in flow.loops] == [0, 1]
+    inside = {each.opcode for each in found if flow.innermost.get(each.offset) == 2}
+    assert {"MUFU", "SHFL"} <= inside
+    assert {flow.innermost.get(each.offset) for each in found if each.opcode == "BAR"} == {1}
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_loops_of_a_real_kernel_are_those_of_its_source(
     tools: Toolchain, tmp_path: Path, arch: str
 ) -> None:
-    found, flow = compiled(tools, tmp_path, arch)
+    found, flow = compiled(tools, tmp_path, arch, KERNEL, "sum")
     places = {
         name: [flow.innermost.get(each.offset, 0) for each in found if each.opcode == name]
         for name in ("BAR", "SHFL", "LDG", "MUFU", "RET")
@@ -236,16 +271,13 @@ def test_loops_of_a_real_kernel_are_those_of_its_source(
     assert KERNEL.splitlines()[line - 1] == "  for (int i = 0; i < count; ++i) {"
 
 
-def compiled(tools: Toolchain, folder: Path, arch: str) -> tuple[tuple[SassInstruction, ...], Flow]:
-    (folder / "sum.cu").write_text(KERNEL)
-    argv = [tools.nvcc, f"-arch={arch}", "-lineinfo", "-cubin", "-o", "sum.cubin", "sum.cu"]
+def compiled(
+    tools: Toolchain, folder: Path, arch: str, source: str, entry: str
+) -> tuple[tuple[SassInstruction, ...], Flow]:
+    (folder / "a.cu").write_text(source)
+    argv = [tools.nvcc, f"-arch={arch}", "-lineinfo", "-cubin", "-o", "a.cubin", "a.cu"]
     subprocess.run(argv, cwd=folder, check=True)
-    dump = subprocess.run(
-        [tools.cuobjdump, "-sass", "sum.cubin"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    found = sass_lines.read(folder / "sum.cubin", dump, "sum")
+    argv = [tools.cuobjdump, "-sass", "a.cubin"]
+    dump = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout
+    found = sass_lines.read(folder / "a.cubin", dump, entry)
     return found, sass_flow.analyse(found)
