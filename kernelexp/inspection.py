@@ -108,12 +108,10 @@ def look(
     prepared = prepare.built(project, variants, tools, limits, on_progress)
     if emulate:
         prepared = prepare.emulated(project, prepared, limits, on_progress)
-    found = []
-    for variant, arm in prepared.named(variants):
-        if arm.build and not arm.emulated and not arm.refused:
-            kept = emulated.find(project.root, arm)
-            arm = msgspec.structs.replace(arm, emulated=kept)
-        found.append(_look(project, project.label(variant), arm, limits, emulate))
+    found = [
+        _look(project, project.label(variant), arm, limits, emulate)
+        for variant, arm in prepared.named(variants)
+    ]
     return found, list(dict.fromkeys(prepared.faults.values()))
 
 
@@ -160,9 +158,10 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
 def _executed(
     project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
 ) -> Executed | None:
-    if arm.emulated is None or not arm.emulated.finished or arm.emulated.unsupported:
+    shown = arm.emulated or emulated.find(project.root, arm)
+    if shown is None or not shown.finished or shown.unsupported:
         return None
-    size = arm.emulated.size
+    size = shown.size
     lines = emulated.lines(project.root, arm, size, limits, label)
     # All sizes: what counts the full problem chooses another one among them.
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes

@@ -44,6 +44,8 @@ def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
         yield paragraph(f"{refused.status}. {refused.sentence}", style="warn")
     if found.arm.build is None:
         return
+    if found.arm.emulated and found.arm.emulated.unsupported:
+        yield paragraph(f"Not emulated. {found.arm.emulated.unsupported}", style="warn")
     yield _size(found)
     yield from _accesses(found)
     for name, group in GROUPS.items():

@@ -125,22 +125,10 @@ def _values(each: Inspection, top: int) -> dict[str, Any]:
     values: dict[str, Any] = {"variant": each.label, "refused": each.arm.refused}
     if each.arm.build is None:
         return values
-    sass = one.access_counts(each.code)
-    looped = one.access_counts([i for i in each.code if each.loop(i)])
-    asked = each.asked
     return {
         **values,
         "code": _size(each),
-        "accesses": [
-            {
-                "kind": access.kind,
-                "bits": access.bits,
-                "sass": sass[access],
-                "in_loops": looped[access],
-                "ptx": None if asked is None else asked.get(access, 0),
-            }
-            for access in sorted(set(sass) | set(asked or {}))
-        ],
+        "accesses": _access_values(each),
         "counts": each.counts(),
         "barriers": [
             {
@@ -153,23 +141,43 @@ def _values(each: Inspection, top: int) -> dict[str, Any]:
             if i.opcode in one.BARRIER_OPCODES
         ],
         "executed": _executed_values(each.executed),
-        "loops": [
-            {
-                "loop": loop.number,
-                "in": loop.parent,
-                "depth": loop.depth,
-                "line": place(loop_line(each, loop)),
-                "instructions": sum(i.offset in loop.offsets for i in each.code),
-                "polls": polls(each, loop),
-            }
-            for loop in each.flow.loops
-        ],
+        "loops": _loop_values(each),
         "repeated": [
             {"line": place(source), "instruction": mnemonic, "loop": loop, "copies": count}
             for (source, mnemonic, loop), count in one.repeated(each)[: top or None]
         ],
         "pipes": each.arm.build.pipes,
     }
+
+
+def _access_values(each: Inspection) -> list[dict[str, Any]]:
+    sass = one.access_counts(each.code)
+    looped = one.access_counts([i for i in each.code if each.loop(i)])
+    asked = each.asked
+    return [
+        {
+            "kind": access.kind,
+            "bits": access.bits,
+            "sass": sass[access],
+            "in_loops": looped[access],
+            "ptx": None if asked is None else asked.get(access, 0),
+        }
+        for access in sorted(set(sass) | set(asked or {}))
+    ]
+
+
+def _loop_values(each: Inspection) -> list[dict[str, Any]]:
+    return [
+        {
+            "loop": loop.number,
+            "in": loop.parent,
+            "depth": loop.depth,
+            "line": place(loop_line(each, loop)),
+            "instructions": sum(i.offset in loop.offsets for i in each.code),
+            "polls": polls(each, loop),
+        }
+        for loop in each.flow.loops
+    ]
 
 
 def _executed_values(executed: Executed | None) -> dict[str, Any] | None:

@@ -186,3 +186,17 @@ def test_a_variant_that_does_not_build_is_said_to_be_so(kx: Kx, scale: Path) -> 
     result = kx("inspect", "scale@sm_90a", cwd=scale)
     assert result.exit_code == errors.BUILD
     assert "BUILD_FAILED" in result.stdout
+
+
+def test_what_is_not_emulated_is_inspected_and_said_to_be_so_where_it_was_asked_for(
+    kx: Kx, scale: Path
+) -> None:
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(
+        source.read_text().replace("y[i] = v;", 'asm volatile("pmevent 1;"); y[i] = v;')
+    )
+    asked = kx("inspect", "scale@sm_90a", "--emulate", cwd=scale)
+    assert asked.exit_code == errors.ENVIRONMENT
+    assert "Not emulated." in asked.stdout
+    assert "global store" in asked.stdout
+    assert kx("inspect", "scale@sm_90a", cwd=scale).exit_code == errors.OK
