@@ -29,12 +29,12 @@ from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
 
 BARRIERS = {
-    "barrier": "CTA barrier",
+    "barrier": "barrier",
     "warp_barrier": "warp barrier",
     "mbarrier": "mbarrier",
     "mbarrier_wait": "mbarrier wait",
 }
-"""What the emulator counts, and what it is called."""
+"""What the emulator counts, and what it is called; arrivals at barriers count as barriers."""
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):

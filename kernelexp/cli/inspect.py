@@ -46,7 +46,9 @@ def inspect(
     ] = None,
     emulate: Annotated[
         bool,
-        typer.Option("--emulate", help="Execute each variant too, and count barriers that it met."),
+        typer.Option(
+            "--emulate", help="Execute each variant on the CPU too, and count the barriers."
+        ),
     ] = False,
     top: Annotated[
         int,

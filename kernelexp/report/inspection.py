@@ -129,6 +129,8 @@ def _accesses(found: Inspection) -> Iterator[Block]:
     if rows:
         header = ("access", "bits", "SASS", "in loops", "PTX", "SASS instructions")
         yield table(header, rows, numbers=range(1, 5), unwrapped=[0])
+    if asked is None:
+        yield paragraph("No numbers of PTX: its text is not understood.", style="dim")
 
 
 def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:
@@ -260,8 +262,8 @@ def _loops(found: Inspection) -> Iterator[Block]:
         yield paragraph(f"Loops that only poll an mbarrier: {len(polling)}.", style="dim")
     if indirect := found.flow.indirect:
         yield paragraph(
-            f"{len(indirect)} branches take their target from a register: which loops go through "
-            "them is assumed.",
+            f"Branches whose target is in a register: {len(indirect)}. Which loops go through them "
+            "is assumed.",
             style="warn",
         )
 
