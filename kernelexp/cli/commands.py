@@ -26,6 +26,7 @@ SUMMARIES = {
     "sections": "Show a profile as tables with what each figure means.",
     "opportunities": "Rank what could be gained in a variant.",
     "lines": "Show what each source line and each warp role costs.",
+    "inspect": "Show what the compiler made: accesses, barriers, loops.",
     "verdict": "Judge a record again from its samples; needs no GPU.",
     "check": "Compare all builds with the committed baseline, for CI.",
     "calibrate": "Measure this machine's rate of false verdicts.",

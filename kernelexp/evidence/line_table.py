@@ -70,13 +70,13 @@ def _rows(cubin: Path, entry: str) -> list[Row]:
 
 def _entries(elf: Any) -> dict[int, str]:
     """The entries whose addresses the table has, by the places where it has them."""
-    relocations, symbols = (
-        elf.get_section_by_name(name) for name in (".rela.debug_line", ".symtab")
-    )
+    symbols = elf.get_section_by_name(".symtab")
     found = {}
-    for each in relocations.iter_relocations() if relocations else ():
-        section = symbols.get_symbol(each["r_info_sym"])["st_shndx"]
-        found[each["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
+    for name in (".rel.debug_line", ".rela.debug_line"):  # before Hopper, and from there on
+        relocations = elf.get_section_by_name(name)
+        for each in relocations.iter_relocations() if relocations else ():
+            section = symbols.get_symbol(each["r_info_sym"])["st_shndx"]
+            found[each["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
     return found
 
 

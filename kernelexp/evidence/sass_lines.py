@@ -8,12 +8,15 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp import opcodes
 from kernelexp.evidence import instructions, line_table
 from kernelexp.evidence.line_table import Row
 from kernelexp.lineinfo import Source
 
 _INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(\S.*?)\s*;", re.M)
-_OPCODE = re.compile(r"\s*(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)")
+_OPCODE = re.compile(
+    r"\s*(?:\{\s*)?(?:@(?P<guard>!?U?P\w+)\s+)?(?P<mnemonic>(?P<opcode>[A-Z][A-Z0-9_]*)(?:\.\w+)*)"
+)
 
 
 class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,19 +34,37 @@ class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
         return opcode_of(self.text)
 
     @property
+    def mnemonic(self) -> str:
+        """The opcode with its modifiers, LDG.E.128; empty where `text` is no instruction."""
+        match = _OPCODE.match(self.text)
+        return match["mnemonic"] if match else ""
+
+    @property
+    def guard(self) -> str:
+        """The predicate that it executes under: P0, !UP1; empty for always."""
+        match = _OPCODE.match(self.text)
+        guard = (match["guard"] or "") if match else ""
+        return "" if guard in ("PT", "UPT") else guard
+
+    @property
+    def never_executes(self) -> bool:
+        """`@!PT LDS RZ, [RZ]`: ptxas keeps instructions apart with such."""
+        return self.guard in ("!PT", "!UPT")
+
+    @property
     def pipe(self) -> str:
-        return instructions.pipe_of(self.opcode)
+        return opcodes.pipe_of(self.opcode)
 
     @property
     def is_padding(self) -> bool:
         """Only fills the code up to its alignment."""
-        return self.opcode in instructions.PADDING
+        return self.opcode in opcodes.PADDING
 
 
 def opcode_of(text: str) -> str:
     """An instruction's opcode without predicate and modifiers, LDG of `@P0 LDG.E R2, [R4]`."""
     match = _OPCODE.match(text)
-    return match[1] if match else ""
+    return match["opcode"] if match else ""
 
 
 def read(cubin: Path, dump: str, entry: str) -> tuple[SassInstruction, ...]:

@@ -72,7 +72,7 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
     files = {frame.file for line in lines for frame in line.source.frames()}
-    texts = _texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
+    texts = read_texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
     whose = roles.name(
         roles.find(lines),
         lines,
@@ -104,7 +104,7 @@ def _sampled(
     return None, ()
 
 
-def _texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:
+def read_texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:
     """The lines of the project's own files; those of the toolkit are left out."""
     found = {}
     for file in sorted(files):

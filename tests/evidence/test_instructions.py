@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernelexp import opcodes
 from kernelexp.evidence import instructions
 
 DUMP = """
@@ -25,10 +26,10 @@ def test_the_opcodes_of_one_entry_are_counted_without_their_modifiers() -> None:
 
 
 def test_opcodes_are_grouped_by_pipe_and_an_unknown_one_is_not_hidden() -> None:
-    opcodes = instructions.count_opcodes(DUMP, "second")
-    assert instructions.group_by_pipe(opcodes) == {"TMA": 1, "uniform": 1, "other": 1}
+    counted = instructions.count_opcodes(DUMP, "second")
+    assert instructions.group_by_pipe(counted) == {"TMA": 1, "uniform": 1, "other": 1}
 
 
 def test_no_opcode_belongs_to_two_pipes() -> None:
-    listed = [opcode for opcodes in instructions._PIPES.values() for opcode in opcodes.split()]
+    listed = [each for pipe in opcodes._PIPES.values() for each in pipe.split()]
     assert len(listed) == len(set(listed))

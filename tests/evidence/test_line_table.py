@@ -44,9 +44,12 @@ PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", li
 @pytest.fixture(scope="module")
 def cubin(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two entries with functions inlined two deep."""
-    folder = tmp_path_factory.mktemp("cubin")
+    return compiled(tools, tmp_path_factory.mktemp("cubin"), "sm_90a")
+
+
+def compiled(tools: Toolchain, folder: Path, arch: str) -> Path:
     (folder / "two.cu").write_text(SOURCE)
-    argv = [tools.nvcc, "-arch=sm_90a", "-lineinfo", "-cubin", "-o", "two.cubin", "two.cu"]
+    argv = [tools.nvcc, f"-arch={arch}", "-lineinfo", "-cubin", "-o", "two.cubin", "two.cu"]
     subprocess.run(argv, cwd=folder, check=True)
     return folder / "two.cubin"
 
@@ -93,6 +96,16 @@ def test_each_instruction_has_the_chain_of_lines_that_nvdisasm_shows(
         assert each.source
         assert chain(each.source) == current, each
     assert max(len(each.source.frames()) for each in found if each.source) == 3
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_100a", "sm_120a"])
+def test_cubins_of_every_architecture_have_lines(
+    tools: Toolchain, tmp_path: Path, arch: str
+) -> None:
+    made = compiled(tools, tmp_path, arch)
+    found = sass_lines.read(made, dump(tools, made), "second")
+    called = {len(each.source.frames()) for each in found if each.source}
+    assert max(called) == 3
 
 
 def test_a_function_is_named_for_its_lines_and_the_entry_for_none(cubin: Path) -> None:

@@ -1,0 +1,125 @@
+"""kernelexp inspect: what the compiler made of a variant, instruction by instruction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    JsonOption,
+    LimitOption,
+    MarkdownOption,
+    NvccOption,
+    ProjectOption,
+    SetOption,
+    VariantsArgument,
+)
+from kernelexp.errors import OK, REGRESSION, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernelexp.inspection import Inspection
+    from kernelexp.judge.instructions import JudgedInstructions
+
+TOP = 10
+
+
+@app.command()
+def inspect(
+    variants: VariantsArgument = None,
+    set_: SetOption = None,
+    expect: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--expect",
+            metavar="CONDITION",
+            help="A gate on the number of instructions, as in 'LDG.128 >= 1', 'STL == 0' or "
+            "'BAR.SYNC in loops <= 2'; exit code 1 if one is missed. Repeatable.",
+        ),
+    ] = None,
+    emulate: Annotated[
+        bool,
+        typer.Option(
+            "--emulate", help="Execute each variant on the CPU too, and count the barriers."
+        ),
+    ] = False,
+    top: Annotated[
+        int,
+        typer.Option(
+            "--top", metavar="N", min=0, help="How many repeated lines to show; 0 for all."
+        ),
+    ] = TOP,
+    json: JsonOption = False,
+    markdown: MarkdownOption = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Show what the compiler made of a variant: accesses, barriers, loops, tensor instructions.
+
+    Of several variants, or of an experiment, what differs from the first.
+
+    For example: kernelexp inspect flash_attention@sm_89:phase=3 --expect 'BAR.SYNC in loops <= 2'
+    """
+    from kernelexp import emulations, inspection
+    from kernelexp.report import markdown as rendering
+    from kernelexp.report.inspection_page import render, to_values
+
+    loaded = common.load(project)
+    if not variants:
+        raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
+    if json and markdown:
+        raise UsageError("--json and --markdown do not go together: give one of them.")
+    wanted = parse_variants(loaded, variants, set_)
+    texts = expect or []
+    _require_conditions(texts, several=len(wanted) > 1)
+    tools = common.tools(loaded, nvcc)
+    with progress_bars() as bars:
+        found, faults = inspection.look(loaded, wanted, tools, parse_limits(limit), emulate, bars)
+    for fault in faults:
+        typer.echo(f"error: {fault}", err=True)
+    judged = _judge(found, texts)
+    if markdown:
+        print_text(rendering.render(render(found, judged, top)))
+    else:
+        values = to_values(found, judged, top) if json else None
+        output(values, render(found, judged, top), json)
+    missed = any(each.result == "missed" for _, each in judged)
+    code = emulations.exit_code([each.arm for each in found], faults)
+    raise typer.Exit(code or (REGRESSION if missed else OK))
+
+
+def _require_conditions(texts: Sequence[str], several: bool) -> None:
+    """UsageError for a text that is no condition, before anything is built."""
+    from kernelexp.judge.instructions import Counts, instruction_expectations
+
+    nothing = Counts(every={}, in_loops={})
+    try:
+        instruction_expectations(nothing, texts, nothing if several else None)
+    except ValueError as error:
+        raise UsageError(f"--expect {error}") from None
+
+
+def _judge(
+    found: Sequence[Inspection], texts: Sequence[str]
+) -> list[tuple[str, JudgedInstructions]]:
+    """Numbers are judged of every variant, changes of all but the first, by their labels."""
+    from kernelexp import condition
+    from kernelexp.judge.instructions import instruction_expectations
+
+    built = [each for each in found if each.arm.build]
+    judged = []
+    for number, each in enumerate(built):
+        before = built[0].counts() if number else None
+        own = [text for text in texts if number or condition.parse(text).expectation.of == "value"]
+        judged += [
+            (each.label, one) for one in instruction_expectations(each.counts(), own, before)
+        ]
+    return judged

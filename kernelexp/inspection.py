@@ -1,0 +1,207 @@
+"""What the compiler made of variants, instruction by instruction: built, and emulated if asked."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import build, emulations, prepare
+from kernelexp.accesses import Access
+from kernelexp.arm import Arm
+from kernelexp.build import Artefacts
+from kernelexp.errors import KernelexpError
+from kernelexp.evidence import emulated, ptx_accesses, sass_flow, sass_lines
+from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.sass_flow import Flow
+from kernelexp.evidence.sass_lines import SassInstruction
+from kernelexp.judge.instructions import Counts
+from kernelexp.limits import Limits
+from kernelexp.lineinfo import Source
+from kernelexp.lines.service import read_texts
+from kernelexp.model import Variant
+from kernelexp.problem import consult
+from kernelexp.progress import OnProgress
+from kernelexp.project import Project
+from kernelexp.toolchain import Toolchain
+
+BARRIERS = {
+    "barrier": "barrier",
+    "warp_barrier": "warp barrier",
+    "mbarrier": "mbarrier",
+    "mbarrier_wait": "mbarrier wait",
+}
+"""What the emulator counts, and what it is called; arrivals at barriers count as barriers."""
+
+
+class Passed(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a launch came to the barriers of one kind at one line."""
+
+    kind: str
+    source: Source
+    warps: int
+    """How many of a CTA's come to it."""
+    executed: int
+    """Warp instructions."""
+
+    @property
+    def times(self) -> float:
+        """Barriers in the whole grid: each is executed by all of its warps."""
+        return self.executed / self.warps
+
+
+class Executed(msgspec.Struct, frozen=True, kw_only=True):
+    """The barriers that an emulated launch passed."""
+
+    size: str
+    ctas: int
+    tiles: int
+    """0 where the problem does not state them."""
+    lines: tuple[Passed, ...]
+    full: dict[str, float] = {}
+    """Barriers of a launch of the full problem, by kind; empty where that is not known."""
+    full_ctas: int = 0
+    full_how: str = ""
+
+    def times(self, kind: str) -> float:
+        return sum(each.times for each in self.lines if each.kind == kind)
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant."""
+
+    label: str
+    arm: Arm
+    code: tuple[SassInstruction, ...] = ()
+    """Without padding, and without what never executes; empty for a variant that is not built."""
+    flow: Flow = Flow(loops=(), innermost={}, diverged=frozenset(), indirect=())
+    asked: dict[Access, int] | None = None
+    """Accesses to memory in the PTX; None where it is not understood."""
+    texts: dict[str, dict[int, str]] = {}
+    """The lines of the sources, by path from the root and number."""
+    executed: Executed | None = None
+    """None where the variant was not emulated."""
+
+    def loop(self, each: SassInstruction) -> int:
+        """The number of its innermost loop; 0 for none."""
+        return self.flow.innermost.get(each.offset, 0)
+
+    def counts(self) -> Counts:
+        return _count(self.code, self.flow)
+
+
+def look(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    limits: Limits,
+    emulate: bool,
+    on_progress: OnProgress | None = None,
+) -> tuple[list[Inspection], list[KernelexpError]]:
+    """The variants, and the faults of those that could not be examined.
+
+    Without `emulate`, barriers are counted where an emulation is kept.
+    """
+    prepared = prepare.built(project, variants, tools, limits, on_progress)
+    if emulate:
+        prepared = prepare.emulated(project, prepared, limits, on_progress)
+    found = [
+        _look(project, project.label(variant), arm, limits, emulate)
+        for variant, arm in prepared.named(variants)
+    ]
+    return found, list(dict.fromkeys(prepared.faults.values()))
+
+
+def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool) -> Inspection:
+    if arm.build is None:
+        return Inspection(label=label, arm=arm)
+    made = build.artefacts(project.root, arm.identity)
+    code, flow = _read(made, arm.build.entry)
+    files = {frame.file for each in code if each.source for frame in each.source.frames()}
+    return Inspection(
+        label=label,
+        arm=arm,
+        code=code,
+        flow=flow,
+        asked=ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), arm.build.entry),
+        texts=read_texts(project.root, files),
+        executed=_executed(project, label, arm, limits, emulate),
+    )
+
+
+def counts(root: Path, arm: Arm) -> Counts:
+    """The instructions of an arm that is built: what judge/instructions.py judges a gate by."""
+    assert arm.build is not None
+    return _count(*_read(build.artefacts(root, arm.identity), arm.build.entry))
+
+
+def _read(made: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flow]:
+    """The instructions that may execute, and the control flow of all."""
+    every = sass_lines.read(made.cubin, made.sass, entry)
+    code = tuple(each for each in every if not (each.is_padding or each.never_executes))
+    return code, sass_flow.analyse(every)
+
+
+def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
+    """By opcode with modifiers, most frequent first."""
+    every = Counter(each.mnemonic for each in code)
+    in_loops = Counter(each.mnemonic for each in code if each.offset in flow.innermost)
+    return Counts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
+
+
+# ---- barriers that were executed -----------------------------------------------------------------
+
+
+def _executed(
+    project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
+) -> Executed | None:
+    shown = arm.emulated or emulated.find(project.root, arm)
+    if shown is None or not shown.finished or shown.unsupported:
+        return None
+    size = shown.size
+    lines = emulated.lines(project.root, arm, size, limits, label)
+    # All sizes: what counts the full problem chooses another one among them.
+    sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
+    said = emulations.launches(project, arm, list(sizes), limits)
+    (facts,) = said.points
+    found = Executed(
+        size=size,
+        ctas=math.prod(facts.launches[size].grid),
+        tiles=facts.tiles.get(size, 0),
+        lines=tuple(each for kind in BARRIERS for each in _passed(lines, kind)),
+    )
+    full = emulations.count_full(project, arm, said, limits) if emulate else None
+    if full is None:
+        return found
+    return msgspec.structs.replace(
+        found,
+        full=_scaled(found, full.counters),
+        full_ctas=full.extent.ctas,
+        full_how=full.how,
+    )
+
+
+def _passed(lines: Sequence[LineCost], kind: str) -> list[Passed]:
+    return [
+        Passed(kind=kind, source=line.source, warps=line.warps.bit_count(), executed=executed)
+        for line in lines
+        if (executed := _counter(line.counters, kind)) and line.warps
+    ]
+
+
+def _counter(counters: dict[str, int], kind: str) -> int:
+    """Of the instruction set that was executed, whichever it is."""
+    return sum(counters.get(f"{each}__inst_executed_{kind}", 0) for each in ("ptx", "sass"))
+
+
+def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:
+    """Barriers from warp instructions: each has as many warps as in the emulated launch."""
+    scaled = {}
+    for kind in BARRIERS:
+        executed = sum(each.executed for each in found.lines if each.kind == kind)
+        if executed:
+            scaled[kind] = found.times(kind) * _counter(counters, kind) / executed
+    return scaled

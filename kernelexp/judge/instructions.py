@@ -1,0 +1,77 @@
+"""What a gate expects of a variant's instructions, and what its SASS says: met or missed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kernelexp import condition
+from kernelexp.condition import Condition
+
+Result: TypeAlias = Literal["met", "missed"]
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many instructions the SASS of an entry has, by opcode with modifiers."""
+
+    every: dict[str, int]
+    in_loops: dict[str, int]
+
+
+class JudgedInstructions(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition with what became of it."""
+
+    condition: str
+    """As it is written."""
+    result: Result
+    actual: int
+    before: int | None = None
+    """The baseline's, where there is one."""
+    sentence: str = ""
+    """By how much it was missed, or why it can't be met."""
+
+
+def instruction_expectations(
+    counts: Counts, texts: Sequence[str], before: Counts | None = None
+) -> list[JudgedInstructions]:
+    """Each condition, in the order in which they are written; condition.py has the notation.
+
+    `before` has the baseline's instructions. ValueError with a sentence for a text that is no
+    condition, and for a change without a baseline.
+    """
+    return [_judge(condition.parse(text), counts, before) for text in texts]
+
+
+def _judge(each: Condition, counts: Counts, before: Counts | None) -> JudgedInstructions:
+    expectation = each.expectation
+    actual = condition.count(each.pattern, _of(each, counts))
+    was = condition.count(each.pattern, _of(each, before)) if before else None
+    if expectation.of != "value" and was is None:
+        raise ValueError(
+            f"{each.text!r} is about a change, of which one variant has none: name a baseline "
+            "before it, or write a condition on the number itself, as in == 0."
+        )
+    judged = JudgedInstructions(
+        condition=each.text.strip(), result="missed", actual=actual, before=was
+    )
+    value: float = actual
+    if expectation.of != "value" and was is not None:
+        value = actual - was
+        if expectation.of == "change" and not was:
+            sentence = "the baseline's is 0, of which there is no percentage; expect a difference"
+            return msgspec.structs.replace(judged, sentence=sentence)
+        if expectation.of == "change":
+            value /= was
+    if expectation.is_met(value):
+        return msgspec.structs.replace(judged, result="met")
+    by = expectation.misses_by(value)
+    amount = f"{100 * by:.2f} percentage points" if expectation.of == "change" else f"{by:,.6g}"
+    return msgspec.structs.replace(
+        judged, sentence=f"by {amount}" if by else "it hits what is excluded"
+    )
+
+
+def _of(each: Condition, counts: Counts) -> Mapping[str, int]:
+    return counts.in_loops if each.in_loops else counts.every

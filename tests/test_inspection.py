@@ -1,0 +1,35 @@
+"""Variants to their instructions, as a gate asks for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelexp import inspection, prepare, project
+from kernelexp.judge.instructions import instruction_expectations
+from kernelexp.limits import Limits
+from kernelexp.toolchain import Toolchain
+
+
+def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(
+    tools: Toolchain, scale: Path
+) -> None:
+    loaded = project.load(scale)
+    variant = loaded.variant("scale", "sm_90a", {"width": 4})
+    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    counts = inspection.counts(scale, arm)
+    (found,), faults = inspection.look(loaded, [variant], tools, Limits(), emulate=False)
+    assert not faults
+    assert counts == found.counts()
+    (judged,) = instruction_expectations(counts, ["STG.128 == 1"])
+    assert judged.result == "met"
+
+
+def test_a_vectorised_access_is_one_in_ptx_and_in_sass(tools: Toolchain, scale: Path) -> None:
+    loaded = project.load(scale)
+    variants = [loaded.variant("scale", "sm_90a", {"width": width}) for width in (1, 2, 4)]
+    found, _ = inspection.look(loaded, variants, tools, Limits(), emulate=False)
+    loads = [
+        [(each.bits, count) for each, count in (one.asked or {}).items() if "load" in each.kind]
+        for one in found
+    ]
+    assert loads == [[(32, 1)], [(64, 1)], [(128, 1)]]
