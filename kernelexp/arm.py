@@ -98,7 +98,7 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     hang: tuple[str, ...] = ()
     """Who waited for what when nothing could go on."""
     counters: dict[str, int] = {}
-    """Of the launch, under ncu's names."""
+    """Of the launch: on PTX, named ptx__ and the counter of ncu's that counts the same on SASS."""
     lines: tuple[EmulatedLine, ...] = ()
     """The lines with the most wavefronts and sectors."""
     unsupported: str = ""

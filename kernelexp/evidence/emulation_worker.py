@@ -15,6 +15,7 @@ import msgspec
 
 from kernelexp import isolated, results
 from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint
+from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.isolated import Limit, Watch
 from kernelexp.launch import Launch
@@ -35,7 +36,7 @@ SEED = 1
 LINES_KEPT = 8
 PRINTS_KEPT = 100
 # What a line is judged by: the two that cost time in a kernel which waits for memory.
-COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
+COSTS = (f"{PTX}memory_l1_wavefronts_shared", f"{PTX}memory_l2_theoretical_sectors_global")
 
 
 class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):

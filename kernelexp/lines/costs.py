@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.counters import PTX
 from kernelexp.errors import UsageError, suggest
 
 Kind: TypeAlias = Literal["built", "emulated", "profiled"]
@@ -62,6 +63,17 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     minus: tuple[str, ...] = ()
     about: str = ""
 
+    @property
+    def source(self) -> str:
+        """What is counted, in the words of a heading: PTX, ncu or SASS."""
+        return {"emulated": "PTX", "profiled": "ncu", "built": "SASS"}[self.kind]
+
+    @property
+    def label(self) -> str:
+        """The name, which says what was counted where a counter of ncu's has the same one."""
+        is_ptx = self.kind == "emulated" and not self.name.startswith(PTX)
+        return f"{self.name} (PTX)" if is_ptx else self.name
+
     def read(self, costs: Costs) -> float:
         """0 where nothing was counted."""
         if self.kind == "built":
@@ -72,7 +84,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_SHARED = "memory_l1_wavefronts_shared"
+_SHARED = f"{PTX}memory_l1_wavefronts_shared"
 _FIGURES = (
     Figure(name="stalls", kind="profiled", plus=(SAMPLES,), about="samples of ncu's source page"),
     Figure(name="instructions", kind="emulated", plus=EXECUTED, about="by warps"),
@@ -87,16 +99,16 @@ _FIGURES = (
     Figure(
         name="sectors",
         kind="emulated",
-        plus=("memory_l2_theoretical_sectors_global",),
+        plus=(f"{PTX}memory_l2_theoretical_sectors_global",),
         about="of global memory, by loads, stores and atomics",
     ),
     Figure(
         name="tma_sectors",
         kind="emulated",
         plus=(
-            "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
-            "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
-            "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
+            f"{PTX}l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+            f"{PTX}l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+            f"{PTX}l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
         ),
         about="of global memory, by bulk copies",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
+from kernelexp.counters import PTX
 from kernelexp.report.document import Block, paragraph
 from kernelexp.results import describe
 from kernelexp.text import printable
@@ -13,8 +14,8 @@ _LINES_SHOWN = 3
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
 _COSTS = {
-    "memory_l1_wavefronts_shared": "shared wavefronts",
-    "memory_l2_theoretical_sectors_global": "global sectors",
+    f"{PTX}memory_l1_wavefronts_shared": "shared wavefronts (PTX)",
+    f"{PTX}memory_l2_theoretical_sectors_global": "global sectors (PTX)",
 }
 
 

@@ -59,12 +59,12 @@ def _ranking(
 ) -> Iterator[Block]:
     whose = f" that {ranking.resolve_role(lines, role)} runs" if role else ""
     if not found:
-        yield paragraph(f"No line{whose} has {figure.name} ({figure.kind}).")
+        yield paragraph(f"No line{whose} has {figure.label} ({figure.kind}).")
         return
     total = costs.add(each.costs for each in lines.pieces)
     shown = found[: top or None]
     yield paragraph(
-        f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.name} "
+        f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.label} "
         f"({figure.kind}); {_compact(figure.read(total))} in all{' roles' if role else ''}."
     )
     columns = _columns(lines, figure)
@@ -85,7 +85,9 @@ def _conditions(lines: Lines) -> Iterator[Block]:
     if arm.emulated and arm.emulated.unsupported:
         yield paragraph(f"Not emulated. {arm.emulated.unsupported}", style="warn")
     elif arm.emulated:
-        yield paragraph(f"Emulated, one launch of size {lines.size}: {_names('emulated')}.")
+        yield paragraph(
+            f"Emulated, one launch of size {lines.size}, counted on PTX: {_names('emulated')}."
+        )
     if profile and profile.arm.profiled:
         taken = profile.arm.profiled
         size = f", size {taken.size}" if taken.size else ""
@@ -133,7 +135,7 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
     for figure in FIGURES.values():
         if whole := figure.read(total):
             values = [figure.read(found) for _, _, found in columns]
-            rows.append((figure.name, *(_with_share(value, whole) for value in values)))
+            rows.append((figure.label, *(_with_share(value, whole) for value in values)))
     header = ("role", *(name for name, _, _ in columns))
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
 
@@ -175,9 +177,9 @@ def _table(
     whole = figure.read(total)
     roles = ["role"] if len(lines.roles) > 1 else []
     stalled = ["stalled for"] if total.profiled else []
-    names = [each.name for each in columns]
+    names = [each.label for each in columns]
     return table(
-        ("line", "source", *roles, figure.name, "of all", *names, *stalled),
+        ("line", "source", *roles, figure.label, "of all", *names, *stalled),
         (
             (
                 _where(each),
@@ -207,15 +209,17 @@ def _listing(
     first = [_compact(figure.read(each.costs)) for each in shown]
     wide = max(len(figure.name), *map(len, first))
     used = wide + 2 + _BAR + 5
-    others: list[tuple[str, list[str], int]] = []
+    others: list[tuple[Figure, list[str], int]] = []
     for each in columns:
         values = [_compact(each.read(piece.costs)) for piece in shown]
         width = max(len(each.name), *map(len, values))
         if any(value != "0" for value in values) and used + 2 + width <= WIDTH:
-            others.append((each.name, values, width))
+            others.append((each, values, width))
             used += 2 + width
-    head = "".join(f"  {name:>{width}}" for name, _, width in others)
-    yield f"{figure.name:>{wide}}{'':{2 + _BAR + 5}}{head}"
+    heads = [(figure.source, figure.name), *((each.source, each.name) for each, _, _ in others)]
+    for first_head, *rest_heads in zip(*heads, strict=True):
+        rest = "".join(f"  {head:>{others[i][2]}}" for i, head in enumerate(rest_heads))
+        yield f"{first_head:>{wide}}{'':{2 + _BAR + 5}}{rest}"
     for index, piece in enumerate(shown):
         share = figure.read(piece.costs) / whole if whole else 0.0
         rest = "".join(f"  {values[index]:>{width}}" for _, values, width in others)

@@ -136,7 +136,7 @@ def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:
     (line,) = found["lines"]
     assert (line["file"], line["line"]) == ("variants/transpose/transpose.cu", 59)
     assert line["figures"]["wavefronts"] == 6144
-    assert line["emulated"]["sass__inst_executed_global_stores"] == 192
+    assert line["emulated"]["ptx__sass__inst_executed_global_stores"] == 192
     assert len(line["instructions"]) == line["figures"]["sass"]
     assert {each["pipe"] for each in line["instructions"]} == {"LSU", "ALU", "FMA", "uniform"}
 
@@ -148,7 +148,7 @@ def test_markdown_is_a_table_with_the_source(kx: Kx) -> None:
 
 
 def test_any_counter_ranks_by_its_own_name_and_another_word_is_refused(kx: Kx) -> None:
-    counter = "memory_l1_tag_requests_global"
+    counter = "ptx__memory_l1_tag_requests_global"
     (found,) = lines(kx, "transpose@sm_90a", "--by", counter)
     assert {each["emulated"][counter] for each in found["lines"]} == {192}
     result = kx("lines", "transpose@sm_90a", "--by", "conflict")
@@ -184,9 +184,9 @@ def test_the_roles_of_a_specialised_kernel_have_their_own_code_and_names(
         "multiply": [6, 7],
     }
     loaded, stored = roles["load"]["emulated"], roles["multiply"]["emulated"]
-    assert loaded["sass__inst_executed_global_loads"] == 128
-    assert stored["sass__inst_executed_global_stores"] == 128
-    assert "sass__inst_executed_global_stores" not in loaded
+    assert loaded["ptx__sass__inst_executed_global_loads"] == 128
+    assert stored["ptx__sass__inst_executed_global_stores"] == 128
+    assert "ptx__sass__inst_executed_global_stores" not in loaded
     assert roles["shared"]["figures"]["barriers"] == 16 * 8
 
 

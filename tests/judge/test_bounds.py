@@ -59,7 +59,7 @@ def test_the_nearest_limit_may_stay() -> None:
 def test_a_share_says_how_it_was_reckoned_and_of_which_kind_it_is() -> None:
     shared = use(transpose(), "shared memory")
     assert shared.kind == "emulated"
-    assert shared.reckoned == "138,412,032 wavefronts / (132 SMs x 1,980 MHz (measured))"
+    assert shared.reckoned == "138,412,032 wavefronts (PTX) / (132 SMs x 1,980 MHz (measured))"
     tensor = use(gemm(), "tensor cores")
     assert (tensor.kind, tensor.reckoned) == (
         "measured",

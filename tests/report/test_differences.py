@@ -154,7 +154,7 @@ def test_a_size_that_is_not_known_may_be_any() -> None:
 def emulated(label: str, version: str, count: int) -> Subject:
     array = ArrayResult(name="y", elements=4, wrong=0, worst=0.0)
     evidence = EmulatedEvidence(
-        size="emulated", arrays=(array,), counters={"smsp__inst_executed": count}, emulator=version
+        size="emulated", arrays=(array,), counters={"ptx__inst_executed": count}, emulator=version
     )
     arm = Arm(emulated=evidence)
     return Subject(label=label, arm=arm, conditions=subjects.conditions(arm))
