@@ -6,6 +6,7 @@ drops and adds instructions, so that its counts are named ptx__ before ncu's nam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -72,6 +73,8 @@ class SourceCounters(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     warps: int
     counters: dict[str, int]
+    opcodes: dict[str, int]
+    """How many of these instructions there are, by opcode."""
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +92,10 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
                 groups.setdefault((source, count.warps), []).append(count)
         return [
             SourceCounters(
-                source=source, warps=warps, counters=named(group, group[0].instruction.listing)
+                source=source,
+                warps=warps,
+                counters=named(group, group[0].instruction.listing),
+                opcodes=dict(Counter(count.instruction.opcode for count in group)),
             )
             for (source, warps), group in groups.items()
         ]
