@@ -145,6 +145,8 @@ def _unknown(case: Case, resource: Resource) -> str:
         if not tensor_type(case):
             return "no tensor instructions"
         return "the problem does not state its FLOPs" if not case.flops else "no such peak known"
+    if resource == "shared memory" and case.is_merged:
+        return "counted on PTX, and SASS accesses shared memory in other widths"
     if resource == "L2":
         return "no source gives its peak"
     if resource == "device memory":
@@ -196,7 +198,7 @@ def shared_seconds(case: Case, count: float) -> float:
 
 def _shared(case: Case) -> Floor | None:
     count = wavefronts(case)
-    if count is None or case.chip is None:
+    if count is None or case.chip is None or case.is_merged:
         return None
     return Floor(
         resource="shared memory",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kernelexp import widths
 from kernelexp.arm import Arm, EmulatedLine
 from kernelexp.chips import Chip
 from kernelexp.counters import PTX
@@ -99,6 +100,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         lines: Sequence[EmulatedLine] = self.arm.emulated.lines if self.arm.emulated else ()
         best = max(lines, key=cost, default=None)
         return best if best and cost(best) > 0 else None
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether SASS accesses shared memory in other widths than PTX, so that the wavefronts and
+        bank conflicts that were counted on PTX are not the card's."""
+        return widths.is_of_shared(self.arm.emulated)
 
     @property
     def is_specialised(self) -> bool:

@@ -124,6 +124,11 @@ def _conflict_cost(case: Case, conflicts: float, kind: Kind) -> tuple[float | No
         return use * conflicts / pipe, (
             f"{100 * conflicts / pipe:.1f}% of the wavefronts x {use:.1f}% L1 throughput, as ncu"
         )
+    if kind == "emulated" and case.is_merged:
+        return None, (
+            "no estimate, because SASS accesses shared memory in other widths than the PTX that "
+            "was counted: kernelexp profile counts SASS"
+        )
     return relief(case, "shared memory", bounds.shared_seconds(case, conflicts))
 
 

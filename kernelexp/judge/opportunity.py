@@ -59,12 +59,13 @@ def hidden(case: Case) -> str:
 
 
 def excess_of_wavefronts(case: Case) -> tuple[float | None, Kind]:
-    """Wavefronts of shared memory beyond what the addresses need: profiled, else on PTX."""
+    """Wavefronts of shared memory beyond what the addresses need: profiled, else on PTX where SASS
+    has the same widths."""
     profiled = case.figure("derived__memory_l1_wavefronts_shared_excessive")
     if profiled is not None:
         return profiled, "profiled"
     name = f"{PTX}memory_l1_wavefronts_shared"
-    if name not in case.counters:
+    if name not in case.counters or case.is_merged:
         return None, "emulated"
     return float(case.counters[name] - case.counters.get(f"{name}_ideal", 0)), "emulated"
 

@@ -65,14 +65,19 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        """What is counted, in the words of a heading: PTX, ncu or SASS."""
-        return {"emulated": "PTX", "profiled": "ncu", "built": "SASS"}[self.kind]
+        """What counted it, as a heading above the name."""
+        return {"emulated": "PTX", "profiled": "ncu", "built": ""}[self.kind]
 
     @property
     def label(self) -> str:
-        """The name, which says what was counted where a counter of ncu's has the same one."""
+        """The name, which says so where PTX was counted."""
         is_ptx = self.kind == "emulated" and not self.name.startswith(PTX)
         return f"{self.name} (PTX)" if is_ptx else self.name
+
+    @property
+    def how(self) -> str:
+        """The kind, in words."""
+        return "emulated on PTX" if self.kind == "emulated" else self.kind
 
     def read(self, costs: Costs) -> float:
         """0 where nothing was counted."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kernelexp import widths
 from kernelexp.lines import costs, ranking
 from kernelexp.lines.costs import FIGURES, Costs, Figure
 from kernelexp.lines.pieces import Instruction, Piece
@@ -15,6 +17,7 @@ from kernelexp.text import shorten
 
 WIDTH = 78
 _BAR = 12
+_INDENT = "    "
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _REASONS = 4
 
@@ -59,13 +62,13 @@ def _ranking(
 ) -> Iterator[Block]:
     whose = f" that {ranking.resolve_role(lines, role)} runs" if role else ""
     if not found:
-        yield paragraph(f"No line{whose} has {figure.label} ({figure.kind}).")
+        yield paragraph(f"No line{whose} has {figure.name} ({figure.how}).")
         return
     total = costs.add(each.costs for each in lines.pieces)
     shown = found[: top or None]
     yield paragraph(
-        f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.label} "
-        f"({figure.kind}); {_compact(figure.read(total))} in all{' roles' if role else ''}."
+        f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.name} "
+        f"({figure.how}); {_compact(figure.read(total))} in all{' roles' if role else ''}."
     )
     columns = _columns(lines, figure)
     if markdown:
@@ -88,6 +91,8 @@ def _conditions(lines: Lines) -> Iterator[Block]:
         yield paragraph(
             f"Emulated, one launch of size {lines.size}, counted on PTX: {_names('emulated')}."
         )
+        if words := widths.summarize(arm.emulated):
+            yield paragraph(f"Emulated: {words}.", style="warn")
     if profile and profile.arm.profiled:
         taken = profile.arm.profiled
         size = f", size {taken.size}" if taken.size else ""
@@ -170,6 +175,11 @@ def _whose(lines: Lines, piece: Piece) -> str:
     return ", ".join(names) or ranking.NOT_RUN
 
 
+def _other_widths(lines: Lines, piece: Piece) -> list[str]:
+    found = widths.of_line(lines.arm.emulated, piece.file, piece.line)
+    return [widths.spell(each) for each in found]
+
+
 def _table(
     lines: Lines, shown: Sequence[Piece], figure: Figure, columns: Sequence[Figure], total: Costs
 ) -> Block:
@@ -177,9 +187,10 @@ def _table(
     whole = figure.read(total)
     roles = ["role"] if len(lines.roles) > 1 else []
     stalled = ["stalled for"] if total.profiled else []
+    merged = ["widths"] if any(_other_widths(lines, each) for each in shown) else []
     names = [each.label for each in columns]
     return table(
-        ("line", "source", *roles, figure.label, "of all", *names, *stalled),
+        ("line", "source", *roles, figure.label, "of all", *names, *stalled, *merged),
         (
             (
                 _where(each),
@@ -189,6 +200,7 @@ def _table(
                 _percent(figure.read(each.costs), whole),
                 *(_number(other.read(each.costs)) for other in columns),
                 *([_reasons(each.costs)] if stalled else []),
+                *(["; ".join(_other_widths(lines, each))] if merged else []),
             )
             for each in shown
         ),
@@ -228,6 +240,8 @@ def _listing(
         notes = [_whose(lines, piece), _reasons(piece.costs)]
         if any(notes):
             yield shorten("    " + "; ".join(filter(None, notes)), WIDTH)
+        for words in _other_widths(lines, piece):
+            yield textwrap.fill(words, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
         if sass:
             yield from _instructions(piece.instructions, total)
 
@@ -314,6 +328,7 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
                 "file": each.file,
                 "line": each.line,
                 "text": _text(lines, each),
+                "widths": widths.of_line(lines.arm.emulated, each.file, each.line),
                 "roles": each.roles,
                 **_figures(each.costs),
                 **({"instructions": each.instructions} if sass else {}),
