@@ -86,8 +86,8 @@ class AccessWidths(msgspec.Struct, frozen=True, kw_only=True):
     sass: dict[int, int]
     """The same; empty where ptxas left none at this line."""
     ratio: float | None = None
-    """How many instructions SASS executes for one of PTX, if both move the same bytes; None where
-    ptxas also moved accesses from one line to another, or left some out."""
+    """Instructions of SASS for one of PTX; None where they do not move the same bytes, as where
+    ptxas merged accesses of several lines, or loads what is not used."""
 
 
 class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -30,7 +30,8 @@ def spell(each: AccessWidths) -> str:
 
 
 def _spell(widths: Iterable[int]) -> str:
-    return " and ".join(map(str, widths))
+    *most, last = map(str, widths)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _from(each: AccessWidths) -> str:

@@ -29,6 +29,7 @@ def compare(lines: Sequence[LineCost], sass: Iterable[SassInstruction]) -> tuple
     Widths alone are compared: ptxas may unroll a loop, so that there are more accesses than in PTX.
     """
     ptx, built = _of_ptx(lines), _of_sass(sass)
+    _follow(ptx, built)
     apart = [key for key, widths in ptx.items() if widths.keys() != built.get(key, {}).keys()]
     lost = {what for source, what in ptx if (source, what) not in built}
     groups: dict[tuple[str, int, str], list[_Key]] = {}
@@ -36,31 +37,48 @@ def compare(lines: Sequence[LineCost], sass: Iterable[SassInstruction]) -> tuple
         own = source.own()
         groups.setdefault((own.file, own.line, what), []).append((source, what))
     return tuple(
-        _widths(place, _sum(ptx, keys), _sum(built, keys), place[2] in lost)
-        for place, keys in sorted(groups.items(), key=lambda item: item[0])
+        AccessWidths(
+            file=file,
+            line=line,
+            what=what,
+            ptx=_sum(ptx, keys),
+            sass=_sum(built, keys),
+            ratio=_ratio([(ptx[key], built.get(key, Counter())) for key in keys], what in lost),
+        )
+        for (file, line, what), keys in sorted(groups.items(), key=lambda item: item[0])
     )
 
 
-def _widths(
-    place: tuple[str, int, str], ptx: Counter[int], sass: Counter[int], moved: bool
-) -> AccessWidths:
-    file, line, what = place
-    ratio = None if moved else round(_mean(ptx) / _mean(sass), 4)
-    return AccessWidths(
-        file=file, line=line, what=what, ptx=_sorted(ptx), sass=_sorted(sass), ratio=ratio
-    )
+def _follow(ptx: dict[_Key, Counter[int]], built: dict[_Key, Counter[int]]) -> None:
+    """Leaves out accesses that ptxas moved to a line without any, in the width that they had."""
+    spare = [key for key in built if key not in ptx]
+    for source, what in [key for key in ptx if key not in built]:
+        own = ptx[source, what].keys()
+        moved = (key for key in spare if key[1] == what and built[key].keys() == own)
+        if (place := next(moved, None)) is not None:
+            spare.remove(place)
+            del ptx[source, what]
 
 
-def _mean(widths: Counter[int]) -> float:
-    return sum(bits * count for bits, count in widths.items()) / widths.total()
+def _ratio(pairs: Sequence[tuple[Counter[int], Counter[int]]], moved: bool) -> float | None:
+    """Instructions of SASS for one of PTX, where a line moves the same bytes in both, but for a
+    loop that is unrolled; None where it does not, or where bytes may be from another line."""
+    requests = 0.0
+    for ptx, sass in pairs:
+        times, rest = divmod(_bytes(sass), _bytes(ptx))
+        if not times or rest or (times > 1 and moved):
+            return None
+        requests += sass.total() / times
+    return round(requests / sum(ptx.total() for ptx, _ in pairs), 4)
 
 
-def _sorted(widths: Counter[int]) -> dict[int, int]:
-    return dict(sorted(widths.items()))
+def _bytes(widths: Counter[int]) -> int:
+    return sum(bits * count for bits, count in widths.items()) // 8
 
 
-def _sum(found: dict[_Key, Counter[int]], keys: Iterable[_Key]) -> Counter[int]:
-    return sum((found.get(key, Counter()) for key in keys), Counter())
+def _sum(found: dict[_Key, Counter[int]], keys: Iterable[_Key]) -> dict[int, int]:
+    total = sum((found.get(key, Counter()) for key in keys), Counter[int]())
+    return dict(sorted(total.items()))
 
 
 def _of_ptx(lines: Iterable[LineCost]) -> dict[_Key, Counter[int]]:

@@ -52,6 +52,18 @@ def test_unrolling_does_not_change_what_merging_saves(by: int) -> None:
     assert found.ratio == 0.25
 
 
+def test_an_access_that_only_moved_to_another_line_is_no_difference() -> None:
+    elsewhere = sass(load(32), source=OTHER)
+    assert widths.compare([ptx(32)], elsewhere) == ()
+    (found,) = widths.compare([ptx(64)], elsewhere)
+    assert found.sass == {}
+
+
+def test_bytes_beyond_those_of_the_line_leave_no_ratio() -> None:
+    (gap,) = widths.compare([ptx(32, 32, 32)], sass(load(128)))
+    assert (gap.sass, gap.ratio) == ({128: 1}, None)
+
+
 def test_accesses_that_moved_to_another_line_leave_no_ratio() -> None:
     lines = [ptx(32), ptx(32, source=OTHER)]
     merged, gone = widths.compare(lines, sass("LDS.64 R2, [R4]"))
