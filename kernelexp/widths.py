@@ -50,12 +50,20 @@ def summarize(evidence: EmulatedEvidence | None) -> str:
         return ""
     kinds = dict.fromkeys(each.what for each in every)
     parts = [_lines(kind, [each for each in every if each.what == kind]) for kind in kinds]
-    merged = all(each.ratio is not None and each.ratio < 1 for each in every)
-    does = "merges" if merged else "changes the widths of"
+    does = "merges" if all(map(_is_wider, every)) else "changes the widths of"
     return (
         f"counted on PTX, and ptxas {does} {', '.join(parts)}: requests, wavefronts and bank "
         "conflicts there will be others on the card"
     )
+
+
+def _is_wider(each: AccessWidths) -> bool:
+    """Whether ptxas made accesses wider than in PTX, on average."""
+    was, now = (
+        sum(bits * count for bits, count in widths.items()) / max(sum(widths.values()), 1)
+        for widths in (each.ptx, each.sass)
+    )
+    return now > was
 
 
 def _lines(kind: str, own: Sequence[AccessWidths]) -> str:

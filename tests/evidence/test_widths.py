@@ -108,18 +108,27 @@ def test_lines_of_a_wrapper_are_those_of_the_kernel_that_calls_it() -> None:
     assert (found.file, found.line) == ("variants/k/k.cu", 9)
 
 
+def on_line(line: int, what: str, sass: dict[int, int]) -> AccessWidths:
+    return AccessWidths(file="variants/k/k.cu", line=line, what=what, ptx={32: 4}, sass=sass)
+
+
 def test_a_summary_names_each_kind_with_its_lines() -> None:
-    every = tuple(
-        AccessWidths(file="variants/k/k.cu", line=n, what=what, ptx={32: 4}, sass={128: 1}, ratio=r)
-        for n, what, r in (
-            (1, "shared load", 0.25),
-            (2, "shared load", 0.25),
-            (5, "local store", 1),
-        )
+    every = (
+        on_line(1, "shared load", {128: 1}),
+        on_line(2, "shared load", {32: 2, 128: 1}),
+        on_line(5, "local store", {64: 2}),
     )
     evidence = EmulatedEvidence(size="emulated", widths=every)
     assert words.summarize(evidence).startswith(
-        "counted on PTX, and ptxas changes the widths of shared loads on 2 lines (k.cu:1, k.cu:2), "
-        "local stores on 1 line (k.cu:5): "
+        "counted on PTX, and ptxas merges shared loads on 2 lines (k.cu:1, k.cu:2), local stores on "
+        "1 line (k.cu:5): "
     )
+
+
+def test_what_ptxas_leaves_out_is_not_called_merged() -> None:
+    evidence = EmulatedEvidence(size="emulated", widths=(on_line(1, "shared load", {}),))
+    assert "ptxas changes the widths of shared loads on 1 line" in words.summarize(evidence)
+
+
+def test_nothing_is_said_where_the_widths_are_those_of_the_ptx() -> None:
     assert words.summarize(EmulatedEvidence(size="emulated")) == ""

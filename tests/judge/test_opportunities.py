@@ -14,6 +14,7 @@ from judge_cases import (
     build_of,
     emulated_of,
     gemm,
+    merged,
     profile,
     profiled,
     transpose,
@@ -27,6 +28,15 @@ from kernelexp.judge.opportunity import Opportunity, Suppressed
 
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
 SECTORS = "ptx__memory_l2_theoretical_sectors_global"
+
+
+COUNTERS = {
+    "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld": 62,
+    "ptx__sass__inst_executed_shared_loads": 2,
+    "ptx__memory_l1_wavefronts_shared": 64,
+    SECTORS: 64,
+    f"{SECTORS}_ideal": 16,
+}
 
 
 def only(rule: rules.Rule, case: Case) -> Opportunity:
@@ -96,6 +106,20 @@ def test_sectors_beyond_what_the_bytes_need_are_found_with_their_line() -> None:
     found = only(rules.uncoalesced, with_arm(case, emulated=emulated))
     assert found.issue.startswith("65% of the sectors")
     assert (found.line, found.percent) == ("a.cu:7", None)
+
+
+def test_conflicts_of_loads_that_ptxas_merges_have_no_estimate() -> None:
+    found = only(rules.bank_conflicts, merged(transpose()))
+    assert found.percent is None
+    assert "SASS accesses shared memory in other widths" in found.reckoning
+
+
+def test_what_is_emulated_is_named_as_counted_on_ptx() -> None:
+    for rule in (rules.bank_conflicts, rules.uncoalesced):
+        found = only(rule, transpose(counters=COUNTERS))
+        assert found.figures
+        assert all(name.startswith("ptx__") for name in found.figures)
+        assert "(PTX)" in found.issue
 
 
 def test_whole_sectors_are_no_opportunity() -> None:
