@@ -120,8 +120,8 @@ def test_a_summary_names_each_kind_with_its_lines() -> None:
     )
     evidence = EmulatedEvidence(size="emulated", widths=every)
     assert words.summarize(evidence).startswith(
-        "counted on PTX, and ptxas merges shared loads on 2 lines (k.cu:1, k.cu:2), local stores on "
-        "1 line (k.cu:5): "
+        "counted on PTX, and ptxas merges shared loads on 2 lines (k.cu:1, k.cu:2), local stores "
+        "on 1 line (k.cu:5): "
     )
 
 
