@@ -96,7 +96,7 @@ def copy(tmp_path: Path) -> Path:
 def test_the_line_with_the_bank_conflicts_comes_first(kx: Kx) -> None:
     result = kx("lines", "transpose@sm_90a", "--set", "layout=plain", "--by", "conflicts")
     assert result.exit_code == 0
-    assert "1 of 1 line, by conflicts (emulated); 5,952 in all." in result.stdout
+    assert "1 of 1 line, by conflicts (emulated on PTX); 5,952 in all." in result.stdout
     (found,) = re.findall(r"\n(.*)\n *transpose.cu:\d+  (.*)", result.stdout)
     assert "5,952  ████████████ 100%" in found[0]
     assert found[1].startswith("y[size_t{first_column + column} * rows + first_row")
@@ -106,7 +106,7 @@ def test_without_conflicts_no_line_has_any(kx: Kx) -> None:
     (found,) = lines(kx, "transpose@sm_90a", "--by", "conflicts")
     assert found["lines"] == []
     shown = kx("lines", "transpose@sm_90a", "--by", "conflicts").stdout
-    assert "No line has conflicts (emulated)." in shown
+    assert "No line has conflicts (emulated on PTX)." in shown
 
 
 def test_nothing_is_wider_than_80_columns_and_all_is_words_without_colour(kx: Kx) -> None:
