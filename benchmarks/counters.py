@@ -21,6 +21,7 @@ import msgspec
 from kernelexp import build, prepare, project, toolchain
 from kernelexp.arm import Arm
 from kernelexp.cli.arguments import parse_variants
+from kernelexp.counters import PTX
 from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import How
 from kernelexp.limits import Limits
@@ -35,10 +36,10 @@ OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One counter of the emulator's, and the counter of ncu that it is compared with."""
+    """One counter of the emulator's, and the figure of ncu's that it is compared with."""
 
     counter: str
-    """The emulator's name."""
+    """The emulator's name: ptx__ and, where ncu counts the same on SASS, ncu's counter."""
     metric: str = ""
     """ncu's name, as `--metrics` takes it."""
     opcodes: str = ""
@@ -51,7 +52,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 def _same(*counters: str) -> tuple[Row, ...]:
     return tuple(
-        Row(counter=c, metric=f"{c}.sum" if c.startswith(("smsp", "l1tex")) else c)
+        Row(counter=f"{PTX}{c}", metric=f"{c}.sum" if c.startswith(("smsp", "l1tex")) else c)
         for c in counters
     )
 
@@ -61,10 +62,10 @@ _PTXAS = "ptxas makes other instructions of it"
 # ncu 2025.3 drops sass__inst_executed_global_loads and others from a list of metrics.
 _SASS = "smsp__sass_inst_executed_op"
 ROWS = (
-    Row(counter="sass__inst_executed_global_loads", metric=f"{_SASS}_global_ld.sum"),
-    Row(counter="sass__inst_executed_global_stores", metric=f"{_SASS}_global_st.sum"),
-    Row(counter="sass__inst_executed_shared_loads", opcodes=r"LDS\b"),
-    Row(counter="sass__inst_executed_shared_stores", opcodes=r"STS\b"),
+    Row(counter=f"{PTX}sass__inst_executed_global_loads", metric=f"{_SASS}_global_ld.sum"),
+    Row(counter=f"{PTX}sass__inst_executed_global_stores", metric=f"{_SASS}_global_st.sum"),
+    Row(counter=f"{PTX}sass__inst_executed_shared_loads", opcodes=r"LDS\b"),
+    Row(counter=f"{PTX}sass__inst_executed_shared_stores", opcodes=r"STS\b"),
     *_same(
         "smsp__inst_executed_op_ldsm",
         "smsp__inst_executed_op_shared_stsm",
@@ -88,12 +89,17 @@ ROWS = (
         "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
     ),
     *(
-        Row(counter=f"{_L1}_{op}", metric=f"{_L1}_{op}.sum", because="arbitration", at_least=True)
+        Row(
+            counter=f"{PTX}{_L1}_{op}",
+            metric=f"{_L1}_{op}.sum",
+            because="arbitration",
+            at_least=True,
+        )
         for op in ("ld", "st")
     ),
     *(
         Row(
-            counter=f"sass__inst_executed_local_{verb}s",
+            counter=f"{PTX}sass__inst_executed_local_{verb}s",
             metric=f"smsp__inst_executed_op_local_{op}.sum",
             because="spills of ptxas",
             at_least=True,

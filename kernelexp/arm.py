@@ -74,6 +74,22 @@ class EmulatedLine(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
 
 
+class AccessWidths(msgspec.Struct, frozen=True, kw_only=True):
+    """A source line whose memory instructions have other widths in SASS than in PTX."""
+
+    file: str
+    line: int
+    what: str
+    """`shared load`, `local store`, ..."""
+    ptx: dict[int, int]
+    """Instructions by their bits per lane."""
+    sass: dict[int, int]
+    """The same; empty where ptxas left none at this line."""
+    ratio: float | None = None
+    """Instructions of SASS for one of PTX; None where they do not move the same bytes, as where
+    ptxas merged accesses of several lines, or loads what is not used."""
+
+
 class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What executing a variant's PTX on a CPU showed: kind `emulated`, the same on any machine."""
 
@@ -98,9 +114,11 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     hang: tuple[str, ...] = ()
     """Who waited for what when nothing could go on."""
     counters: dict[str, int] = {}
-    """Of the launch, under ncu's names."""
+    """Of the launch: on PTX, named ptx__ and the counter of ncu's that counts the same on SASS."""
     lines: tuple[EmulatedLine, ...] = ()
     """The lines with the most wavefronts and sectors."""
+    widths: tuple[AccessWidths, ...] = ()
+    """Where the counters, which are of PTX, can't be the hardware's."""
     unsupported: str = ""
     """The instruction that the emulator does not cover; nothing else is filled then."""
     thread_instructions: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp import counters, metrics
+from kernelexp import counters, metrics, widths
 from kernelexp.arm import Arm
 from kernelexp.errors import UsageError
 from kernelexp.judge import ranking
@@ -187,6 +187,8 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
     one, other = before.arm, after.arm
     for subject in (before, after):
         yield from (f"{subject.label}: {words}." for words in subject.warnings)
+        if "emulated" in kinds and (words := widths.summarize(subject.arm.emulated)):
+            yield f"{subject.label}: {words}."
     yield from _kernels(one, other)
     for kind in kinds:
         both = (subject.conditions.get(kind, {}) for subject in (before, after))

@@ -15,6 +15,13 @@ import msgspec
 
 Better: TypeAlias = Literal["less", "more", ""]
 
+PTX = "ptx__"
+"""Begins the name of what an emulation counts on PTX; the rest is the counter of ncu's that counts
+the same on the instructions that ptxas makes of it, if there is one.
+
+ptxas merges, drops and adds instructions, so the two may differ, and are never the same figure.
+"""
+
 GROUPS = (
     "time",
     "build",
@@ -248,7 +255,7 @@ def describe(name: str) -> Counter:
     counter, view = _split(name)
     found = _find(counter)
     if not found:
-        return Counter(counter, rank=_LAST)
+        return _describe_ptx(name) if name.startswith(PTX) else Counter(counter, rank=_LAST)
     for row, words in found:
         if not row.view or re.fullmatch(row.view, view):
             return _counter(name, row, words, row.rank)
@@ -257,6 +264,14 @@ def describe(name: str) -> Counter:
 
 
 _LAST = 1000
+
+
+def _describe_ptx(name: str) -> Counter:
+    """By ncu's counter of the same, with a label that says what was counted."""
+    ncu = name.removeprefix(PTX)
+    known = describe(ncu)
+    label = name if known.label == ncu else f"{known.label} (PTX)"
+    return msgspec.structs.replace(known, label=label)
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """The table of all figures: what each is called, its unit, its kind, and how an arm tells it.
 
 Pages, lists, gates, the log, CSV and JSON read figures from here by name. A figure that carries a
-name of ncu's equals what ncu shows; every other one has a name of its own.
+name of ncu's equals what ncu shows; every other one has a name of its own, and what an emulation
+counts on PTX begins with ptx__.
 """
 
 from __future__ import annotations
@@ -238,15 +239,15 @@ _NCU = re.compile(r".*__|memory_|inst_executed|thread_inst_executed|local_|group
 def kind_of(name: str) -> Kind | None:
     """The kind of evidence that has a figure of this name; None where nothing could have it.
 
-    ncu's names have a suffix, such as .sum, where the emulator's counters have none.
+    A name of ncu's is that of a profile's figure; an emulation's counters of PTX have their own.
     """
     if name in METRICS:
         return METRICS[name].kind
     if name.startswith(_STATIC):
         return "built"
-    if not _NCU.match(name):
-        return None
-    return "profiled" if "." in name else "emulated"
+    if name.startswith(counters.PTX):
+        return "emulated"
+    return "profiled" if _NCU.match(name) else None
 
 
 def unknown(name: str) -> str:

@@ -7,7 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.arm import Arm, MeasuredEvidence, Verdict
+from kernelexp import metrics
+from kernelexp.arm import Arm, EmulatedEvidence, MeasuredEvidence, Verdict
+from kernelexp.counters import PTX
 from kernelexp.measurement import Estimate, Measurement
 from kernelexp.model import AxisValue, Point, arm_names
 
@@ -51,7 +53,8 @@ Provenance: TypeAlias = Literal["run", "published"]
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run of one experiment: written once, never edited.
 
-    A later version may add fields with defaults; it does not change those that are here.
+    A later version may add fields with defaults; it does not change those that are here. Version 2
+    names what is counted on PTX ptx__; complete() gives records of version 1 these names.
     """
 
     version: int
@@ -139,7 +142,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def complete(record: Record) -> Record:
-    """The record with what its arms do not repeat: kernel, architecture, measured evidence."""
+    """The record with what its arms do not repeat: kernel, architecture, measured evidence.
+
+    One of version 1 names counts of PTX as this version does.
+    """
+    if record.version < 2:
+        record = _name_ptx(record)
     return _with_arms(
         record,
         [
@@ -177,6 +185,35 @@ def contradiction(record: Record) -> str:
                 f"its {name} is build {arm.identity}"
             )
     return ""
+
+
+def _name_ptx(record: Record) -> Record:
+    """Version 1 gave what an emulation counted on PTX the names of ncu's counters."""
+    arms = [
+        msgspec.structs.replace(arm, emulated=_name_counters(arm.emulated)) if arm.emulated else arm
+        for arm in record.arms
+    ]
+    expect = tuple({_on_ptx(name): text for name, text in each.items()} for each in record.expect)
+    return msgspec.structs.replace(_with_arms(record, arms), version=2, expect=expect)
+
+
+def _name_counters(evidence: EmulatedEvidence) -> EmulatedEvidence:
+    lines = (
+        msgspec.structs.replace(line, counters=_ptx_keys(line.counters)) for line in evidence.lines
+    )
+    return msgspec.structs.replace(
+        evidence, counters=_ptx_keys(evidence.counters), lines=tuple(lines)
+    )
+
+
+def _ptx_keys(counters: dict[str, int]) -> dict[str, int]:
+    return {name if name.startswith(PTX) else PTX + name: n for name, n in counters.items()}
+
+
+def _on_ptx(figure: str) -> str:
+    """What an expectation named: of ncu's names those without a suffix were the emulator's."""
+    was_emulated = metrics.kind_of(figure) == "profiled" and "." not in figure
+    return PTX + figure if was_emulated else figure
 
 
 def _measured(record: Record, name: str) -> MeasuredEvidence | None:

@@ -21,7 +21,7 @@ from kernelexp.record import Record, complete, contradiction, is_of, separate
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
-VERSION = 1
+VERSION = 2
 # The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
 BYTES_MAX = 256 << 20
 

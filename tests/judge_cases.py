@@ -8,7 +8,7 @@ import msgspec
 from support import ROOT
 
 from kernelexp import chips, records
-from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
+from kernelexp.arm import AccessWidths, Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
 from kernelexp.judge.case import Case
 from kernelexp.profile import pages
 
@@ -62,6 +62,19 @@ def profiled(case: Case, launch: int, **changes: Any) -> Case:
 
 def with_arm(case: Case, **changes: Any) -> Case:
     return msgspec.structs.replace(case, arm=msgspec.structs.replace(case.arm, **changes))
+
+
+def merged(case: Case) -> Case:
+    """As if ptxas had merged the shared loads of a line."""
+    widths = AccessWidths(
+        file="variants/transpose/transpose.cu",
+        line=59,
+        what="shared load",
+        ptx={32: 4},
+        sass={128: 1},
+        ratio=0.25,
+    )
+    return with_arm(case, emulated=msgspec.structs.replace(emulated_of(case), widths=(widths,)))
 
 
 def build_of(case: Case) -> BuildEvidence:

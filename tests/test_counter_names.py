@@ -20,6 +20,8 @@ PEAK = "pct_of_peak_sustained_elapsed"
         ("l1tex__t_sector_hit_rate.pct", "L1 hit rate", "cache"),
         ("smsp__sass_inst_executed_op_shared_ld.sum", "shared load instructions", "instructions"),
         ("sass__inst_executed_shared_loads", "shared load instructions", "instructions"),
+        ("ptx__memory_l1_wavefronts_shared", "shared memory wavefronts (PTX)", "access efficiency"),
+        ("ptx__inst_executed_barrier", "ptx__inst_executed_barrier", "other"),
         ("stall_long_scoreboard_percent", "long scoreboard", "stalls"),
         ("smsp__warps_issue_stalled_long_scoreboard.avg.pct_of_peak_sustained_active",
          "long scoreboard", "stalls"),

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp import records
-from kernelexp.arm import Arm, Status, Verdict
+from kernelexp.arm import Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
 from kernelexp.errors import UsageError
 from kernelexp.record import Candidate, Record, complete
 
@@ -72,9 +72,41 @@ def test_a_record_of_a_newer_version_is_named_with_its_version(tmp_path: Path) -
 
 def test_a_field_of_a_later_version_is_read_over(tmp_path: Path) -> None:
     path = records.write(tmp_path, a_record())
-    path.write_text(path.read_text().replace('"version": 1,', '"version": 1, "later": [1, 2],'))
+    version = f'"version": {records.VERSION},'
+    text = path.read_text().replace(version, f'{version} "later": [1, 2],')
+    assert "later" in text
+    path.write_text(text)
     found, unreadable = records.read_all(tmp_path)
     assert (len(found), unreadable) == (1, [])
+
+
+def test_what_version_1_counted_on_ptx_is_read_under_names_of_its_own(tmp_path: Path) -> None:
+    name = "memory_l1_wavefronts_shared"
+    counters = {name: 7, "ptx__inst_executed": 9}
+    line = EmulatedLine(file="scale.cu", line=3, counters=counters)
+    emulated = EmulatedEvidence(size="emulated", counters=counters, lines=(line,))
+    written = msgspec.structs.replace(
+        a_record(),
+        version=1,
+        baseline=Arm(emulated=emulated),
+        expect=({name: "-30%", "time_ms": "-5%", f"{name}.sum": "-30%"},),
+    )
+    path = tmp_path / "old.json"
+    path.write_text(records.encode(written))
+    record = records.read_file(path)
+    now = {f"ptx__{name}": 7, "ptx__inst_executed": 9}
+    assert record.baseline.emulated is not None
+    assert record.baseline.emulated.counters == record.baseline.emulated.lines[0].counters == now
+    assert record.expect[0].keys() == {f"ptx__{name}", "time_ms", f"{name}.sum"}
+    assert record.version == records.VERSION
+
+
+def test_ncus_names_in_a_record_of_this_version_stay_ncus(tmp_path: Path) -> None:
+    emulated = EmulatedEvidence(size="emulated", counters={"memory_l1_wavefronts_shared": 7})
+    path = records.write(tmp_path, a_record(baseline=Arm(emulated=emulated)))
+    found = records.read_file(path).baseline.emulated
+    assert found is not None
+    assert found.counters == emulated.counters
 
 
 def test_published_records_come_first(tmp_path: Path) -> None:

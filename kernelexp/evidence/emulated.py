@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import build, isolated, processes
-from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence
 from kernelexp.errors import KernelexpError
-from kernelexp.evidence import jobs
+from kernelexp.evidence import jobs, sass_lines, widths
 from kernelexp.evidence.emulation_worker import Emulated, LineCost
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
@@ -110,10 +110,19 @@ def _emulate(
     job = jobs.emulation(root, arm, size, problem, whole, schedules)
     worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
     found = isolated.call(worker, job, Emulated, where, (problem, whole))
-    evidence = msgspec.structs.replace(found.evidence, emulator=_emulator())
+    evidence = msgspec.structs.replace(
+        found.evidence, emulator=_emulator(), widths=_widths(root, arm, found.lines)
+    )
     build.keep(*_place(root, arm, size, schedules, "lines"), msgspec.json.encode(found.lines))
     build.keep(*_place(root, arm, size, schedules), msgspec.json.encode(evidence))
     return Emulated(evidence=evidence, lines=found.lines)
+
+
+def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidths, ...]:
+    if arm.build is None:
+        return ()
+    made = build.artefacts(root, arm.identity)
+    return widths.compare(lines, sass_lines.read(made.cubin, made.sass, arm.build.entry))
 
 
 def _digest(root: Path, kernel: str) -> str:
@@ -121,7 +130,8 @@ def _digest(root: Path, kernel: str) -> str:
     found = files.find(root, kernel)
     found += sorted((_PACKAGE / "problem").glob("*.py"))
     found += [_PACKAGE / f"{name}.py" for name in ("lineinfo", "places", "results", "schedule")]
-    found += [Path(__file__).with_name("emulation_worker.py")]
+    own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
+    found += [Path(__file__).with_name(f"{name}.py") for name in own]
     return _hash(found, _emulator())
 
 

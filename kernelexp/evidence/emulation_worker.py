@@ -7,6 +7,8 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ import msgspec
 
 from kernelexp import isolated, results
 from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint
+from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.isolated import Limit, Watch
 from kernelexp.launch import Launch
@@ -37,7 +40,7 @@ SEED = 1
 LINES_KEPT = 8
 PRINTS_KEPT = 100
 # What a line is judged by: the two that cost time in a kernel which waits for memory.
-COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
+COSTS = (f"{PTX}memory_l1_wavefronts_shared", f"{PTX}memory_l2_theoretical_sectors_global")
 
 
 class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +62,17 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the compiled arithmetic; without it NumPy computes the same."""
 
 
+class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory instructions of one width."""
+
+    what: str
+    """`shared load`, `global store`, ...: the class that they are counted in."""
+    bits: int
+    """Per lane."""
+    count: int
+    """Of the instructions, however often they were executed."""
+
+
 class LineCost(msgspec.Struct, frozen=True, kw_only=True):
     """What the code of one source line costs in a launch, inlined at one place and run by the same
     warps."""
@@ -68,6 +82,8 @@ class LineCost(msgspec.Struct, frozen=True, kw_only=True):
     """The warps of a CTA that execute it, a bit each: bit 3 is warp 3."""
     counters: dict[str, int]
     """Those that are not 0."""
+    accesses: tuple[PtxAccess, ...] = ()
+    """The loads and stores whose state space PTX names."""
 
 
 class Emulated(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,8 +255,26 @@ def _every_line(root: Path, counters: Counters) -> tuple[LineCost, ...]:
             source=each.source.relative_to(str(root)),
             warps=each.warps,
             counters=_nonzero(each.counters),
+            accesses=_accesses(each.opcodes),
         )
         for each in counters.by_source()
+    )
+
+
+_ACCESS = re.compile(
+    r"(?P<verb>ld|st)\.(?:(?!async)[\w:]+\.)*?(?P<space>shared|local|global)(?:::cta)?"
+    r"(?:\.\w+)*?(?:\.v(?P<items>[248]))?\.[bfsu](?P<bits>\d+)"
+)
+
+
+def _accesses(opcodes: Mapping[str, int]) -> tuple[PtxAccess, ...]:
+    found: Counter[tuple[str, int]] = Counter()
+    for opcode, count in opcodes.items():
+        if match := _ACCESS.fullmatch(opcode):
+            what = f"{match['space']} {'load' if match['verb'] == 'ld' else 'store'}"
+            found[what, int(match["items"] or 1) * int(match["bits"])] += count
+    return tuple(
+        PtxAccess(what=what, bits=bits, count=count) for (what, bits), count in found.items()
     )
 
 

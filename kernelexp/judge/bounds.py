@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.counters import PTX
 from kernelexp.judge.case import Case
 from kernelexp.metrics import Kind
 
@@ -144,6 +145,8 @@ def _unknown(case: Case, resource: Resource) -> str:
         if not tensor_type(case):
             return "no tensor instructions"
         return "the problem does not state its FLOPs" if not case.flops else "no such peak known"
+    if resource == "shared memory" and case.is_merged:
+        return "counted on PTX, and SASS accesses shared memory in other widths"
     if resource == "L2":
         return "no source gives its peak"
     if resource == "device memory":
@@ -180,11 +183,11 @@ def _tensor(case: Case) -> Floor | None:
 
 
 def wavefronts(case: Case) -> float | None:
-    """Of shared memory: loads, stores and the operands of MMAs; None where not counted."""
+    """Of shared memory, on PTX: loads, stores, operands of MMAs; None where not counted."""
     if not case.counters:
         return None
     names = ("memory_l1_wavefronts_shared", "l1tex__data_pipe_tc_wavefronts_mem_shared")
-    return sum(case.counters.get(name, 0) for name in names)
+    return sum(case.counters.get(PTX + name, 0) for name in names)
 
 
 def shared_seconds(case: Case, count: float) -> float:
@@ -195,13 +198,14 @@ def shared_seconds(case: Case, count: float) -> float:
 
 def _shared(case: Case) -> Floor | None:
     count = wavefronts(case)
-    if count is None or case.chip is None:
+    if count is None or case.chip is None or case.is_merged:
         return None
     return Floor(
         resource="shared memory",
         seconds=shared_seconds(case, count),
         emulated=True,
-        reckoned=f"{count:,.0f} wavefronts / ({case.chip.sms.value:.0f} SMs x {case.clock()[1]})",
+        reckoned=f"{count:,.0f} wavefronts (PTX) / ({case.chip.sms.value:.0f} SMs x "
+        f"{case.clock()[1]})",
         source=f"a wavefront per clock and SM: {case.chip.smem.source}",
     )
 
@@ -212,7 +216,8 @@ def _l2(case: Case) -> Floor | None:
     sectors = sum(
         count
         for name, count in case.counters.items()
-        if name == "memory_l2_theoretical_sectors_global" or name.endswith(("_tma_ld", "_tma_st"))
+        if name == f"{PTX}memory_l2_theoretical_sectors_global"
+        or name.endswith(("_tma_ld", "_tma_st"))
         if "sectors" in name
     )
     clock, spelled = case.clock()
@@ -221,7 +226,8 @@ def _l2(case: Case) -> Floor | None:
         resource="L2",
         seconds=32 * sectors / (limit.value * clock),
         emulated=True,
-        reckoned=f"{sectors:,} sectors x 32 B / ({limit.value:,.0f} {limit.unit} x {spelled})",
+        reckoned=f"{sectors:,} sectors (PTX) x 32 B / "
+        f"({limit.value:,.0f} {limit.unit} x {spelled})",
         source=limit.source,
     )
 

@@ -6,9 +6,21 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kernelexp import widths
 from kernelexp.arm import Arm, EmulatedLine
 from kernelexp.chips import Chip
+from kernelexp.counters import PTX
 from kernelexp.metrics import Kind
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of a launch that were all taken in the same way, so that they compare."""
+
+    kind: Kind
+    values: tuple[float, ...]
+    """In the order in which they were asked for."""
+    figures: dict[str, float]
+    """By name: ncu's where it is profiled, else that of the count on PTX."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,24 +79,33 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
                     return float(value)
         return None
 
-    def counter(self, name: str) -> tuple[float | None, Kind]:
-        """A count of the launch: profiled, else emulated; None where neither counted."""
-        profiled = self.figure(name)
-        if profiled is not None:
-            return profiled, "profiled"
+    def counts(self, *names: str) -> Counts | None:
+        """These counters of ncu's: all profiled, else all counted on PTX; None where neither is."""
+        profiled = {name: self.figure(name) for name in names}
+        found = {name: value for name, value in profiled.items() if value is not None}
+        if len(found) == len(names):
+            return Counts(kind="profiled", values=tuple(found.values()), figures=found)
         if not self.counters:
-            return None, "emulated"
-        return float(self.counters.get(name, 0)), "emulated"
+            return None
+        found = {PTX + name: float(self.counters.get(PTX + name, 0)) for name in names}
+        return Counts(kind="emulated", values=tuple(found.values()), figures=found)
 
     def dearest(self, counter: str, ideal: str = "") -> EmulatedLine | None:
-        """The source line that counts most of it, beyond `ideal` if given; None where none does."""
+        """The source line that counts most of a counter of ncu's on PTX, beyond `ideal` if given;
+        None where none does."""
 
         def cost(line: EmulatedLine) -> int:
-            return line.counters.get(counter, 0) - line.counters.get(ideal, 0)
+            return line.counters.get(PTX + counter, 0) - line.counters.get(PTX + ideal, 0)
 
         lines: Sequence[EmulatedLine] = self.arm.emulated.lines if self.arm.emulated else ()
         best = max(lines, key=cost, default=None)
         return best if best and cost(best) > 0 else None
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether SASS accesses shared memory in other widths than PTX, so that the wavefronts and
+        bank conflicts that were counted on PTX are not the card's."""
+        return widths.is_of_shared(self.arm.emulated)
 
     @property
     def is_specialised(self) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from kernelexp import metrics
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm
+from kernelexp.counters import PTX
 from kernelexp.expectation import UNCHANGED, Expectation, parse
 from kernelexp.judge.standing import Standings
 from kernelexp.metrics import Kind, Value
@@ -100,7 +101,7 @@ def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experim
         metric=name, expected=text, result="not measured", kind=kind, before=was, after=now
     )
     if missing := _missing(name, expectation, was, now):
-        sentence = f"{missing}: {command(kind, after, experiment)}"
+        sentence = f"{missing}: {command(kind, after, experiment)}{_instead(name, after)}"
         return msgspec.structs.replace(judged, sentence=sentence)
     if expectation.of != "value" and kind and not _compares(kind, before, after):
         sentence = f"{kind} under other conditions than the baseline: kernelexp run {experiment}"
@@ -148,6 +149,12 @@ def _missing(name: str, expectation: Expectation, was: Value | None, now: Value 
     if expectation.of == "change" and was == 0:
         return "the baseline's is 0, of which there is no percentage; expect a difference instead"
     return ""
+
+
+def _instead(name: str, arm: Arm) -> str:
+    """The count of PTX that may have been meant by a name of ncu's; empty where there is none."""
+    counted = metrics.read(f"{PTX}{name}", arm) is not None
+    return f". The emulation's count, of PTX, is {PTX}{name}" if counted else ""
 
 
 def _compares(kind: Kind, before: Arm, after: Arm) -> bool:

@@ -22,8 +22,8 @@ from kernelexp.metrics import Difference, Kind
 
 Way: TypeAlias = Literal["with the time", "against it", ""]
 
-# Beginnings of the names of figures, what they say something of, and the figures of a profile that
-# would tell whether it takes time.
+# Beginnings of the names of figures, after ptx__ where they were counted on PTX, what they say
+# something of, and the figures of a profile that would tell whether it takes time.
 _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("memory_l1_wavefronts_shared", "l1tex__data_bank_conflicts", "sass__inst_executed_shared"),
@@ -36,7 +36,7 @@ _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "lts__throughput, gpu__dram_throughput, stall long_scoreboard",
     ),
     (
-        ("ptx__inst_executed_barrier", "ptx__inst_executed_mbarrier", "smsp__inst_executed_op_bar"),
+        ("inst_executed_barrier", "inst_executed_mbarrier", "smsp__inst_executed_op_bar"),
         "waiting at barriers",
         "stalls barrier, long_scoreboard and sleeping, by source line",
     ),
@@ -56,7 +56,7 @@ _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "derived__local_spilling_requests_pct",
     ),
     (
-        ("ptx__inst_executed", "sass_instructions", "smsp__inst_executed"),
+        ("inst_executed", "sass_instructions", "smsp__inst_executed"),
         "instructions to issue",
         "sm__inst_issued, stalls not_selected and math_pipe_throttle",
     ),
@@ -168,6 +168,10 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
     )
 
 
+def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:
+    return metric.removeprefix(counters.PTX).startswith(beginnings)
+
+
 def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
     """What remains open; nothing where both arms are measured and profiled, or one can't run."""
     arms = (before.arm, after.arm)
@@ -189,7 +193,7 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
         return
     told = differences(*arms)
     for beginnings, subject, figures in _DECIDING:
-        ours = [each for each in told if each.metric.startswith(beginnings)]
+        ours = [each for each in told if _is_about(each.metric, beginnings)]
         if ours and any(each.way != "against it" for each in ours):
             yield Question(
                 question=f"how much of the time goes to {subject}",

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from kernelexp.arm import EmulatedLine
+from kernelexp.counters import PTX
 from kernelexp.judge import advice, bounds
 from kernelexp.judge.bounds import Resource
-from kernelexp.judge.case import Case
+from kernelexp.judge.case import Case, Counts
 from kernelexp.judge.opportunity import (
     Found,
     Opportunity,
@@ -35,6 +36,10 @@ LANES_FROM = 24.0
 _WARP = 32
 _WHOLE = (1, 2, 4, 8, 16, 32)
 """Sectors per request of a warp that stores 1 to 32 bytes per thread in a row."""
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
+_WAVEFRONTS = "memory_l1_wavefronts_shared"
+_SECTORS = "memory_l2_theoretical_sectors_global"
+_PER_REQUEST = ("sectors", "requests")
 _GEMM_FLOPS_PER_BYTE = 16.0
 """FLOPs per byte from which work without tensor instructions is listed."""
 
@@ -66,33 +71,50 @@ def relief(case: Case, resource: Resource, seconds: float) -> tuple[float | None
 
 def bank_conflicts(case: Case) -> Iterator[Found]:
     """Wavefronts beyond the least that the accesses need, of loads and of stores apart."""
-    for words, op, executed in (
-        ("loads", "ld", "sass__inst_executed_shared_loads"),
-        ("stores", "st", "sass__inst_executed_shared_stores"),
-    ):
-        name = f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}"
-        conflicts, kind = case.counter(name)
-        requests, _ = case.counter(executed)
-        total = bounds.wavefronts(case) or case.figure("memory_l1_wavefronts_shared")
-        if not conflicts or not requests or not total or conflicts < CONFLICTS_FROM * total:
+    for words, op in (("loads", "ld"), ("stores", "st")):
+        name = f"{_CONFLICTS}{op}"
+        counted = case.counts(name, _WAVEFRONTS)
+        if counted is None:
+            continue
+        conflicts, total = counted.values
+        if counted.kind == "emulated":
+            total = bounds.wavefronts(case) or 0.0
+        if not conflicts or not total or conflicts < CONFLICTS_FROM * total:
             continue
         excess, source = excess_of_wavefronts(case)
-        if kind == "profiled" and excess == 0:
+        if counted.kind == "profiled" and excess == 0:
             why = contention(words, conflicts, source)
             yield Suppressed(rule="SharedMemoryConflicts", why=why)
             continue
-        percent, reckoning = _conflict_cost(case, conflicts, kind)
+        percent, reckoning = _conflict_cost(case, conflicts, counted.kind)
+        requests = case.counts(f"sass__inst_executed_shared_{words}")
+        if requests and requests.kind != counted.kind:
+            requests = None
         yield Opportunity(
             rule="SharedMemoryConflicts",
-            issue=f"shared {words}: {1 + conflicts / requests:.1f}-way bank conflicts, "
-            f"{100 * conflicts / total:.0f}% of the shared-memory wavefronts",
+            issue=f"shared {words}: {_ways(conflicts, requests)}bank conflicts, "
+            f"{100 * conflicts / total:.0f}% of the shared-memory wavefronts"
+            f"{_on_ptx(counted)}",
             percent=percent,
-            kind=kind,
+            kind=counted.kind,
             reckoning=reckoning,
-            figures={name: conflicts, executed: requests, "memory_l1_wavefronts_shared": total},
+            figures={**counted.figures, **(requests.figures if requests else {})},
             line=place(case.dearest(name)),
             hidden=hidden(case),
         )
+
+
+def _ways(conflicts: float, requests: Counts | None) -> str:
+    """`4.0-way `; empty where it is not known of how many requests."""
+    return (
+        f"{1 + conflicts / requests.values[0]:.1f}-way "
+        if requests and any(requests.values)
+        else ""
+    )
+
+
+def _on_ptx(counted: Counts) -> str:
+    return " (PTX)" if counted.kind == "emulated" else ""
 
 
 def _conflict_cost(case: Case, conflicts: float, kind: Kind) -> tuple[float | None, str]:
@@ -102,15 +124,22 @@ def _conflict_cost(case: Case, conflicts: float, kind: Kind) -> tuple[float | No
         return use * conflicts / pipe, (
             f"{100 * conflicts / pipe:.1f}% of the wavefronts x {use:.1f}% L1 throughput, as ncu"
         )
+    if kind == "emulated" and case.is_merged:
+        return None, (
+            "no estimate, because SASS accesses shared memory in other widths than the PTX that "
+            "was counted: kernelexp profile counts SASS"
+        )
     return relief(case, "shared memory", bounds.shared_seconds(case, conflicts))
 
 
 def uncoalesced(case: Case) -> Iterator[Found]:
     """Sectors of global memory beyond the least that hold the bytes."""
-    name = "memory_l2_theoretical_sectors_global"
-    sectors, kind = case.counter(name)
-    ideal, _ = case.counter(f"{name}_ideal")
-    if not sectors or ideal is None or sectors - ideal < CONFLICTS_FROM * sectors:
+    name = _SECTORS
+    counted = case.counts(name, f"{name}_ideal")
+    if counted is None:
+        return
+    sectors, ideal = counted.values
+    if not sectors or sectors - ideal < CONFLICTS_FROM * sectors:
         return
     line = case.dearest(name, f"{name}_ideal")
     use = next((each for each in bounds.uses(case) if each.resource == "L2"), None)
@@ -122,27 +151,28 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     yield Opportunity(
         rule="UncoalescedGlobalAccess",
         issue=f"{100 * (sectors - ideal) / sectors:.0f}% of the sectors of global accesses are "
-        "beyond what their bytes need",
+        f"beyond what their bytes need{_on_ptx(counted)}",
         percent=percent,
-        kind=kind,
+        kind=counted.kind,
         reckoning=reckoning,
-        figures={name: sectors, f"{name}_ideal": ideal},
+        figures=counted.figures,
         line=place(line),
         hidden="what L1 holds costs no sector of L2" if _loads(line) else hidden(case),
     )
 
 
 def _loads(line: EmulatedLine | None) -> bool:
-    return bool(line and line.counters.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld"))
+    return bool(line and line.counters.get(f"{PTX}l1tex__t_sectors_pipe_lsu_mem_global_op_ld"))
 
 
 def mixed_stores(case: Case) -> Iterator[Found]:
     """What looks uncoalesced by sectors per request, and is not: stores of several widths."""
-    sectors, _ = case.counter("l1tex__t_sectors_pipe_lsu_mem_global_op_st")
-    requests, _ = case.counter("l1tex__t_requests_pipe_lsu_mem_global_op_st")
+    counted = case.counts(*(f"l1tex__t_{each}_pipe_lsu_mem_global_op_st" for each in _PER_REQUEST))
+    sectors, requests = counted.values if counted else (0.0, 0.0)
     lines = case.arm.emulated.lines if case.arm.emulated else ()
-    stores = [each for each in lines if each.counters.get("sass__inst_executed_global_stores")]
-    name = "memory_l2_theoretical_sectors_global"
+    executed = f"{PTX}sass__inst_executed_global_stores"
+    stores = [each for each in lines if each.counters.get(executed)]
+    name = PTX + _SECTORS
     excess = sum(
         each.counters.get(name, 0) - each.counters.get(f"{name}_ideal", 0) for each in stores
     )
@@ -251,7 +281,7 @@ def barriers(case: Case) -> Iterator[Found]:
         return
     warps = -(-build.resources.threads // _WARP)
     per_tile = count / case.tiles / warps
-    line = case.dearest("ptx__inst_executed_barrier")
+    line = case.dearest("inst_executed_barrier")
     yield Opportunity(
         rule="LaunchConfiguration",
         issue=f"{per_tile:.2g} CTA barriers per tile and warp with one CTA per SM: while its warps "

@@ -10,13 +10,14 @@ import msgspec
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
+from kernelexp.counters import PTX
 from kernelexp.judge.racing import Interval, Result, Scores, of_values
 from kernelexp.metrics import Figure
 from kernelexp.model import Point, spell
 
 _CONFLICTS = (
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st",
+    f"{PTX}l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld",
+    f"{PTX}l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st",
 )
 # What may hold all variants of a sweep back alike, by name: evidence that is the same in all of
 # them is worth a line.
@@ -26,11 +27,11 @@ TELLING = (
     "warps_per_sm",
     "ptx__inst_executed_barrier",
     "ptx__inst_executed_mbarrier",
-    "memory_l1_wavefronts_shared",
+    f"{PTX}memory_l1_wavefronts_shared",
     *_CONFLICTS,
-    "memory_l2_theoretical_sectors_global",
+    f"{PTX}memory_l2_theoretical_sectors_global",
     "ptx__inst_executed_mma",
-    "smsp__sass_inst_executed_op_shared_gmma",
+    f"{PTX}smsp__sass_inst_executed_op_shared_gmma",
 )
 
 

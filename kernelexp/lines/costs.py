@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.counters import PTX
 from kernelexp.errors import UsageError, suggest
 
 Kind: TypeAlias = Literal["built", "emulated", "profiled"]
@@ -62,6 +63,22 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     minus: tuple[str, ...] = ()
     about: str = ""
 
+    @property
+    def source(self) -> str:
+        """What counted it, as a heading above the name."""
+        return {"emulated": "PTX", "profiled": "ncu", "built": ""}[self.kind]
+
+    @property
+    def label(self) -> str:
+        """The name, which says so where PTX was counted."""
+        is_ptx = self.kind == "emulated" and not self.name.startswith(PTX)
+        return f"{self.name} (PTX)" if is_ptx else self.name
+
+    @property
+    def how(self) -> str:
+        """The kind, in words."""
+        return "emulated on PTX" if self.kind == "emulated" else self.kind
+
     def read(self, costs: Costs) -> float:
         """0 where nothing was counted."""
         if self.kind == "built":
@@ -72,7 +89,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_SHARED = "memory_l1_wavefronts_shared"
+_SHARED = f"{PTX}memory_l1_wavefronts_shared"
 _FIGURES = (
     Figure(name="stalls", kind="profiled", plus=(SAMPLES,), about="samples of ncu's source page"),
     Figure(name="instructions", kind="emulated", plus=EXECUTED, about="by warps"),
@@ -87,16 +104,16 @@ _FIGURES = (
     Figure(
         name="sectors",
         kind="emulated",
-        plus=("memory_l2_theoretical_sectors_global",),
+        plus=(f"{PTX}memory_l2_theoretical_sectors_global",),
         about="of global memory, by loads, stores and atomics",
     ),
     Figure(
         name="tma_sectors",
         kind="emulated",
         plus=(
-            "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
-            "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
-            "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
+            f"{PTX}l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+            f"{PTX}l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+            f"{PTX}l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
         ),
         about="of global memory, by bulk copies",
     ),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp import widths
 from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
+from kernelexp.counters import PTX
 from kernelexp.report.document import Block, paragraph
 from kernelexp.results import describe
 from kernelexp.text import printable
@@ -13,8 +15,8 @@ _LINES_SHOWN = 3
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
 _COSTS = {
-    "memory_l1_wavefronts_shared": "shared wavefronts",
-    "memory_l2_theoretical_sectors_global": "global sectors",
+    f"{PTX}memory_l1_wavefronts_shared": "shared wavefronts (PTX)",
+    f"{PTX}memory_l2_theoretical_sectors_global": "global sectors (PTX)",
 }
 
 
@@ -33,6 +35,7 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
             if name not in right:
                 yield from _trouble(name, arm.emulated)
             yield from _remarks(name, arm.emulated)
+    yield from _other_widths(names, arms)
 
 
 def is_right(arm: Arm) -> bool:
@@ -103,6 +106,17 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
         yield paragraph(f"{name}: {rest:,} more printf() calls.", style="dim")
 
 
+def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """Where counters of PTX can't be the hardware's; arms of which the same is to be said share a
+    sentence."""
+    sentences: dict[str, list[str]] = {}
+    for name, arm in zip(names, arms, strict=True):
+        if words := widths.summarize(arm.emulated):
+            sentences.setdefault(words, []).append(name)
+    for words, whose in sentences.items():
+        yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
+
+
 def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """The source lines with the most wavefronts and sectors, for each arm."""
     for name, arm in zip(names, arms, strict=True):
@@ -116,3 +130,6 @@ def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
                     for line in lines[:_LINES_SHOWN]
                 )
                 yield paragraph(f"{name}, most {words}: {most}")
+        for each in arm.emulated.widths if arm.emulated else ():
+            place = f"{each.file.rpartition('/')[2]}:{each.line}"
+            yield paragraph(f"{name}, {place}: {widths.spell(each)}.")

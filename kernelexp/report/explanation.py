@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp import metrics, subjects
+from kernelexp import metrics, subjects, widths
 from kernelexp.examine import Examined
 from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
 from kernelexp.judge.expectations import Judged, judge
@@ -199,6 +199,8 @@ def _limits(found: Explanation) -> Iterator[Block]:
         emulated = side.case.arm.emulated
         if emulated and emulated.unsupported:
             yield paragraph(f"{name}: not emulated. {emulated.unsupported}", style="warn")
+        if words := widths.summarize(emulated):
+            yield paragraph(f"{name}: {words}.", style="warn")
     if scaled := found.candidate.case.scaled:
         yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
 

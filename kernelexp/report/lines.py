@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kernelexp import widths
 from kernelexp.lines import costs, ranking
 from kernelexp.lines.costs import FIGURES, Costs, Figure
 from kernelexp.lines.pieces import Instruction, Piece
@@ -15,6 +17,7 @@ from kernelexp.text import shorten
 
 WIDTH = 78
 _BAR = 12
+_INDENT = "    "
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _REASONS = 4
 
@@ -59,13 +62,13 @@ def _ranking(
 ) -> Iterator[Block]:
     whose = f" that {ranking.resolve_role(lines, role)} runs" if role else ""
     if not found:
-        yield paragraph(f"No line{whose} has {figure.name} ({figure.kind}).")
+        yield paragraph(f"No line{whose} has {figure.name} ({figure.how}).")
         return
     total = costs.add(each.costs for each in lines.pieces)
     shown = found[: top or None]
     yield paragraph(
         f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.name} "
-        f"({figure.kind}); {_compact(figure.read(total))} in all{' roles' if role else ''}."
+        f"({figure.how}); {_compact(figure.read(total))} in all{' roles' if role else ''}."
     )
     columns = _columns(lines, figure)
     if markdown:
@@ -85,7 +88,11 @@ def _conditions(lines: Lines) -> Iterator[Block]:
     if arm.emulated and arm.emulated.unsupported:
         yield paragraph(f"Not emulated. {arm.emulated.unsupported}", style="warn")
     elif arm.emulated:
-        yield paragraph(f"Emulated, one launch of size {lines.size}: {_names('emulated')}.")
+        yield paragraph(
+            f"Emulated, one launch of size {lines.size}, counted on PTX: {_names('emulated')}."
+        )
+        if words := widths.summarize(arm.emulated):
+            yield paragraph(f"Emulated: {words}.", style="warn")
     if profile and profile.arm.profiled:
         taken = profile.arm.profiled
         size = f", size {taken.size}" if taken.size else ""
@@ -133,7 +140,7 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
     for figure in FIGURES.values():
         if whole := figure.read(total):
             values = [figure.read(found) for _, _, found in columns]
-            rows.append((figure.name, *(_with_share(value, whole) for value in values)))
+            rows.append((figure.label, *(_with_share(value, whole) for value in values)))
     header = ("role", *(name for name, _, _ in columns))
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
 
@@ -168,6 +175,11 @@ def _whose(lines: Lines, piece: Piece) -> str:
     return ", ".join(names) or ranking.NOT_RUN
 
 
+def _other_widths(lines: Lines, piece: Piece) -> list[str]:
+    found = widths.of_line(lines.arm.emulated, piece.file, piece.line)
+    return [widths.spell(each) for each in found]
+
+
 def _table(
     lines: Lines, shown: Sequence[Piece], figure: Figure, columns: Sequence[Figure], total: Costs
 ) -> Block:
@@ -175,9 +187,10 @@ def _table(
     whole = figure.read(total)
     roles = ["role"] if len(lines.roles) > 1 else []
     stalled = ["stalled for"] if total.profiled else []
-    names = [each.name for each in columns]
+    merged = ["widths"] if any(_other_widths(lines, each) for each in shown) else []
+    names = [each.label for each in columns]
     return table(
-        ("line", "source", *roles, figure.name, "of all", *names, *stalled),
+        ("line", "source", *roles, figure.label, "of all", *names, *stalled, *merged),
         (
             (
                 _where(each),
@@ -187,6 +200,7 @@ def _table(
                 _percent(figure.read(each.costs), whole),
                 *(_number(other.read(each.costs)) for other in columns),
                 *([_reasons(each.costs)] if stalled else []),
+                *(["; ".join(_other_widths(lines, each))] if merged else []),
             )
             for each in shown
         ),
@@ -207,15 +221,17 @@ def _listing(
     first = [_compact(figure.read(each.costs)) for each in shown]
     wide = max(len(figure.name), *map(len, first))
     used = wide + 2 + _BAR + 5
-    others: list[tuple[str, list[str], int]] = []
+    others: list[tuple[Figure, list[str], int]] = []
     for each in columns:
         values = [_compact(each.read(piece.costs)) for piece in shown]
         width = max(len(each.name), *map(len, values))
         if any(value != "0" for value in values) and used + 2 + width <= WIDTH:
-            others.append((each.name, values, width))
+            others.append((each, values, width))
             used += 2 + width
-    head = "".join(f"  {name:>{width}}" for name, _, width in others)
-    yield f"{figure.name:>{wide}}{'':{2 + _BAR + 5}}{head}"
+    heads = [(figure.source, figure.name), *((each.source, each.name) for each, _, _ in others)]
+    for first_head, *rest_heads in zip(*heads, strict=True):
+        rest = "".join(f"  {head:>{others[i][2]}}" for i, head in enumerate(rest_heads))
+        yield f"{first_head:>{wide}}{'':{2 + _BAR + 5}}{rest}"
     for index, piece in enumerate(shown):
         share = figure.read(piece.costs) / whole if whole else 0.0
         rest = "".join(f"  {values[index]:>{width}}" for _, values, width in others)
@@ -224,6 +240,8 @@ def _listing(
         notes = [_whose(lines, piece), _reasons(piece.costs)]
         if any(notes):
             yield shorten("    " + "; ".join(filter(None, notes)), WIDTH)
+        for words in _other_widths(lines, piece):
+            yield textwrap.fill(words, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
         if sass:
             yield from _instructions(piece.instructions, total)
 
@@ -310,6 +328,7 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
                 "file": each.file,
                 "line": each.line,
                 "text": _text(lines, each),
+                "widths": widths.of_line(lines.arm.emulated, each.file, each.line),
                 "roles": each.roles,
                 **_figures(each.costs),
                 **({"instructions": each.instructions} if sass else {}),

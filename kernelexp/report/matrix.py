@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
+from kernelexp.counters import PTX
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Cell, Span, table, text_of
 
@@ -21,13 +22,13 @@ _HEADINGS: dict[str, str] = {
     "sass_instructions": "SASS\ninstr.",
     "emulated_wrong_elements": "wrong\nelements",
     "ptx__inst_executed": "PTX instr.\nexecuted",
-    "memory_l1_wavefronts_shared": "shared\nwavefronts",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld": "conflicts\nof loads",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st": "conflicts\nof stores",
-    "memory_l1_tag_requests_global": "L1 tag\nrequests",
-    "memory_l2_theoretical_sectors_global": "global\nsectors",
-    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld": "sectors\nof TMA",
-    "l1tex__data_pipe_tc_wavefronts_mem_shared": "tensor\nwavefronts",
+    f"{PTX}memory_l1_wavefronts_shared": "shared\nwavefronts\n(PTX)",
+    f"{PTX}l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld": "conflicts\nof loads\n(PTX)",
+    f"{PTX}l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st": "conflicts\nof stores\n(PTX)",
+    f"{PTX}memory_l1_tag_requests_global": "L1 tag\nrequests\n(PTX)",
+    f"{PTX}memory_l2_theoretical_sectors_global": "global\nsectors\n(PTX)",
+    f"{PTX}l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld": "sectors\nof TMA\n(PTX)",
+    f"{PTX}l1tex__data_pipe_tc_wavefronts_mem_shared": "tensor\nwavefronts\n(PTX)",
 }
 """The figures that tell variants apart at a glance, by name; --verbose has every other."""
 _WIDTH = 80

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp import widths
+from kernelexp.arm import AccessWidths
 from kernelexp.examine import Examined
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.opportunity import Opportunity, Suppressed
@@ -23,6 +25,8 @@ def render(
     """Largest estimate first."""
     yield Heading(f"{examined.case.label}: opportunities")
     yield paragraph(_evidence(examined))
+    if words := widths.summarize(examined.case.arm.emulated):
+        yield paragraph(f"Emulated: {words}.", style="warn")
     if examined.changed:
         words = ", ".join(examined.changed)
         yield paragraph(f"Measured before these changed: {words}.", style="warn")
@@ -38,7 +42,7 @@ def render(
     else:
         yield paragraph("No rule found anything.")
     for number, each in enumerate(found, 1):
-        yield _details(number, each)
+        yield _details(number, each, examined)
     yield from _hidden(found)
     if suppressed:
         yield paragraph(Span("Not repeated:", "strong"))
@@ -73,10 +77,19 @@ def _estimate(each: Opportunity) -> str:
     return "" if each.percent is None else f"{each.percent:.1f}%"
 
 
-def _details(number: int, each: Opportunity) -> Block:
+def _other_widths(examined: Examined, each: Opportunity) -> list[AccessWidths]:
+    """Of the line that an emulated opportunity names."""
+    file, _, line = each.line.rpartition(":")
+    if each.kind != "emulated" or not file:
+        return []
+    return widths.of_line(examined.case.arm.emulated, file, int(line))
+
+
+def _details(number: int, each: Opportunity, examined: Examined) -> Block:
     parts = [each.reckoning] if each.reckoning else []
     if each.line:
         parts.append(f"most of it at {each.line}")
+    parts += map(widths.spell, _other_widths(examined, each))
     return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
 
 

@@ -24,7 +24,7 @@ _OPCODES_SHOWN = 5
 # Up to so many candidates their figures stand side by side in 80 columns.
 _SIDE_BY_SIDE = 2
 # The same accesses under a second name, and totals that only say how long an emulation ran.
-_MINOR = ("l1tex__t_", "ptx__thread_inst_executed")
+_MINOR = ("ptx__l1tex__t_", "ptx__thread_inst_executed")
 
 
 def render(

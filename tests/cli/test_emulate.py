@@ -18,16 +18,16 @@ COUNTS = st.integers(0, 10**6)
 # What a launch of the full problem counts on a B200, as ncu published it, but for what ptxas adds a
 # launch (tcgen05.alloc's bookkeeping) and the 32-byte stores, which ncu leaves out of its sectors.
 FULL = {
-    "sass__inst_executed_global_loads": (2_784_768, 2_784_768),
-    "sass__inst_executed_global_stores": (1_392_384, 3_480_960),
-    "sass__inst_executed_shared_stores": (None, 2_784_768),
-    "smsp__sass_inst_executed_op_tmem_ldt": (696_192, 696_192),
-    "smsp__sass_inst_executed_op_utcmma": (261_072, 261_072),
-    "smsp__inst_executed_op_tma_ld": (261_072, 261_072),
-    "memory_l2_theoretical_sectors_global": (133_668_864, 133_668_864),
-    "memory_l2_theoretical_sectors_global_ideal": (89_112_576, 89_112_576),
-    "memory_l1_tag_requests_global": (133_668_864, 100_251_648),
-    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld": (133_668_864, 133_668_864),
+    "ptx__sass__inst_executed_global_loads": (2_784_768, 2_784_768),
+    "ptx__sass__inst_executed_global_stores": (1_392_384, 3_480_960),
+    "ptx__sass__inst_executed_shared_stores": (None, 2_784_768),
+    "ptx__smsp__sass_inst_executed_op_tmem_ldt": (696_192, 696_192),
+    "ptx__smsp__sass_inst_executed_op_utcmma": (261_072, 261_072),
+    "ptx__smsp__inst_executed_op_tma_ld": (261_072, 261_072),
+    "ptx__memory_l2_theoretical_sectors_global": (133_668_864, 133_668_864),
+    "ptx__memory_l2_theoretical_sectors_global_ideal": (89_112_576, 89_112_576),
+    "ptx__memory_l1_tag_requests_global": (133_668_864, 100_251_648),
+    "ptx__l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld": (133_668_864, 133_668_864),
 }
 
 

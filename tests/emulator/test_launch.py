@@ -21,7 +21,7 @@ def test_more_ctas_than_are_resident_at_once_run_in_waves():
     result = run(ptx(IDENTITY, ["out"]), {"out": out}, threads=256, grid=300)
     assert result.findings == ()
     assert (out == np.arange(len(out))).all()
-    assert result.counters.kernel["sass__inst_executed_global_stores"] == 8 * 300
+    assert result.counters.kernel["ptx__sass__inst_executed_global_stores"] == 8 * 300
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp import emulator
+from kernelexp.emulator.machine import counters
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.barriers import CtaBarrier
 from kernelexp.emulator.machine.image import Image, Variable
@@ -83,6 +84,13 @@ def test_its_counters_begin_with_the_name_of_its_listing():
     assert kernel["sass__inst_executed_barrier"] == THREADS // 32
     assert kernel["sass__inst_executed_global_stores"] == THREADS // 32
     assert not any(name.startswith("ptx__") for name in kernel)
+
+
+def test_ncus_counters_are_named_so_for_sass_alone():
+    ptx, sass = counters.named([], "PTX"), counters.named([], "SASS")
+    assert all(name.startswith("ptx__") for name in ptx)
+    assert not any(name.startswith("ptx__") for name in sass)
+    assert {"memory_l1_wavefronts_shared", "sass__inst_executed_barrier"} <= sass.keys()
 
 
 def test_a_finding_names_the_line_of_its_listing():

@@ -16,20 +16,20 @@ SCHEDULES = [
 # Per tile. ncu on a B200 over T = 10,878 tiles: metric / T, with what ptxas adds per launch (the
 # tcgen05.alloc's bookkeeping) taken off, as section "Held against ncu" of docs/emulator.md derives.
 PER_TILE = {
-    "sass__inst_executed_global_loads": (256, 256),
-    "sass__inst_executed_global_stores": (128, 320),
-    "sass__inst_executed_shared_loads": (0, 320),
-    "sass__inst_executed_shared_stores": (0, 256),
-    "smsp__sass_inst_executed_op_tmem_ldt": (64, 64),
-    "smsp__sass_inst_executed_op_utcmma": (24, 24),
-    "smsp__inst_executed_op_tma_ld": (24, 24),
-    "memory_l1_wavefronts_shared": (0, 2048),
-    "memory_l1_wavefronts_shared_ideal": (0, 2048),
-    "memory_l2_theoretical_sectors_global": (12_288, 12_288),
-    "memory_l2_theoretical_sectors_global_ideal": (8_192, 8_192),
-    "memory_l1_tag_requests_global": (12_288, 9_216),
-    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld": (12_288, 12_288),
-    "l1tex__data_pipe_tc_wavefronts_mem_shared": (3_072, 3_072),
+    "ptx__sass__inst_executed_global_loads": (256, 256),
+    "ptx__sass__inst_executed_global_stores": (128, 320),
+    "ptx__sass__inst_executed_shared_loads": (0, 320),
+    "ptx__sass__inst_executed_shared_stores": (0, 256),
+    "ptx__smsp__sass_inst_executed_op_tmem_ldt": (64, 64),
+    "ptx__smsp__sass_inst_executed_op_utcmma": (24, 24),
+    "ptx__smsp__inst_executed_op_tma_ld": (24, 24),
+    "ptx__memory_l1_wavefronts_shared": (0, 2048),
+    "ptx__memory_l1_wavefronts_shared_ideal": (0, 2048),
+    "ptx__memory_l2_theoretical_sectors_global": (12_288, 12_288),
+    "ptx__memory_l2_theoretical_sectors_global_ideal": (8_192, 8_192),
+    "ptx__memory_l1_tag_requests_global": (12_288, 9_216),
+    "ptx__l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld": (12_288, 12_288),
+    "ptx__l1tex__data_pipe_tc_wavefronts_mem_shared": (3_072, 3_072),
 }
 
 
@@ -58,15 +58,15 @@ def test_what_grows_with_tiles_equals_ncu(store, column):
 
 def test_what_a_launch_adds_is_a_load_of_the_tmem_address_by_each_warp():
     counters = patch_embed.run(patch_embed.ptx("direct_v8"), m=256).result.counters.kernel
-    assert counters["sass__inst_executed_shared_loads"] == 2 * 7
+    assert counters["ptx__sass__inst_executed_shared_loads"] == 2 * 7
 
 
 def test_global_loads_are_counted_at_the_line_of_the_table():
     counters = patch_embed.run(patch_embed.ptx("staged"), m=256).result.counters
     lines = {
-        str(line.source): line.counters["sass__inst_executed_global_loads"]
+        str(line.source): line.counters["ptx__sass__inst_executed_global_loads"]
         for line in counters.lines
-        if line.counters["sass__inst_executed_global_loads"]
+        if line.counters["ptx__sass__inst_executed_global_loads"]
     }
     assert list(lines.values()) == [3 * 256]
     assert next(iter(lines)).startswith("epilogue.cuh:")

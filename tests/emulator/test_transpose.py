@@ -43,7 +43,7 @@ def test_the_matrix_is_transposed_with_no_findings(layout):
 
 
 def conflicts(layout: str) -> dict[str, int]:
-    name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
+    name = "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
     lines = emulate(layout).counters.lines
     return {str(line.source): line.counters[name] for line in lines if line.counters[name]}
 

@@ -48,8 +48,8 @@ def test_a_right_kernel_is_right_and_counted(scale: Path, tools: Toolchain) -> N
     found = evidence(scale, tools)
     assert judge(found) is None
     assert found.arrays[0].elements == 4096
-    assert found.counters["sass__inst_executed_global_loads"] == 4096 // 32
-    assert found.counters["memory_l2_theoretical_sectors_global"] == 2 * 4096 * 4 // 32
+    assert found.counters["ptx__sass__inst_executed_global_loads"] == 4096 // 32
+    assert found.counters["ptx__memory_l2_theoretical_sectors_global"] == 2 * 4096 * 4 // 32
 
 
 def test_a_wrong_element_is_found(scale: Path, tools: Toolchain) -> None:
@@ -114,7 +114,7 @@ def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     lines = emulated.lines(cold, arm, "emulated", Limits(), "scale")
     assert len({(line.source.file, line.source.line) for line in lines}) > len(found.lines) == 2
-    loads = "sass__inst_executed_global_loads"
+    loads = "ptx__sass__inst_executed_global_loads"
     assert sum(line.counters.get(loads, 0) for line in lines) == found.counters[loads]
     assert {line.warps for line in lines} == {0b11111111}
 

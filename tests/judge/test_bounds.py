@@ -9,6 +9,7 @@ from judge_cases import (
     PADDED,
     PLAIN,
     gemm,
+    merged,
     profile,
     profiled,
     transpose,
@@ -59,7 +60,7 @@ def test_the_nearest_limit_may_stay() -> None:
 def test_a_share_says_how_it_was_reckoned_and_of_which_kind_it_is() -> None:
     shared = use(transpose(), "shared memory")
     assert shared.kind == "emulated"
-    assert shared.reckoned == "138,412,032 wavefronts / (132 SMs x 1,980 MHz (measured))"
+    assert shared.reckoned == "138,412,032 wavefronts (PTX) / (132 SMs x 1,980 MHz (measured))"
     tensor = use(gemm(), "tensor cores")
     assert (tensor.kind, tensor.reckoned) == (
         "measured",
@@ -88,6 +89,11 @@ def test_without_any_time_only_the_floor_is_known() -> None:
         (transpose(), "L2", "no source gives its peak"),
         (transpose(bytes=0), "device memory", "the problem does not state its bytes"),
         (transpose(counters={}), "shared memory", "not counted"),
+        (
+            merged(transpose()),
+            "shared memory",
+            "counted on PTX, and SASS accesses shared memory in other widths",
+        ),
         (transpose(chip=None), "device memory", "the chip's limits are not known"),
         (gemm(flops=0), "tensor cores", "the problem does not state its FLOPs"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from support import ROOT
 
 from kernelexp import project, records
-from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.arm import Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.judge import expectations, standing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.measurement import ArrayResult
@@ -16,6 +16,7 @@ from kernelexp.record import Record
 T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
 F3 = "logs/runs/F3/published.json"
+WAVEFRONTS = "memory_l1_wavefronts_shared"
 
 
 def read(path: str) -> Record:
@@ -52,10 +53,10 @@ def test_an_excluded_end_that_is_hit_is_missed() -> None:
 
 
 def test_a_counter_that_was_left_out_as_zero_is_zero() -> None:
-    name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st"
+    name = "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st"
     array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0)
     counted = EmulatedEvidence(size="any", arrays=(array,), counters={"ptx__inst_executed": 1})
-    expected = {name: "== 0", "memory_no_such_counter": "== 0"}
+    expected = {name: "== 0", "ptx__memory_no_such_counter": "== 0"}
     zero, unknown = judge(expected, Arm(emulated=counted), Arm(emulated=counted), 0.01, "X1")
     assert (zero.result, unknown.result) == ("met", "not measured")
 
@@ -67,7 +68,7 @@ def test_a_counter_that_an_early_emulator_did_not_have_is_not_zero() -> None:
 
 def test_unchanged_is_exact_for_counts_and_within_the_margin_for_times() -> None:
     assert one(T1, "launch__registers_per_thread", "unchanged").result == "met"
-    assert one(T1, "smsp__inst_executed", "unchanged").result == "missed"
+    assert one(T1, "ptx__smsp__inst_executed", "unchanged").result == "missed"
     record = read(T1)
     arms = record.baseline, record.baseline
     (same,) = judge({"time_ms": "unchanged"}, *arms, 0.01, "T1")
@@ -81,7 +82,8 @@ def test_unchanged_is_exact_for_counts_and_within_the_margin_for_times() -> None
     [
         ("time_ms", "kernelexp run F3, on a machine with one B200"),
         ("launch__registers_per_thread", "kernelexp run F3"),
-        ("memory_l1_wavefronts_shared", "kernelexp run F3"),
+        ("ptx__memory_l1_wavefronts_shared", "kernelexp run F3"),
+        ("memory_l1_wavefronts_shared", "kernelexp profile F3, on a machine with one B200"),
         (
             "sm__throughput.avg.pct_of_peak_sustained_elapsed",
             "kernelexp profile F3, on a machine with one B200",
@@ -92,6 +94,22 @@ def test_what_is_not_measured_names_the_command_that_supplies_it(name: str, comm
     judged = one(F3, name, "< 1")
     assert judged.result == "not measured"
     assert judged.sentence == f"the candidate has no such figure: {command}"
+
+
+def test_a_name_of_ncus_is_never_judged_by_what_an_emulation_counted_on_ptx() -> None:
+    counted, profiled = one(T1, f"ptx__{WAVEFRONTS}", "~-94%"), one(T1, WAVEFRONTS, "~-94%")
+    assert (counted.result, counted.kind) == ("met", "emulated")
+    assert (profiled.result, profiled.kind, profiled.before) == ("not measured", "profiled", None)
+    assert profiled.sentence.endswith(f". The emulation's count, of PTX, is ptx__{WAVEFRONTS}")
+
+
+def test_a_profile_decides_what_was_expected_under_ncus_name() -> None:
+    before, after = (
+        Arm(profiled=ProfiledEvidence(entry="scale", figures={WAVEFRONTS: count}))
+        for count in (100.0, 60.0)
+    )
+    (judged,) = judge({WAVEFRONTS: "-30%"}, before, after, 0.01, "X1")
+    assert (judged.result, judged.kind) == ("met", "profiled")
 
 
 def test_published_figures_are_judged_under_their_own_name_only() -> None:
@@ -118,7 +136,7 @@ def test_counters_of_another_emulator_do_not_compare() -> None:
     before = msgspec.structs.replace(record.baseline, emulated=other)
     after = record.candidates[0].arm
     change, value = judge(
-        {"memory_l1_wavefronts_shared": "-90%", "memory_l1_wavefronts_shared_ideal": "> 0"},
+        {f"ptx__{WAVEFRONTS}": "-90%", f"ptx__{WAVEFRONTS}_ideal": "> 0"},
         before, after, 0.01, "T1",
     )  # fmt: skip
     assert change.result == "not measured"

@@ -14,6 +14,7 @@ from judge_cases import (
     build_of,
     emulated_of,
     gemm,
+    merged,
     profile,
     profiled,
     transpose,
@@ -26,7 +27,16 @@ from kernelexp.judge.case import Case
 from kernelexp.judge.opportunity import Opportunity, Suppressed
 
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
-SECTORS = "memory_l2_theoretical_sectors_global"
+SECTORS = "ptx__memory_l2_theoretical_sectors_global"
+
+
+COUNTERS = {
+    "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld": 62,
+    "ptx__sass__inst_executed_shared_loads": 2,
+    "ptx__memory_l1_wavefronts_shared": 64,
+    SECTORS: 64,
+    f"{SECTORS}_ideal": 16,
+}
 
 
 def only(rule: rules.Rule, case: Case) -> Opportunity:
@@ -52,7 +62,7 @@ def with_figures(case: Case, **changes: float) -> Case:
 def test_planted_bank_conflicts_are_found_with_their_line_and_their_cost() -> None:
     found = only(rules.bank_conflicts, transpose())
     assert found.issue == (
-        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts"
+        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX)"
     )
     assert found.line == "variants/transpose/transpose.cu:59"
     # What the shared memory no longer takes, down to what device memory needs; T1 gained 55%.
@@ -98,17 +108,31 @@ def test_sectors_beyond_what_the_bytes_need_are_found_with_their_line() -> None:
     assert (found.line, found.percent) == ("a.cu:7", None)
 
 
+def test_conflicts_of_loads_that_ptxas_merges_have_no_estimate() -> None:
+    found = only(rules.bank_conflicts, merged(transpose()))
+    assert found.percent is None
+    assert "SASS accesses shared memory in other widths" in found.reckoning
+
+
+def test_what_is_emulated_is_named_as_counted_on_ptx() -> None:
+    for rule in (rules.bank_conflicts, rules.uncoalesced):
+        found = only(rule, transpose(counters=COUNTERS))
+        assert found.figures
+        assert all(name.startswith("ptx__") for name in found.figures)
+        assert "(PTX)" in found.issue
+
+
 def test_whole_sectors_are_no_opportunity() -> None:
     assert list(rules.uncoalesced(transpose())) == []
 
 
 def test_stores_of_several_widths_are_not_repeated_as_uncoalesced() -> None:
-    stores = {"sass__inst_executed_global_stores": 10, SECTORS: 128, f"{SECTORS}_ideal": 128}
+    stores = {"ptx__sass__inst_executed_global_stores": 10, SECTORS: 128, f"{SECTORS}_ideal": 128}
     line = EmulatedLine(file="a.cu", line=3, counters=stores)
     case = transpose(
         counters={
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_st": 128,
-            "l1tex__t_requests_pipe_lsu_mem_global_op_st": 10,
+            "ptx__l1tex__t_sectors_pipe_lsu_mem_global_op_st": 128,
+            "ptx__l1tex__t_requests_pipe_lsu_mem_global_op_st": 10,
         }
     )
     emulated = msgspec.structs.replace(emulated_of(case), lines=(line,))
@@ -252,4 +276,4 @@ def test_profiled_conflicts_are_not_the_layouts_where_the_emulator_counts_none()
     evidence = msgspec.structs.replace(case.arm.profiled, figures={**kept, **found})
     (suppressed,) = rules.bank_conflicts(with_arm(case, profiled=evidence))
     assert isinstance(suppressed, Suppressed)
-    assert "(memory_l1_wavefronts_shared equals its ideal, emulated)" in suppressed.why
+    assert "(ptx__memory_l1_wavefronts_shared equals its ideal, emulated)" in suppressed.why

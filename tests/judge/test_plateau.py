@@ -17,7 +17,7 @@ POINTS = {
     for number, values in enumerate(product(*AXES.values()))
 }
 RISK, MARGIN = 0.0035, 0.01
-CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
+CONFLICTS = "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
 
 
 def processes(effect=lambda point: 0.0, count=6, noise=0.0006, seed=3):

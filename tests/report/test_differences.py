@@ -12,7 +12,7 @@ from rich.console import Console
 from support import ROOT
 
 from kernelexp import comparisons, records, subjects
-from kernelexp.arm import Arm, EmulatedEvidence, ProfiledEvidence
+from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.comparisons import Comparison, Options
 from kernelexp.errors import UsageError
 from kernelexp.measurement import ArrayResult
@@ -154,7 +154,7 @@ def test_a_size_that_is_not_known_may_be_any() -> None:
 def emulated(label: str, version: str, count: int) -> Subject:
     array = ArrayResult(name="y", elements=4, wrong=0, worst=0.0)
     evidence = EmulatedEvidence(
-        size="emulated", arrays=(array,), counters={"smsp__inst_executed": count}, emulator=version
+        size="emulated", arrays=(array,), counters={"ptx__inst_executed": count}, emulator=version
     )
     arm = Arm(emulated=evidence)
     return Subject(label=label, arm=arm, conditions=subjects.conditions(arm))
@@ -164,6 +164,18 @@ def test_counters_of_two_emulators_do_not_compare() -> None:
     one, other = emulated("A", "1", 1), emulated("B", "2", 2)
     with pytest.raises(UsageError, match="emulated figures are left out: emulator 1 and 2"):
         comparisons.compare(one, other, Options())
+
+
+def test_counts_of_ptx_that_cannot_be_the_cards_are_a_warning() -> None:
+    widths = AccessWidths(file="a.cu", line=3, what="shared load", ptx={32: 4}, sass={128: 1})
+    one, other = emulated("A", "1", 1), emulated("B", "1", 2)
+    assert other.arm.emulated is not None
+    evidence = msgspec.structs.replace(other.arm.emulated, widths=(widths,))
+    merged = msgspec.structs.replace(other, arm=Arm(emulated=evidence))
+    assert comparisons.compare(one, other, Options()).warnings == ()
+    (warning,) = comparisons.compare(one, merged, Options()).warnings
+    assert warning.startswith("B: counted on PTX, and ptxas ")
+    assert "shared loads on 1 line (a.cu:3)" in warning
 
 
 def test_no_evidence_of_the_same_kind_is_a_sentence() -> None:

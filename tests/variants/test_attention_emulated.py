@@ -15,7 +15,7 @@ from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
 
 PROJECT = project.load(ROOT)
-WAVEFRONTS = "memory_l1_wavefronts_shared"
+WAVEFRONTS = "ptx__memory_l1_wavefronts_shared"
 PHASE_3 = "phase=3,block_m=32"
 
 Run = Callable[..., EmulatedEvidence]

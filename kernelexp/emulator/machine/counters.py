@@ -1,9 +1,13 @@
-"""What a launch did, for the kernel and for each source line: under ncu's metric names what ncu
-counts too, under ptx__ what only PTX spells."""
+"""What a launch did, for the kernel and for each source line, by the counter's name.
+
+SASS is what the hardware executes: what ncu counts too has ncu's name. PTX is not: ptxas merges,
+drops and adds instructions, so that its counts are named ptx__ before ncu's name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -69,6 +73,8 @@ class SourceCounters(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     warps: int
     counters: dict[str, int]
+    opcodes: dict[str, int]
+    """How many of these instructions there are, by opcode."""
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +92,10 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
                 groups.setdefault((source, count.warps), []).append(count)
         return [
             SourceCounters(
-                source=source, warps=warps, counters=named(group, group[0].instruction.listing)
+                source=source,
+                warps=warps,
+                counters=named(group, group[0].instruction.listing),
+                opcodes=dict(Counter(count.instruction.opcode for count in group)),
             )
             for (source, warps), group in groups.items()
         ]
@@ -130,7 +139,10 @@ def collect(
     )
 
 
-# By docs/emulator.md, "Held against ncu": an H200 counted each of these as it is counted here.
+_OF_HARDWARE = frozenset({"SASS"})
+"""The listings whose instructions are those that ncu counts."""
+
+# By ncu's names. docs/emulator.md says for which kernels an H200 counted as is counted here on PTX.
 _EXECUTED = {
     "sass__inst_executed_global_loads": ("global load",),
     "sass__inst_executed_global_stores": ("global store",),
@@ -165,16 +177,28 @@ _SHARED = ("shared load", "shared store", "matrix load", "matrix store", "atomic
 
 
 def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
-    """Sums of instruction counts by counter; `listing` begins the names of those it spells."""
+    """Sums of instruction counts by counter; `listing`, "PTX" or "SASS", decides on the names."""
     counts, prefix = list(counts), listing.lower() + "__"
-    values = {
+    ncu = "" if listing in _OF_HARDWARE else prefix
+    return {
         f"{prefix}inst_executed": sum(c.executed for c in counts),
         f"{prefix}thread_inst_executed": sum(c.lanes for c in counts),
+        **{ncu + name: value for name, value in _executed(counts, _EXECUTED)},
+        **{prefix + name: value for name, value in _executed(counts, _SPELLED)},
+        **{
+            ncu + name: value
+            for values in (_shared(counts), _global(counts), _tma(counts))
+            for name, value in values.items()
+        },
     }
-    spelled = {prefix + name: kinds for name, kinds in _SPELLED.items()}
-    for name, kinds in (_EXECUTED | spelled).items():
-        values[name] = sum(c.executed for c in counts if c.instruction.kind in kinds)
-    return {**values, **_shared(counts), **_global(counts), **_tma(counts)}
+
+
+def _executed(
+    counts: list[InstructionCount], kinds: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, int]]:
+    """How often instructions of these kinds were executed, by the counter's name."""
+    for name, own in kinds.items():
+        yield name, sum(c.executed for c in counts if c.instruction.kind in own)
 
 
 def _of(counts: list[InstructionCount], *kinds: str) -> list[Tally]:

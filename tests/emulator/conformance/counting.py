@@ -24,7 +24,7 @@ AREAS = (
 )  # fmt: skip
 """Not the elementwise ones: ptxas leaves out their loads of operands that nobody uses."""
 
-# By the emulator's names; ncu wants a .sum behind those of the hardware's counters.
+# ncu's counters, which wants a .sum behind the hardware's; the emulator's have ptx__ before them.
 METRICS = (
     "sass__inst_executed_shared_loads",
     "sass__inst_executed_shared_stores",

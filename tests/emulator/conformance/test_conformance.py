@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelexp.counters import PTX
 from kernelexp.emulator import Module, Schedule, load, run
 from kernelexp.toolchain import Toolchain
 
@@ -101,7 +102,7 @@ def test_the_emulator_counts_what_ncu_counted(area: str, ptx) -> None:  # type: 
     for case in golden.cases(area):
         result = run(module, case.launch, {name: a.copy() for name, a in case.arrays.items()})
         counted = _counted()[area, case.name]
-        apart = {m: (result.counters.kernel[m], n) for m, n in counted.items()}
+        apart = {m: (result.counters.kernel[f"{PTX}{m}"], n) for m, n in counted.items()}
         apart = {metric: pair for metric, pair in apart.items() if pair[0] != pair[1]}
         if apart:
             differing[area, case.name] = apart
