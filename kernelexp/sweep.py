@@ -188,7 +188,8 @@ def examine(record: Record) -> Examined:
     timed = record.measurement
     race = racing.result(timed, record.margin) if timed and len(timed.workers) > 1 else None
     ratios = _ratios(arms)
-    axes = _axes(record, arms) if race else ()
+    # Pairs of variants that were timed side by side: heats tear them apart.
+    axes = _axes(record, arms) if race and not record.heats else ()
     costs = {
         name: Cost(time=ratios.get(name), resources=_resources(arm))
         for name, arm in arms.items()
@@ -199,7 +200,7 @@ def examine(record: Record) -> Examined:
         front=front(costs, record.margin),
         race=race,
         axes=axes,
-        plateau=plateaus.plateau(race, axes, arms, record.margin) if race else None,
+        plateau=plateaus.plateau(race, axes, arms, record.margin) if race and axes else None,
     )
 
 

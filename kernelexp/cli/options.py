@@ -43,6 +43,21 @@ VariantsArgument = Annotated[
 DeviceOption = Annotated[
     str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU to use.")
 ]
+DevicesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--devices",
+        metavar="GPUS",
+        help="Measure on several GPUs at once: all, or indices and UUIDs, as in 0,1.",
+    ),
+]
+
+
+def select_gpus(device: str | None, devices: str | None) -> str | None:
+    """What --device or --devices names; UsageError for both."""
+    if device is not None and devices is not None:
+        raise UsageError("--device and --devices do not go together: choose one.")
+    return device if devices is None else devices
 
 
 def _require_number(percent: float | None) -> float | None:

@@ -15,6 +15,7 @@ from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
+    DevicesOption,
     JsonOption,
     LimitOption,
     MarginOption,
@@ -22,6 +23,7 @@ from kernelexp.cli.options import (
     ProjectOption,
     SetOption,
     VerboseOption,
+    select_gpus,
 )
 from kernelexp.errors import UsageError
 
@@ -64,6 +66,7 @@ def run(
         typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run."),
     ] = True,
     device: DeviceOption = None,
+    devices: DevicesOption = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -121,6 +124,7 @@ def run(
     """
     from kernelexp import runner
     from kernelexp.evidence.measured import Measuring
+    from kernelexp.executor import Local
     from kernelexp.measurement import Options
 
     loaded = common.load(project, sources=not repeat)
@@ -141,7 +145,6 @@ def run(
         emulate=emulate,
         measuring=Measuring(
             options=options,
-            device=device,
             margin=margin / 100,
             size=size,
             budget_s=parse_seconds(budget, "--budget") if budget else None,
@@ -150,6 +153,7 @@ def run(
         else None,
         keep=not no_record,
         limits=limits,
+        executor=Local(select_gpus(device, devices)),
     )
     tools = common.tools(loaded, nvcc)
     with progress_bars() as bars:

@@ -14,12 +14,14 @@ from kernelexp.cli.console import output, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
+    DevicesOption,
     JsonOption,
     LimitOption,
     MarginOption,
     NvccOption,
     ProjectOption,
     VerboseOption,
+    select_gpus,
 )
 from kernelexp.errors import UsageError
 
@@ -66,6 +68,7 @@ def sweep(
         bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
     ] = True,
     device: DeviceOption = None,
+    devices: DevicesOption = None,
     budget: Annotated[
         str,
         typer.Option("--budget", metavar="TIME", help="Time limit for measuring: 90s, 5m."),
@@ -94,6 +97,7 @@ def sweep(
     """
     from kernelexp import sweep as service
     from kernelexp.evidence.measured import Measuring
+    from kernelexp.executor import Local
     from kernelexp.measurement import Options
     from kernelexp.report import sweep as report
     from kernelexp.runner import Settings
@@ -122,7 +126,6 @@ def sweep(
         emulate=emulate,
         measuring=Measuring(
             options=options,
-            device=device,
             margin=margin / 100,
             size=size,
             budget_s=parse_seconds(budget, "--budget"),
@@ -131,6 +134,7 @@ def sweep(
         else None,
         keep=not no_record,
         limits=limits,
+        executor=Local(select_gpus(device, devices)),
     )
     tools = common.tools(loaded, nvcc)
     with progress_bars() as bars:
