@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from kernelexp import build
+from kernelexp.build import Built, Plan
 from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence import measured
+from kernelexp.evidence import emulated, measured
+from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measured import Question
 from kernelexp.gpu import device as devices
 from kernelexp.measurement import Device, Measurement
@@ -17,7 +20,17 @@ from kernelexp.progress import OnProgress
 
 
 class Executor(Protocol):
-    """Does the work that takes long; each method returns when all of it is done."""
+    """Does the work that takes long: each method does one piece, and is called from any thread."""
+
+    @property
+    def slots(self) -> int | None:
+        """Pieces at once, of building and emulating; None: as many as this machine has cores."""
+
+    def build(self, plan: Plan) -> Built:
+        """Leaves the build in the project's cache; a fault of a machine is in the answer."""
+
+    def emulate(self, job: EmulationJob) -> Emulated:
+        """Raises what isolated.call raises."""
 
     def gpus(self) -> tuple[Device, ...] | str:
         """The GPUs to time on, or why there is none, as a sentence."""
@@ -25,7 +38,7 @@ class Executor(Protocol):
     def measure(
         self, question: Question, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
-        """Times all arms of the question on one GPU; waits until one is free. From any thread."""
+        """Times all arms of the question on one GPU; waits until one is free."""
 
 
 class Local:
@@ -34,19 +47,21 @@ class Local:
     Without it, the first one that CUDA_VISIBLE_DEVICES shows is used if there is one.
     """
 
+    slots: int | None = None
+
     def __init__(self, selector: str | None = None) -> None:
         self._selector = selector
-        self._gpus: tuple[Device, ...] | str | None = None
         self._changed = threading.Condition()
         self._busy: set[str] = set()
 
+    def build(self, plan: Plan) -> Built:
+        return build.build_one(plan)
+
+    def emulate(self, job: EmulationJob) -> Emulated:
+        return emulated.execute(job)
+
     def gpus(self) -> tuple[Device, ...] | str:
         """EnvironmentFault or UsageError where GPUs that were asked for are not there."""
-        if self._gpus is None:
-            self._gpus = self._find()
-        return self._gpus
-
-    def _find(self) -> tuple[Device, ...] | str:
         if self._selector is not None:
             return devices.find_all(self._selector)
         try:

@@ -148,10 +148,21 @@ def share(
     )
 
 
+def examine(shared: Shared, variants: Sequence[Variant]) -> Prepared:
+    """The variants built, and emulated if they are to be."""
+    project, settings, tell = shared.project, shared.settings, shared.on_progress
+    limits, executor = settings.limits, settings.executor
+    size = settings.measuring.size if settings.measuring else None
+    prepared = prepare.built(project, variants, shared.tools, limits, tell, size, executor)
+    if settings.emulate:
+        prepared = prepare.emulated(project, prepared, limits, tell, executor=executor)
+    return prepared
+
+
 def _run(
     shared: Shared, names: Sequence[str], overrides: Mapping[str, Point], repeats: str
 ) -> list[Outcome]:
-    project, limits = shared.project, shared.settings.limits
+    project = shared.project
     variants: dict[str, list[Variant]] = {}
     for name in dict.fromkeys(names):
         baseline, candidates = project.variants(project.experiment(name))
@@ -159,10 +170,7 @@ def _run(
         changed = [project.variant(v.kernel, v.arch, v.axes, point) for v in candidates]
         variants[name] = [baseline, *changed]
     every = [each for own in variants.values() for each in own]
-    size = shared.settings.measuring.size if shared.settings.measuring else None
-    prepared = prepare.built(project, every, shared.tools, limits, shared.on_progress, size)
-    if shared.settings.emulate:
-        prepared = prepare.emulated(project, prepared, limits, shared.on_progress)
+    prepared = examine(shared, every)
 
     def one(name: str) -> Outcome:
         own, point = variants[name], overrides.get(name, {})

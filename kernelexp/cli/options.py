@@ -53,11 +53,14 @@ DevicesOption = Annotated[
 ]
 
 
-def select_gpus(device: str | None, devices: str | None) -> str | None:
-    """What --device or --devices names; UsageError for both."""
-    if device is not None and devices is not None:
-        raise UsageError("--device and --devices do not go together: choose one.")
-    return device if devices is None else devices
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Let the workers of a Dask scheduler do the work: tcp://HOST:8786.",
+    ),
+]
 
 
 def _require_number(percent: float | None) -> float | None:

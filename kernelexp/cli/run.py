@@ -21,9 +21,9 @@ from kernelexp.cli.options import (
     MarginOption,
     NvccOption,
     ProjectOption,
+    SchedulerOption,
     SetOption,
     VerboseOption,
-    select_gpus,
 )
 from kernelexp.errors import UsageError
 
@@ -67,6 +67,7 @@ def run(
     ] = True,
     device: DeviceOption = None,
     devices: DevicesOption = None,
+    scheduler: SchedulerOption = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -122,9 +123,10 @@ def run(
 
     For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
     """
+    import msgspec
+
     from kernelexp import runner
     from kernelexp.evidence.measured import Measuring
-    from kernelexp.executor import Local
     from kernelexp.measurement import Options
 
     loaded = common.load(project, sources=not repeat)
@@ -153,10 +155,10 @@ def run(
         else None,
         keep=not no_record,
         limits=limits,
-        executor=Local(select_gpus(device, devices)),
     )
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with common.executor(device, devices, scheduler) as executor, progress_bars() as bars:
+        settings = msgspec.structs.replace(settings, executor=executor)
         if repeat:
             outcomes = runner.repeat(loaded, repeat, tools, settings, bars)
         else:

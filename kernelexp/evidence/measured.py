@@ -128,12 +128,12 @@ def take(
 
 
 def answer_on(
-    device: str,
+    device: str | None,
     question: Question,
     journal: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> Measurement:
-    """Measures on a GPU of this machine, named by index or UUID."""
+    """Measures on a GPU of this machine, named by index or UUID; None: as devices.find()."""
     return measure(
         question.job,
         question.options,

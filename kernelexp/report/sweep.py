@@ -13,7 +13,7 @@ from kernelexp import metrics, sweep
 from kernelexp.arm import Arm, Verdict
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model import spell, spell_point
-from kernelexp.record import Record
+from kernelexp.record import Record, Tuning
 from kernelexp.report import figures, heatmap, measurement
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.sweep import Examined, Grid
@@ -24,6 +24,15 @@ _FRONT = "*"
 _TOGETHER = ("variant",)
 # Columns that the axes' values may take of 80.
 _AXES_WIDTH = 34
+
+
+def planned_search(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
+    """What a search would try."""
+    yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
+    base = spell_point(_own(grid.baseline.axes, grid.swept))
+    yield paragraph(
+        f"Up to {trials} of {grid.size:,} variants, proposed by {strategy}, compared with {base}."
+    )
 
 
 def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
@@ -47,10 +56,12 @@ def render(
     if examined.front:
         yield paragraph(
             f"{_FRONT} no other is better in "
-            f"{'time, ' if record.measurement else ''}registers and shared memory at once.",
+            f"{_compared(record)}registers and shared memory at once.",
             style="dim",
         )
     yield from _refused(record)
+    if record.tuning:
+        yield from _tuning(record, examined, record.tuning)
     yield from _race(record, examined)
     if examined.axes:
         yield _axes(examined.axes)
@@ -68,6 +79,9 @@ def fastest(record: Record) -> tuple[str, str]:
     """Time and variant of the fastest arm, and whether that is settled; empty where none was
     timed."""
     race = sweep.examine(record).race
+    if race is None and record.tuning and record.measurement is None:
+        best, value, _ = _best(record, sweep.examine(record))
+        return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
     if race is None:
         return figures.NONE, "not timed"
     arm = dict(zip(record.names, record.arms, strict=True))[race.leader]
@@ -101,6 +115,8 @@ def _ranking(record: Record, examined: Examined) -> Block:
     swept = sweep.swept_axes(record)
     labels = _columns(record, swept)
     header = ["row", *labels, *(["ms", "change"] if timed else [])]
+    metric = _objective(record)
+    header += ["objective"] if metric else []
     header += ["regs", "smem, B", "", "verdict"]
     rows: list[list[Cell]] = []
     for name in examined.ranking:
@@ -114,6 +130,7 @@ def _ranking(record: Record, examined: Examined) -> Block:
         cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
             cells += [figures.time_of(arm), _ratio(effect.ratio) if effect else ""]
+        cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
             figures.value(summary.get("registers")),
             figures.value(summary.get("smem_bytes")),
@@ -124,6 +141,21 @@ def _ranking(record: Record, examined: Examined) -> Block:
     last = len(header) - 1
     numbers = (0, *range(1 + len(labels), last - 1))
     return table(header, rows, numbers=numbers, unwrapped=(last - 1, last))
+
+
+def _compared(record: Record) -> str:
+    """What the front is drawn by, besides registers and shared memory."""
+    if record.measurement:
+        return "time, "
+    metric = _objective(record)
+    return f"{metric.label}, " if metric else ""
+
+
+def _objective(record: Record) -> metrics.Metric | None:
+    """The figure that was searched by, where no other column has it."""
+    name = record.tuning.objective if record.tuning and not record.measurement else ""
+    shown = ("launch__registers_per_thread", "")
+    return None if name in shown else metrics.find(name)
 
 
 def _word(verdict: Verdict) -> Span:
@@ -204,6 +236,33 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
         )
 
 
+def _tuning(record: Record, examined: Examined, tuning: Tuning) -> Iterator[Block]:
+    """How the variants were chosen, and the best by a figure that is no time."""
+    refused = sum(each.value is None for each in tuning.trials)
+    by = "" if record.measurement else f" by {tuning.objective}"
+    yield paragraph(
+        f"{len(tuning.trials)} of {tuning.space:,} variants were tried{by}, {refused} of them "
+        f"refused; proposed by {tuning.strategy} ({tuning.optimizer}, seed {tuning.seed}). "
+        f"{tuning.ended}"
+    )
+    if record.measurement is None:
+        best, value, base = _best(record, examined)
+        yield paragraph(
+            Span(f"Best: {_label(record, best)}", "good"),
+            f" with {figures.value(value)}; the baseline has {figures.value(base)}.",
+        )
+
+
+def _best(record: Record, examined: Examined) -> tuple[str, metrics.Value | None, Any]:
+    """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
+    metric = metrics.find(record.tuning.objective) if record.tuning else None
+    arms = dict(zip(record.names, record.arms, strict=True))
+    best = examined.ranking[0]
+    if metric is None:
+        return best, None, None
+    return best, metric.read(arms[best]), metric.read(record.baseline)
+
+
 def _axes(axes: Sequence[AxisFinding]) -> Block:
     rows: list[tuple[Cell, ...]] = []
     for each in axes:
@@ -277,7 +336,12 @@ def _map(record: Record, down: str, across: str) -> Iterator[Block]:
         for name, arm in arms.items()
         if arm.measured
     }
-    yield paragraph(Span("Time" if values else "Registers per thread", "strong"))
+    title = "Time" if values else "Registers per thread"
+    if not values and (metric := _objective(record)):
+        title, values = metric.label, sweep.objective(record)
+        if min(values.values(), default=0.0) <= 0.0:
+            return  # no ratios
+    yield paragraph(Span(title, "strong"))
     if not values:
         values = {
             name: float(arm.build.resources.registers)

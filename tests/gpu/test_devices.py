@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cluster_of import RealCluster
 from gpu_kernels import ARCH
 from support import ROOT, Kx
 
@@ -78,3 +79,21 @@ def test_a_sweep_on_two_gpus_names_the_same_fastest_as_on_one(project: Path, kx:
     )
     assert best.arm.axes["rows"] == 4
     assert "times of two GPUs are not compared" in " ".join(result.stdout.split())
+
+
+@needs_two
+def test_workers_with_a_gpu_each_share_a_sweep(project: Path, kx: Kx, tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    workers = RealCluster(folder, 0)
+    try:
+        for uuid in _gpus()[:2]:
+            workers.add_worker("--resources", f"{ARCH}=1", CUDA_VISIBLE_DEVICES=uuid)
+        workers.wait_for(2)
+        words = ("sweep", f"transpose@{ARCH}", "rows=*", "layout=*")
+        result = kx(*words, "--scheduler", workers.address, cwd=project)
+        assert result.exit_code == errors.OK, result.output
+    finally:
+        workers.close()
+    record = read(project, "sweep-transpose")
+    assert {heat.measurement.device.uuid for heat in record.heats} == set(_gpus()[:2])
