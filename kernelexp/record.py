@@ -236,12 +236,15 @@ def measurement_of(record: Record, name: str) -> Measurement | None:
 
 
 def _measured(record: Record, name: str) -> MeasuredEvidence | None:
-    finals = (record.estimate,) if record.estimate else ()
-    for found in (*finals, *(heat.estimate for heat in record.heats)):
+    own = record.measurement
+    device = own.device.name if own else record.device
+    taken = [(device, record.estimate)] if record.estimate else []
+    taken += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
+    for device, found in taken:
         for times in found.times:
             if times.arm == name:
                 return MeasuredEvidence(
-                    device=record.device,
+                    device=device,
                     size=record.size,
                     time_us=times.median_us,
                     low_us=times.low_us,

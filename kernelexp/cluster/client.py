@@ -28,6 +28,7 @@ from kernelexp.cluster.messages import (
 from kernelexp.errors import USAGE, ConfigurationError, EnvironmentFault
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measured import Question
+from kernelexp.gpu import journals
 from kernelexp.measurement import Device, Measurement
 from kernelexp.progress import OnProgress, Step
 
@@ -120,8 +121,12 @@ class Cluster:
     def measure(
         self, question: Question, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
-        """A measurement by the next worker with a GPU of the architecture; kept by no journal."""
+        """A measurement by the next worker with a GPU of the architecture; one that came home
+        before is in the journal."""
         job = question.job
+        arms = tuple(each.arm for each in job.arms)
+        if journal and (past := journals.find(journal, arms, question.options)):
+            return past
         paths = {arm.cubin for arm in job.arms if arm.cubin}
         task = MeasureTask(question=question, cubins={p: Path(p).read_bytes() for p in paths})
         if on_progress:
@@ -130,6 +135,8 @@ class Cluster:
         root = Path(job.problem.removesuffix(job.name))
         reply = self._order(task, root, job.name, question.arch)
         assert isinstance(reply, Measured)
+        if journal:
+            journals.save(journal, reply.measurement)
         return reply.measurement
 
     # ---- orders ----------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def _cards(record: Record) -> Iterator[Block]:
     yield table(header, rows, numbers=(3, 4, 5, 6), unwrapped=(0, 2))
     yield paragraph(
         "Changes are relative to the baseline on the same GPU at the same time; times of two GPUs "
-        "are not compared.",
+        "are not compared, and those of the table above are of the final.",
         style="dim",
     )
 

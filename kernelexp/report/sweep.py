@@ -13,7 +13,7 @@ from kernelexp import metrics, sweep
 from kernelexp.arm import Arm, Verdict
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model import spell, spell_point
-from kernelexp.record import Record, Tuning
+from kernelexp.record import Record, Tuning, measurement_of
 from kernelexp.report import figures, heatmap, measurement
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.sweep import Examined, Grid
@@ -129,7 +129,10 @@ def _ranking(record: Record, examined: Examined) -> Block:
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
         cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
-            cells += [figures.time_of(arm), _ratio(effect.ratio) if effect else ""]
+            # A time of a heat is of another GPU or of another hour.
+            is_last = measurement_of(record, name) is record.measurement
+            ms = figures.time_of(arm) if is_last else ""
+            cells += [ms, _ratio(effect.ratio) if effect else ""]
         cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
             figures.value(summary.get("registers")),

@@ -11,13 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 from cluster_of import RealCluster
+from measurements import measurement
+from measurements import worker as finished
 from support import ROOT, Kx
 
 from kernelexp import build, cluster, errors, prepare, project, records
-from kernelexp.cluster import messages, worker
+from kernelexp.cluster import Cluster, messages, worker
 from kernelexp.errors import EnvironmentFault
 from kernelexp.evidence import measured
 from kernelexp.evidence.measured import Question
+from kernelexp.gpu import journals
 from kernelexp.gpu.job import ArmJob, Job
 from kernelexp.limits import Limits
 from kernelexp.measurement import Options, TimedArm
@@ -192,6 +195,20 @@ def test_a_measurement_gets_the_cubins_and_the_problem_of_the_client(
     assert path.read_bytes() == b"ELF"
     assert Path(moved.job.problem).is_file()
     assert (moved.margin, moved.goal, moved.options) == (0.01, "verdicts", Options())
+
+
+def test_a_measurement_that_came_home_is_not_taken_again(tmp_path: Path) -> None:
+    taken = measurement([finished(each, (1.0, 1.0, 1.0)) for each in range(4)])
+    journal = tmp_path / "journal.json"
+    journals.save(journal, taken)
+    arms = tuple(ArmJob(arm=each, arch="sm_90a") for each in taken.arms)
+    job = Job(problem="", size={}, arms=arms)
+    question = Question(job=job, options=taken.options, margin=0.01, goal="verdicts")
+    nobody = Cluster(client=None, address="")  # would fail if it were asked
+    assert nobody.measure(question, journal, None) == taken
+    assert journals.find(journal, taken.arms[:2], taken.options) is None
+    journals.save(journal, msgspec.structs.replace(taken, invalid="Another process."))
+    assert journals.find(journal, taken.arms, taken.options) is None
 
 
 # ---- workers that die ----------------------------------------------------------------------------

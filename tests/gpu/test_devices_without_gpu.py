@@ -6,13 +6,14 @@ The GPUs are made up, the processes are real.
 from __future__ import annotations
 
 import threading
+import uuid
 from pathlib import Path
 
 import msgspec
 import pytest
 from fake_gpu import FakeGpu
 from measurements import DEVICE, measurement, worker
-from support import Kx
+from support import TOKEN, Kx, alive, wait_until
 
 from kernelexp import errors, records
 from kernelexp.errors import UsageError
@@ -131,6 +132,9 @@ def test_a_sweep_has_heats_with_the_baseline_on_each_gpu_and_a_final_on_one(
     assert finalists == {"candidate 2", "candidate 3"}  # width 2
     words = {each.arm.axes["width"]: each.verdict.status for each in record.candidates[:4]}
     assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["2", "2", "forward", "0.0970"] in [line[:4] for line in lines]
+    assert all("0.100" not in line for line in lines if line[:3] == ["1", "1", "backward"])
     text = " ".join(result.stdout.split())
     assert "Fastest: row" in text
     assert "times of two GPUs are not compared" in text
@@ -146,6 +150,18 @@ def test_a_record_with_heats_reads_back_as_it_was(scale: Path, kx: Kx, gpu: Fake
     assert [line for line in shown.splitlines() if "GPU-a" in line or "GPU-b" in line] == cards
     (path,) = (scale / "logs/runs/sweep-scale").iterdir()
     assert kx("verdict", str(path), cwd=scale).exit_code == errors.OK
+
+
+def test_a_heat_that_fails_ends_the_other_with_its_processes(
+    scale: Path, kx: Kx, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = uuid.uuid4().hex
+    monkeypatch.setenv(TOKEN, token)
+    gpu.takes("(__import__('time').sleep(600) if job.device.uuid == 'GPU-a' else 1 / 0)")
+    result = kx(*GRID, "--devices", "all", cwd=scale)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert "ZeroDivisionError" in result.stderr
+    wait_until(lambda: not alive(token))
 
 
 # ---- who meets in the final ----------------------------------------------------------------------
