@@ -139,6 +139,7 @@ def sweep(
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
     from kernelexp.report import sweep as report
+    from kernelexp.report import tuning as searches
     from kernelexp.runner import Settings
     from kernelexp.search import Strategy
     from kernelexp.tune import Plan
@@ -162,7 +163,7 @@ def sweep(
     mapped = service.parse_map(list(grid.swept), by) if by else None
     limits = parse_limits(limit)
     if dry_run and tuning:
-        output({"sweep": grid}, report.planned_search(grid, trials, tuning.strategy.value), json)
+        output({"sweep": grid}, searches.planned(grid, trials, tuning.strategy.value), json)
         return
     if dry_run:
         refused = service.refusals(loaded, grid, limits)

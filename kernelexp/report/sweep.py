@@ -13,8 +13,8 @@ from kernelexp import metrics, sweep
 from kernelexp.arm import Arm, Verdict
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model import spell, spell_point
-from kernelexp.record import Record, Tuning, measurement_of
-from kernelexp.report import figures, heatmap, measurement
+from kernelexp.record import Record, measurement_of
+from kernelexp.report import figures, heatmap, measurement, tuning
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.sweep import Examined, Grid
 from kernelexp.text import printable
@@ -24,15 +24,6 @@ _FRONT = "*"
 _TOGETHER = ("variant",)
 # Columns that the axes' values may take of 80.
 _AXES_WIDTH = 34
-
-
-def planned_search(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
-    """What a search would try."""
-    yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
-    base = spell_point(_own(grid.baseline.axes, grid.swept))
-    yield paragraph(
-        f"Up to {trials} of {grid.size:,} variants, proposed by {strategy}, compared with {base}."
-    )
 
 
 def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
@@ -56,12 +47,13 @@ def render(
     if examined.front:
         yield paragraph(
             f"{_FRONT} no other is better in "
-            f"{_compared(record)}registers and shared memory at once.",
+            f"{tuning.compared(record)}registers and shared memory at once.",
             style="dim",
         )
     yield from _refused(record)
     if record.tuning:
-        yield from _tuning(record, examined, record.tuning)
+        best = _label(record, examined.ranking[0])
+        yield from tuning.summary(record, examined, record.tuning, best)
     yield from _race(record, examined)
     if examined.axes:
         yield _axes(examined.axes)
@@ -80,7 +72,7 @@ def fastest(record: Record) -> tuple[str, str]:
     timed."""
     race = sweep.examine(record).race
     if race is None and record.tuning and record.measurement is None:
-        best, value, _ = _best(record, sweep.examine(record))
+        best, value, _ = tuning.best(record, sweep.examine(record))
         return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
     if race is None:
         return figures.NONE, "not timed"
@@ -115,7 +107,7 @@ def _ranking(record: Record, examined: Examined) -> Block:
     swept = sweep.swept_axes(record)
     labels = _columns(record, swept)
     header = ["row", *labels, *(["ms", "change"] if timed else [])]
-    metric = _objective(record)
+    metric = tuning.metric_of(record)
     header += ["objective"] if metric else []
     header += ["regs", "smem, B", "", "verdict"]
     rows: list[list[Cell]] = []
@@ -144,21 +136,6 @@ def _ranking(record: Record, examined: Examined) -> Block:
     last = len(header) - 1
     numbers = (0, *range(1 + len(labels), last - 1))
     return table(header, rows, numbers=numbers, unwrapped=(last - 1, last))
-
-
-def _compared(record: Record) -> str:
-    """What the front is drawn by, besides registers and shared memory."""
-    if record.measurement:
-        return "time, "
-    metric = _objective(record)
-    return f"{metric.label}, " if metric else ""
-
-
-def _objective(record: Record) -> metrics.Metric | None:
-    """The figure that was searched by, where no other column has it."""
-    name = record.tuning.objective if record.tuning and not record.measurement else ""
-    shown = ("launch__registers_per_thread", "")
-    return None if name in shown else metrics.find(name)
 
 
 def _word(verdict: Verdict) -> Span:
@@ -239,33 +216,6 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
         )
 
 
-def _tuning(record: Record, examined: Examined, tuning: Tuning) -> Iterator[Block]:
-    """How the variants were chosen, and the best by a figure that is no time."""
-    refused = sum(each.value is None for each in tuning.trials)
-    by = "" if record.measurement else f" by {tuning.objective}"
-    yield paragraph(
-        f"{len(tuning.trials)} of {tuning.space:,} variants were tried{by}, {refused} of them "
-        f"refused; proposed by {tuning.strategy} ({tuning.optimizer}, seed {tuning.seed}). "
-        f"{tuning.ended}"
-    )
-    if record.measurement is None:
-        best, value, base = _best(record, examined)
-        yield paragraph(
-            Span(f"Best: {_label(record, best)}", "good"),
-            f" with {figures.value(value)}; the baseline has {figures.value(base)}.",
-        )
-
-
-def _best(record: Record, examined: Examined) -> tuple[str, metrics.Value | None, Any]:
-    """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
-    metric = metrics.find(record.tuning.objective) if record.tuning else None
-    arms = dict(zip(record.names, record.arms, strict=True))
-    best = examined.ranking[0]
-    if metric is None:
-        return best, None, None
-    return best, metric.read(arms[best]), metric.read(record.baseline)
-
-
 def _axes(axes: Sequence[AxisFinding]) -> Block:
     rows: list[tuple[Cell, ...]] = []
     for each in axes:
@@ -340,7 +290,7 @@ def _map(record: Record, down: str, across: str) -> Iterator[Block]:
         if arm.measured
     }
     title = "Time" if values else "Registers per thread"
-    if not values and (metric := _objective(record)):
+    if not values and (metric := tuning.metric_of(record)):
         title, values = metric.label, sweep.objective(record)
         if min(values.values(), default=0.0) <= 0.0:
             return  # no ratios
