@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 SUMMARIES = {
+    "init": "Start a project with a kernel and an experiment.",
     "run": "Run experiments: build, emulate, time, judge, record.",
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",

@@ -19,8 +19,8 @@ command line asks must not load it.
         Tensor cores of one architecture are less exact than those of another, and a BF16 epilogue
         less than an FP32 one.
     def launch(axes, size, exports) -> Launch
-        `exports` are the figures that the source computed once (KX_EXPORT of export.cuh in
-        variants/include), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
+        `exports` are the figures that the source computed once (KX_EXPORT of export.cuh, which
+        every build finds), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
         the kernel exports. Block, cluster and dynamic shared memory are compared with them after
         the build, at every size.
 
