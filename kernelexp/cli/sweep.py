@@ -95,6 +95,7 @@ def sweep(
     from kernelexp import sweep as service
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
+    from kernelexp.project import editing
     from kernelexp.report import sweep as report
     from kernelexp.runner import Settings
 
@@ -103,7 +104,7 @@ def sweep(
     loaded = common.load(project)
     if experiment is not None:
         record = service.latest(loaded, words[0])
-        print_text(report.to_yaml(service.experiment_of(loaded, record, experiment)))
+        print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
     grid = service.plan(loaded, words[0], words[1:], baseline or ())
     mapped = service.parse_map(list(grid.swept), by) if by else None
