@@ -13,7 +13,7 @@ import typer
 
 SUMMARIES = {
     "init": "Start a project with a kernel and an experiment.",
-    "new": "Add an experiment, also from a row of a sweep.",
+    "new": "Add an experiment, or a kernel from a CUDA source.",
     "run": "Run experiments: build, emulate, time, judge, record.",
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",

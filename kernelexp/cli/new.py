@@ -1,9 +1,10 @@
-"""kernelexp new: an experiment more in experiments.yaml."""
+"""kernelexp new: an experiment more in experiments.yaml, or a kernel from a source."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,11 +12,13 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import assignments, complete
-from kernelexp.cli.options import HERE, ProjectOption
+from kernelexp.cli.options import HERE, NvccOption, ProjectOption
 from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
+
+SOURCES = (".cu", ".cuh", ".h", ".hpp")
 
 
 @app.command()
@@ -50,19 +53,79 @@ def new(
         str, typer.Option("--id", metavar="ID", help="Its id instead of the next one.")
     ] = "",
     origin: Annotated[
-        str, typer.Option("--from", metavar="RUN", help="The sweep that it is a row of.")
+        str,
+        typer.Option("--from", metavar="RUN|FILE", help="A sweep, for --row; or a CUDA source."),
     ] = "",
     row: Annotated[
         int | None, typer.Option("--row", metavar="N", help="The row of that sweep's table.")
     ] = None,
+    entry: Annotated[
+        str,
+        typer.Option("--entry", metavar="NAME", help="A source's kernel: copy, 'gemm<64, 64>'."),
+    ] = "",
+    arch: Annotated[str, typer.Option("--arch", metavar="SM", help="Its architecture.")] = "",
+    block: Annotated[
+        str, typer.Option("--block", metavar="X,Y,Z", help="Its threads per CTA: 256 or 16,16.")
+    ] = "",
+    grid: Annotated[
+        str,
+        typer.Option(
+            "--grid", metavar="X,Y,Z", help="Its CTAs: N/64,M/64 by its integers, rounded up."
+        ),
+    ] = "",
+    smem: Annotated[
+        int, typer.Option("--smem", min=0, metavar="BYTES", help="Its dynamic shared memory.")
+    ] = 0,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option("--shape", metavar="NAME=M,K", help="The shape of an array. Repeatable."),
+    ] = None,
+    value: Annotated[
+        list[str] | None,
+        typer.Option("--value", metavar="NAME=NUMBER", help="A scalar's value. Repeatable."),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reference", metavar="NAME=EXPR", help="An output, as in 'C=A @ B'. Repeatable."
+        ),
+    ] = None,
+    flag: Annotated[
+        list[str] | None,
+        typer.Option("--flag", metavar="FLAG", help="For nvcc: --flag=-DX=4. Repeatable."),
+    ] = None,
+    nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Add an experiment to experiments.yaml, under the next id.
+    """Add an experiment to experiments.yaml, or a kernel from a source.
 
-    The file's other lines stay as they are. --from RUN --row N adds a row of a sweep's table.
+    An experiment gets the next id; --from RUN --row N adds a row of a sweep's table. --from FILE.cu
+    copies a source, compiles it, drafts the rest of a kernel, and executes it once nothing is
+    blank. All other lines of experiments.yaml stay as they are.
 
     For example: kernelexp new "Fewer stages" --set stages=3
     """
+    if Path(origin).suffix in SOURCES:
+        if title or set_ or baseline or hypothesis or name or row is not None:
+            raise UsageError("--from FILE adds a kernel: leave out what describes an experiment.")
+        from kernelexp.cli.adopt import Words, adopt
+
+        words = Words(
+            entry=entry,
+            kernel=kernel,
+            arch=arch,
+            block=block,
+            grid=grid,
+            smem=smem,
+            shapes=shape or (),
+            values=value or (),
+            references=reference or (),
+            flags=flag or (),
+        )
+        adopt(project, Path(origin), words, nvcc)
+        return
+    if entry or arch or block or grid or smem or shape or value or reference or flag:
+        raise UsageError("these options describe a source: name it with --from FILE.cu.")
     from kernelexp.project import editing
 
     loaded = common.load(project)

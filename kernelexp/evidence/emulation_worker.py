@@ -17,7 +17,7 @@ from kernelexp import isolated, results
 from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.isolated import Limit, Watch
-from kernelexp.launch import Launch
+from kernelexp.launch import Launch, of_entry
 from kernelexp.lineinfo import Source
 from kernelexp.measurement import ArrayResult
 from kernelexp.model import AxisValue
@@ -49,6 +49,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
+    entry: str
     schedules: tuple[Schedule, ...]
     problem_limit: Limit
     """For making the inputs, and for the reference."""
@@ -147,7 +148,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         inputs=inputs,
         given=given,
         outputs=outputs,
-        launch=problem.launch(job.axes, size, job.exports),
+        launch=of_entry(problem.launch(job.axes, size, job.exports), job.entry),
         tolerance=problem.tolerance(size, job.arch, job.axes),
     )
 

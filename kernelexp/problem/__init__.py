@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import msgspec
 
@@ -65,6 +65,15 @@ Axes: TypeAlias = Mapping[str, AxisValue]
 Size: TypeAlias = Mapping[str, int]
 Tensors: TypeAlias = "Mapping[str, torch.Tensor]"
 DType: TypeAlias = Literal["u8", "e4m3", "e5m2", "f16", "bf16", "f32", "s32"]
+
+
+class Blank(Exception):
+    """Something that a person has yet to write."""
+
+
+def blank(what: str) -> NoReturn:
+    """Stands in a drafted problem.py where a person has to say `what`."""
+    raise Blank(f"this is blank: {what}")
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -66,7 +66,7 @@ def to_yaml(values: Mapping[str, Any]) -> str:
     )
 
 
-def insert(text: str, section: Section, entries: Mapping[str, Any]) -> str:
+def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[str, Any]) -> str:
     """The text of experiments.yaml with entries at the end of a section.
 
     ConfigurationError where the section is not written with a line for each key.
@@ -114,7 +114,7 @@ def _indented(text: str, indent: int) -> str:
     return "".join(margin + line if line.strip() else line for line in text.splitlines(True))
 
 
-def _is_extended(before: Any, text: str, section: Section, wanted: Mapping[str, Any]) -> bool:
+def _is_extended(before: Any, text: str, section: str, wanted: Mapping[str, Any]) -> bool:
     """Whether the text says what it said before, and `wanted` in its section."""
     try:
         after = yaml.safe_load(text)
