@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -52,7 +52,7 @@ def start(folder: Path, arch: str) -> Started:
     wanted = {root / SCHEMA: json.dumps(shape.schema(), indent=1) + "\n"}
     for name, text in _files(TEMPLATES / "project"):
         place = top if name.startswith(f"{_WORKFLOWS}/") else root
-        wanted[place / name] = _fill(text, values)
+        wanted[place / name] = fill(text, values)
     ignore = root / _IGNORE
     taken = sorted(str(path) for path in wanted if path.exists() and path != ignore)
     if taken:
@@ -88,7 +88,8 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield f"{prefix}{each.name}", each.read_text("utf-8")
 
 
-def _fill(text: str, values: dict[str, str]) -> str:
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """A template with its values in place of @NAME@."""
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return text

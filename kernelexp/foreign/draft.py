@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from kernelexp import scaffold
 from kernelexp.errors import UsageError, suggest
 from kernelexp.foreign.entry import Entry, Parameter
 from kernelexp.launch import Dim3
@@ -49,51 +50,42 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     given = [each for each in entry.parameters if each.is_pointer and not each.written]
     sizes = [each for each in entry.parameters if is_size(each)]
     names = frozenset(each.name for each in sizes)
-    values = "".join(f"{each.name!r}: {_value(each, answers)}, " for each in sizes).rstrip(", ")
-    shapes = {each.name: _shape(each, answers, names) for each in (*outputs, *given)}
-    written = "".join(
+    rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
+    shapes = {each.name: _shape(each, answers, names) for each in outputs}
+    written = (
         f'        "{each.name}": Array(shape={shapes[each.name]}, dtype={_dtype(each)}),\n'
         for each in outputs
     )
-    drawn = "".join(f'        "{each.name}": {_draw(each, shapes[each.name])},\n' for each in given)
-    torch = "    import torch\n\n" if given else ""
-    generator = "    generator = torch.Generator(device).manual_seed(seed)\n" if given else ""
-    arguments = "".join(f"            {_argument(each, answers)},\n" for each in entry.parameters)
+    arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
     smem = f"        dynamic_smem_bytes={answers.smem_bytes},\n" if answers.smem_bytes else ""
-    body = f'''# "emulated" is executed on the CPU; "full" is timed on a GPU: make it as large as your problem.
-SIZES = {{
-    "full": {{{values}}},
-    "emulated": {{{values}}},
-}}
-
-
-def outputs(size):
-    return {{
-{written}    }}
-
-
-def inputs(size, seed, device):
-{torch}{generator}    return {{
-{drawn}    }}
-
-
-def reference(inputs, size):
-{_references(outputs, entry, answers)}
-
-def tolerance(size, arch):
-    return Tolerance(rtol=1e-5, atol=1e-5, why="a first guess: say what bounds the rounding")
-
-
-def launch(axes, size, exports):
-    return Launch(
-        entry="{name}",
-        grid={_grid(answers, names)},
-        block={answers.block},
-{smem}        arguments=(
-{arguments}        ),
-    )
-'''
+    values = {
+        "VALUES": ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes),
+        "OUTPUTS": "".join(written),
+        "INPUTS": _inputs(given, answers, names),
+        "REFERENCE": _references(outputs, entry, answers),
+        "ROUNDING": str(rounding),
+        "ENTRY": name,
+        "GRID": _grid(answers, names),
+        "BLOCK": str(answers.block),
+        "SMEM": smem,
+        "ARGUMENTS": "".join(arguments),
+    }
+    body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
     return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
+
+
+def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+    """The body of inputs()."""
+    if not given:
+        return "    return {}\n"
+    drawn = (
+        f'        "{each.name}": {_draw(each, _shape(each, answers, names))},\n' for each in given
+    )
+    return (
+        "    import torch\n\n"
+        "    generator = torch.Generator(device).manual_seed(seed)\n"
+        f"    return {{\n{''.join(drawn)}    }}\n"
+    )
 
 
 def _imports(body: str) -> str:
@@ -110,12 +102,17 @@ _IMPORTED = {
 }
 
 
+# Some units in the last place of each type.
+_OF_F32 = 1e-5
+_ROUNDING = {"f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "s32": 0.0, "u8": 0.0}
+
+
 def blanks(text: str) -> Iterator[tuple[int, str]]:
     """Line and words of each blank of a drafted problem.py."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "blank":
-            (what,) = node.args
-            yield node.lineno, ast.literal_eval(what)
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    for call in sorted(calls, key=lambda call: call.lineno):
+        if getattr(call.func, "id", "") == "blank":
+            yield call.lineno, ast.literal_eval(call.args[0])
 
 
 def is_size(parameter: Parameter) -> bool:
@@ -173,7 +170,7 @@ def _check(entry: Entry, answers: Answers) -> None:
     for each in entry.parameters:
         if not each.is_pointer and each.scalar is None:
             raise UsageError(
-                f"parameter {each.name} is of type {each.type or 'unknown'}, {each.size} bytes: "
+                f"parameter {each.name} is of type {each.type or 'unknown'}, size {each.size}: "
                 "launch() passes pointers, and integers and floating-point numbers of 4 and 8 "
                 "bytes; for a TMA descriptor write the kernel's problem.py by hand."
             )
