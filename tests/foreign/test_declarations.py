@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, strategies
 
@@ -88,6 +90,6 @@ def test_attributes_are_no_names(attribute: str) -> None:
 @given(strategies.text("{}()<>;\"'/*\\\n#aR _=,", max_size=60))
 def test_any_text_is_cut_without_overlap_and_keeps_its_lines(text: str) -> None:
     found = declarations.read(text)
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in pairwise(found):
         assert one.end <= other.first
     assert declarations.blank(text, found).count("\n") == text.count("\n")
