@@ -56,7 +56,7 @@ def test_the_rendered_log_has_the_history_and_the_experiments(fresh: Path, kx: K
     assert result.exit_code == errors.OK, result.stderr
     assert result.stdout.splitlines()[0] == "imported 2 steps and 1 experiment of gemm"
     assert "kept as text: line 22: Profiling data" in result.stdout
-    shown = kx("log", cwd=fresh).stdout
+    shown = (fresh / "logs/EXPERIMENTS.md").read_text()
     assert "| 6319928  | Tiles    | 1.000" in shown
     assert "**Result:** 1.500 ms (published); state=F1" in shown
     assert "**Verdict:** REJECTED (published)" in shown
