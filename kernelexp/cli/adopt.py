@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import typer
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kernelexp.foreign.draft import Answers
     from kernelexp.foreign.service import Compiled
     from kernelexp.project import Project
+
+T = TypeVar("T")
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +48,14 @@ def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
     arch = words.arch or _usual_arch(loaded)
     answers = _answers(words)
     compiled = service.compile_entry(loaded, chosen, arch, answers, tools, words.flags)
-    _tell(compiled)
-    if sys.stdin.isatty():
-        answers = _ask(compiled, answers)
-    text = service.finish(loaded, compiled, arch, answers, words.flags)
+    try:
+        _tell(compiled)
+        if sys.stdin.isatty():
+            answers = _ask(compiled, answers)
+        text = service.finish(loaded, compiled, arch, answers, words.flags)
+    except BaseException:
+        service.discard(compiled)
+        raise
     folder = f"variants/{chosen.kernel}"
     typer.echo(f"wrote {folder}/problem.py and {folder}/{chosen.kernel}.cu")
     missing = list(draft.blanks(text))
@@ -77,11 +83,10 @@ def _answers(words: Words) -> Answers:
         raise UsageError("say how many threads a CTA has: --block 256, or --block 16,16.")
     return draft.Answers(
         block=service.parse_block(block),
-        grid=draft.parse_expressions(words.grid, "--grid") if words.grid else (),
+        grid=draft.parse_expressions(words.grid) if words.grid else (),
         smem_bytes=words.smem,
         shapes={
-            name: draft.parse_expressions(text, "--shape")
-            for name, text in _pairs(words.shapes, "--shape")
+            name: draft.parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")
         },
         values={name: _number(text) for name, text in _pairs(words.values, "--value")},
         references={
@@ -106,7 +111,7 @@ def _number(text: str) -> int | float:
             return kind(text)
         except ValueError:
             pass
-    raise UsageError(f"--value: {text!r} should be a number.")
+    raise UsageError(f"{text!r} should be a number, as the value of a parameter.")
 
 
 def _tell(compiled: Compiled) -> None:
@@ -144,21 +149,27 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
     references, grid = dict(answers.references), answers.grid
     for each in compiled.entry.parameters:
         if not each.is_pointer and each.name not in values:
-            if text := _prompt(f"value of {each.type} {each.name}"):
-                values[each.name] = _number(text)
+            value = _prompt(f"value of {each.type} {each.name}", _number)
+            values.update({each.name: value} if value is not None else {})
     for each in compiled.entry.parameters:
         if each.is_pointer and each.name not in shapes:
-            if text := _prompt(f"shape of {each.name}, as in M,K"):
-                shapes[each.name] = draft.parse_expressions(text, "--shape")
+            shape = _prompt(f"shape of {each.name}, as in M,K", draft.parse_expressions)
+            shapes.update({each.name: shape} if shape else {})
         if each.is_pointer and each.written and each.name not in references:
-            if text := _prompt(f"what {each.name} should be, as in A @ B"):
-                references[each.name] = draft.parse_python(text)
-    if not grid and (text := _prompt("CTAs of the grid, as in N/64,M/64")):
-        grid = draft.parse_expressions(text, "--grid")
+            expected = _prompt(f"what {each.name} should be, as in A @ B", draft.parse_python)
+            references.update({each.name: expected} if expected else {})
+    if not grid:
+        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
     return msgspec.structs.replace(
         answers, shapes=shapes, values=values, references=references, grid=grid
     )
 
 
-def _prompt(question: str) -> str:
-    return str(typer.prompt(f"{question} (empty: later)", default="", show_default=False)).strip()
+def _prompt(question: str, parse: Callable[[str], T]) -> T | None:
+    """The answer, asked for until it can be parsed; None where it is empty."""
+    while True:
+        text = typer.prompt(f"{question} (empty: later)", default="", show_default=False).strip()
+        try:
+            return parse(text) if text else None
+        except UsageError as error:
+            typer.echo(f"error: {error}", err=True)

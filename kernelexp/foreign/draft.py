@@ -120,18 +120,18 @@ def is_size(parameter: Parameter) -> bool:
     return parameter.scalar is not None and parameter.scalar[0] in "us"
 
 
-def parse_expressions(text: str, option: str) -> tuple[str, ...]:
+def parse_expressions(text: str) -> tuple[str, ...]:
     """`M/64,N/64,1` as its parts; UsageError where one is not arithmetic of names."""
     parts = tuple(part.strip() for part in text.split(","))
     for part in parts:
         try:
             tree = ast.parse(part, mode="eval")
         except SyntaxError:
-            raise UsageError(f"{option} {text!r}: {part!r} is no expression.") from None
+            raise UsageError(f"{text!r}: {part!r} is no expression.") from None
         for node in ast.walk(tree.body):
             if not isinstance(node, _ARITHMETIC):
                 raise UsageError(
-                    f"{option} {text!r}: {part!r} should be made of numbers, names of integer "
+                    f"{text!r}: {part!r} should be made of numbers, names of integer "
                     "parameters and + - * / ( )."
                 )
     return parts
@@ -142,7 +142,7 @@ def parse_python(text: str) -> str:
     try:
         ast.parse(text, mode="eval")
     except SyntaxError:
-        raise UsageError(f"--reference: {text!r} is no Python expression.") from None
+        raise UsageError(f"{text!r} is no Python expression, as a reference.") from None
     return text
 
 

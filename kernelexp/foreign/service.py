@@ -142,24 +142,25 @@ def finish(
 ) -> str:
     """Writes problem.py and the kernel's entry in experiments.yaml; the text of problem.py."""
     chosen = compiled.chosen
-    try:
-        plain = chosen.declaration.kernel
-        text = draft.problem(compiled.entry, plain, chosen.copy.origin, answers)
-        entry = draft.kernel(
-            f"{chosen.template or plain} of {Path(chosen.copy.origin).name}",
-            f"{chosen.kernel}.cu",
-            arch,
-            ARCHITECTURES[arch].card,
-            flags,
-        )
-        path = project.root / layout.FILE
-        yaml = editing.insert(path.read_text("utf-8"), "kernels", {chosen.kernel: entry})
-        _write(compiled.folder, {"problem.py": text})
-        wholefile.write(path.resolve(), yaml.encode())
-    except BaseException:
-        shutil.rmtree(compiled.folder, ignore_errors=True)
-        raise
+    plain = chosen.declaration.kernel
+    text = draft.problem(compiled.entry, plain, chosen.copy.origin, answers)
+    entry = draft.kernel(
+        f"{chosen.template or plain} of {Path(chosen.copy.origin).name}",
+        f"{chosen.kernel}.cu",
+        arch,
+        ARCHITECTURES[arch].card,
+        flags,
+    )
+    path = project.root / layout.FILE
+    yaml = editing.insert(path.read_text("utf-8"), "kernels", {chosen.kernel: entry})
+    _write(compiled.folder, {"problem.py": text})
+    wholefile.write(path.resolve(), yaml.encode())
     return text
+
+
+def discard(compiled: Compiled) -> None:
+    """Removes the folder of a kernel that was not finished."""
+    shutil.rmtree(compiled.folder, ignore_errors=True)
 
 
 def parse_block(text: str) -> tuple[int, int, int]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,7 +142,7 @@ def test_device_code_that_does_not_compile_is_a_sentence(new: Path, kx: Kx) -> N
         (("--entry", "scale", "--block", "32", "--shape", "x"), "--shape 'x' should be NAME=..."),
         (
             ("--entry", "scale", "--block", "32", "--value", "n=x"),
-            "--value: 'x' should be a number",
+            "'x' should be a number, as",
         ),
         (("--entry", "scale", "--kernel", "row_softmax"), "there is a kernel row_softmax already"),
         (("--entry", "scale", "--kernel", "a b"), "'a b' can't be a kernel's name"),
@@ -166,3 +169,22 @@ def test_options_of_a_source_need_one(new: Path, kx: Kx) -> None:
     result = kx("new", "Title", "--set", "threads=128", "--block", "32", cwd=new)
     assert "these options describe a source: name it with --from FILE.cu." in result.stderr
     assert "E2" not in project.load(new).experiments
+
+
+@pytest.mark.slow
+def test_a_terminal_is_asked_for_what_is_missing_until_it_makes_sense(new: Path) -> None:
+    answers = ("256", "2.0", "many", "1000", "count", "", "", "count/256", "1")
+    ours, theirs = os.openpty()
+    os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
+    argv = [sys.executable, "-m", "kernelexp", "new", "--from", "../theirs/kernels.cu"]
+    done = subprocess.run(
+        [*argv, "--entry", "scale"], cwd=new, stdin=theirs, capture_output=True, text=True
+    )
+    assert done.returncode == errors.OK, done.stderr
+    assert "error: 'many' should be a number" in done.stderr
+    text = (new / "variants/scale/problem.py").read_text()
+    assert '"full": {"count": 1000}' in text
+    assert 'Scalar(type="f32", value=2.0)' in text
+    assert 'randn((size["count"],)' in text
+    assert 'Array(shape=blank("the shape of y, a tuple"), dtype="f32")' in text
+    assert 'grid=(-(-size["count"] // 256), 1, 1)' in text
