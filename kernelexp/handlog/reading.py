@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -193,60 +193,67 @@ def _experiment(
     section: Section, name: str, title: str, steps: Sequence[Read], doubts: list[str]
 ) -> Read:
     own = {each.label.lower(): each for each in section.texts if each.label}
-
-    def first(*words: str) -> Labelled | None:
-        return next((each for label, each in own.items() if label.startswith(words)), None)
-
-    said, after, before = first("result"), first("after"), first("baseline")
-    base, candidates = _compared(name, before, said, after, doubts)
-    candidates += [
-        (found[1].strip(), figures.parse(found[2]))
-        for each in section.texts
-        for found in _ALSO.finditer(each.text)
-    ]
-    verdict = first("verdict")
-    status = _status(verdict.text if verdict else "", len(candidates))
-    if status is None and all(not figures.spell(found, NOTHING) for _, found in candidates):
-        doubts.append(f"line {section.line}: {name} has no verdict and no figure that is known.")
-    hypothesis, changes = first("hypothesis"), first("change")
+    verdict, hypothesis = _first(own, "verdict"), _first(own, "hypothesis")
+    changes, date = _first(own, "change"), _text(_first(own, "date"))
     whys = [each for label, each in own.items() if label.startswith(_WHY)]
-    commit = first("commit")
-    shas = _SHA.findall(commit.text if commit else "") or _SHA.findall(
-        verdict.text if verdict else ""
-    )
+    base, candidates = _candidates(section, name, own, doubts)
     used = {id(each) for each in (verdict, hypothesis, changes, *whys) if each}
-    date = first("date")
+    shas = _SHA.findall(_text(_first(own, "commit"))) or _SHA.findall(_text(verdict))
     return Read(
         id=name,
         title=" ".join(title.split()),
         baseline=_state_of(name, base, steps, doubts),
-        candidates=tuple(
-            Variant(
-                state=name if len(candidates) == 1 else f"{name}_{number}",
-                figures=found,
-                verdict=figures.published(status, base, found)
-                if status
-                else figures.judge(base, found),
-                title=label,
-            )
-            for number, (label, found) in enumerate(candidates, start=1)
-        ),
+        candidates=candidates,
         hypothesis=hypothesis.whole if hypothesis else "",
         changes=_changes(changes),
-        why="\n\n".join(
-            each.whole if place == 0 else f"{each.label}: {each.whole}"
-            for place, each in enumerate(whys)
-        ),
-        decision=verdict.text if verdict else "",
+        why="\n\n".join(_named(each, bare=place == 0) for place, each in enumerate(whys)),
+        decision=_text(verdict),
         notes="\n\n".join(
-            f"{each.label}: {each.whole}" if each.label else each.whole
-            for each in (*section.texts, *_others(section))
-            if id(each) not in used
+            _named(each) for each in (*section.texts, *_others(section)) if id(each) not in used
         ),
-        date=date.text if date and re.fullmatch(r"\d{4}-\d\d-\d\d", date.text) else "",
+        date=date if re.fullmatch(r"\d{4}-\d\d-\d\d", date) else "",
         commit=shas[0] if shas else "",
         line=section.line,
     )
+
+
+def _candidates(
+    section: Section, name: str, own: Mapping[str, Labelled], doubts: list[str]
+) -> tuple[PublishedResult, tuple[Variant, ...]]:
+    """The baseline's figures, and the candidates with their verdicts."""
+    base, found = _compared(name, own, doubts)
+    found += [
+        (match[1].strip(), figures.parse(match[2]))
+        for each in section.texts
+        for match in _ALSO.finditer(each.text)
+    ]
+    status = _status(_text(_first(own, "verdict")), len(found))
+    if status is None and all(not figures.spell(each, NOTHING) for _, each in found):
+        doubts.append(f"line {section.line}: {name} has no verdict and no figure that is known.")
+    return base, tuple(
+        Variant(
+            state=name if len(found) == 1 else f"{name}_{number}",
+            figures=each,
+            verdict=figures.published(status, base, each) if status else figures.judge(base, each),
+            title=label,
+        )
+        for number, (label, each) in enumerate(found, start=1)
+    )
+
+
+def _first(own: Mapping[str, Labelled], *words: str) -> Labelled | None:
+    """The text whose label begins with one of the words."""
+    return next((each for label, each in own.items() if label.startswith(words)), None)
+
+
+def _text(labelled: Labelled | None) -> str:
+    return labelled.text if labelled else ""
+
+
+def _named(labelled: Labelled, bare: bool = False) -> str:
+    if bare or not labelled.label:
+        return labelled.whole
+    return f"{labelled.label}: {labelled.whole}"
 
 
 def _others(section: Section) -> Iterator[Labelled]:
@@ -260,13 +267,10 @@ def _changes(changes: Labelled | None) -> tuple[str, ...]:
 
 
 def _compared(
-    name: str,
-    before: Labelled | None,
-    said: Labelled | None,
-    after: Labelled | None,
-    doubts: list[str],
+    name: str, own: Mapping[str, Labelled], doubts: list[str]
 ) -> tuple[PublishedResult, list[tuple[str, PublishedResult]]]:
     """The figures of the baseline and of the candidates."""
+    said, after, before = _first(own, "result"), _first(own, "after"), _first(own, "baseline")
     result = figures.parse(said.text) if said else NOTHING
     if after is not None:
         base = figures.parse(before.text) if before else result

@@ -88,20 +88,14 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
     UsageError where something of that name is there already: nothing is written then.
     """
     text, log, subject = read(path)
-    name, target = kernel or subject.kernel, arch or subject.arch
-    if not name or not is_name(name):
-        raise UsageError(f"{path} does not say which kernel it is about: name it with --kernel.")
-    if target not in ARCHITECTURES:
-        said = f"says {target}, which is none" if target else "names no architecture"
-        raise UsageError(f"{path} {said}: give it with --arch{suggest(target, ARCHITECTURES)}.")
-    folder = project.root / "variants" / name
+    name, target = _placed(path, kernel or subject.kernel, arch or subject.arch)
+    folder, copy = project.root / "variants" / name, project.root / COPIES / path.name
+    entries = (*log.steps, *log.experiments)
     if name in project.kernels or folder.exists():
         raise UsageError(f"there is a kernel {name} already: give another name with --kernel.")
-    entries = (*log.steps, *log.experiments)
     for each in entries:
         if each.id in project.experiments or records.count(project.root, each.id):
             raise UsageError(f"there is an experiment {each.id} already: rename it in {path}.")
-    copy = project.root / COPIES / path.name
     if copy.exists():
         raise UsageError(f"{COPIES}/{path.name} is there already: this log was imported before.")
     main = (project.root / layout.FILE).resolve()
@@ -119,6 +113,16 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
     for each in entries:
         records.write(project.root, _record(each, name, target, source or path.name))
     return Imported(kernel=name, log=log, copy=copy)
+
+
+def _placed(path: Path, name: str, arch: str) -> tuple[str, str]:
+    """Kernel and architecture; UsageError where one is not known."""
+    if not name or not is_name(name):
+        raise UsageError(f"{path} does not say which kernel it is about: name it with --kernel.")
+    if arch not in ARCHITECTURES:
+        said = f"says {arch}, which is none" if arch else "names no architecture"
+        raise UsageError(f"{path} {said}: give it with --arch{suggest(arch, ARCHITECTURES)}.")
+    return name, arch
 
 
 def _template(name: str) -> bytes:
