@@ -13,6 +13,7 @@ import yaml
 from support import Kx
 
 from kernelexp import build, errors, project, scaffold
+from kernelexp.toolchain import HEADERS
 
 WORKFLOW = ".github/workflows/kernelexp.yml"
 
@@ -58,6 +59,19 @@ def test_its_kernel_builds_with_the_headers_of_the_package(started: Path, kx: Kx
     (arm,) = values.values()
     assert arm["build"]["exports"] == {"dynamic_smem_bytes": 0, "threads": 256}
     assert not (started / "variants/include").exists()
+
+
+def test_a_line_of_the_package_s_headers_is_named_from_the_package(started: Path, kx: Kx) -> None:
+    source = started / "variants/row_softmax/row_softmax.cu"
+    text = source.read_text().replace("words[thread] = value;", "words[thread] = value + first();")
+    user = '#include "ldst.cuh"\n__device__ float first() { uint32_t r; kx::ld_shared<1>(&r, 0); '
+    source.write_text(text.replace("struct Max", f"{user}return r; }}\nstruct Max"))
+    values = json.loads(kx("build", "row_softmax", "--json", cwd=started).stdout)
+    (arm,) = values.values()
+    ptx = build.artefacts(started, arm["identity"]).ptx.read_text()
+    assert '"kernelexp/include/ldst.cuh"' in ptx
+    assert str(HEADERS) not in ptx
+    assert str(HEADERS.resolve()) not in ptx
 
 
 def test_a_header_of_the_project_goes_before_the_package_s(started: Path, kx: Kx) -> None:
