@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.build import Diagnostic
-from kernelexp.errors import BuildError, ConfigurationError, UsageError
+from kernelexp.errors import BuildError, UsageError, join
 from kernelexp.foreign import declarations
 from kernelexp.foreign.declarations import Declaration
 
@@ -107,7 +107,7 @@ def compile_copy(
         for name in dict.fromkeys(each.file for each in errors):
             lines = {each.line: each for each in errors if each.file == name}
             if name not in texts:
-                raise _refusal(copy, errors[0])
+                raise _refusal(copy, errors[0], left)
             out = [
                 each
                 for each in declarations.read(texts[name])
@@ -115,9 +115,9 @@ def compile_copy(
             ]
             if blocked := next((each for each in out if each.is_for_device), None):
                 first = min(n for n in lines if blocked.first_line <= n <= blocked.last_line)
-                raise _refusal(copy, lines[first])
+                raise _refusal(copy, lines[first], left)
             if not out:
-                raise _refusal(copy, next(iter(lines.values())))
+                raise _refusal(copy, next(iter(lines.values())), left)
             texts[name] = declarations.blank(texts[name], out)
             left += _left(name, out)
         copy = msgspec.structs.replace(copy, texts=texts)
@@ -133,10 +133,12 @@ def _left(name: str, out: list[Declaration]) -> list[Left]:
     ]
 
 
-def _refusal(copy: Copy, error: Diagnostic) -> ConfigurationError | BuildError:
+def _refusal(copy: Copy, error: Diagnostic, left: list[Left]) -> BuildError:
     where = f"{error.file}:{error.line}" if error.file else "ptxas"
+    missing = join(dict.fromkeys(each.include for each in left if each.include))
+    absent = "" if missing == "none" else f" (these headers were not found: {missing})"
     return BuildError(
-        f"{copy.origin} does not compile: {where}: {error.message}: name folders of headers with "
-        "--flag=-I/folder and macros with --flag=-DNAME=VALUE, or copy the kernel to a file of its "
-        "own."
+        f"{copy.origin} does not compile: {where}: {error.message}{absent}: name folders of "
+        "headers with --flag=-I/folder and macros with --flag=-DNAME=VALUE, or copy the kernel to "
+        "a file of its own."
     )

@@ -118,6 +118,7 @@ def test_device_code_that_does_not_compile_is_a_sentence(new: Path, kx: Kx) -> N
     source.write_text(SOURCE.replace("= factor * x[i]", "= absent::twice(x[i])"))
     result = adopt(kx, new, "scale", "--block", "32")
     assert result.exit_code == errors.BUILD
+    assert "headers were not found: <absent/library.h>, <absent/tensor.h>" in result.stderr
     assert 'kernels.cu:7: name followed by "::" must be a class or namespace name' in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (new / "variants/scale").exists()
