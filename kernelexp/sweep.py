@@ -19,7 +19,7 @@ from kernelexp.judge.stats import LEVEL, share_of_look
 from kernelexp.limits import Limits
 from kernelexp.metrics import summarize
 from kernelexp.model import AxisValue, Experiment, Point, Variant, spell, spell_point
-from kernelexp.names import SWEEP
+from kernelexp.names import SWEEP, is_sweep
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project, parse_point
 from kernelexp.record import Candidate, Record, own_axes
@@ -294,12 +294,14 @@ def _figures(candidate: Candidate) -> str:
 
 
 def experiment_of(project: Project, record: Record, row: int) -> dict[str, Any]:
-    """A row of the sweep's table as an experiment, ready for YAML; UsageError where there is no
-    such candidate."""
+    """A row of the sweep's table as an experiment, ready for YAML; UsageError where the record is
+    of no sweep, or has no such candidate."""
+    if not is_sweep(record.experiment):
+        raise UsageError(f"run {record.run} is one of {record.experiment}, not of a sweep.")
     if not 1 <= row <= len(record.candidates):
         raise UsageError(
-            f"--experiment {row} should be a row of the sweep's table, 1 to "
-            f"{len(record.candidates)}; the baseline, row 0, is what it is compared with."
+            f"row {row} is no candidate of run {record.run}, which has rows 1 to "
+            f"{len(record.candidates)}; the baseline, row 0, is what they are compared with."
         )
     candidate = record.candidates[row - 1]
     own = own_axes(record.baseline, candidate.arm)

@@ -138,6 +138,7 @@ def sweep(
     from kernelexp import tune
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
+    from kernelexp.project import editing
     from kernelexp.report import sweep as report
     from kernelexp.report import tuning as searches
     from kernelexp.runner import Settings
@@ -149,7 +150,7 @@ def sweep(
     loaded = common.load(project)
     if experiment is not None:
         record = service.latest(loaded, words[0])
-        print_text(report.to_yaml(service.experiment_of(loaded, record, experiment)))
+        print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
     tuning = strategy and Plan(
         strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective

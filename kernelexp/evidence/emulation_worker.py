@@ -21,7 +21,7 @@ from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.evidence import ptx_accesses
 from kernelexp.isolated import Limit, Watch
-from kernelexp.launch import Launch
+from kernelexp.launch import Launch, of_entry
 from kernelexp.lineinfo import Source
 from kernelexp.measurement import ArrayResult
 from kernelexp.model import AxisValue
@@ -55,6 +55,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
+    entry: str
     schedules: tuple[Schedule, ...]
     problem_limit: Limit
     """For making the inputs, and for the reference."""
@@ -166,7 +167,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         inputs=inputs,
         given=given,
         outputs=outputs,
-        launch=problem.launch(job.axes, size, job.exports),
+        launch=of_entry(problem.launch(job.axes, size, job.exports), job.entry),
         tolerance=problem.tolerance(size, job.arch, job.axes),
     )
 

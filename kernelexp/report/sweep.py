@@ -346,13 +346,6 @@ def _figures(arm: Arm) -> Iterator[metrics.Value | str]:
         yield "" if value is None else value
 
 
-def to_yaml(experiment: Mapping[str, Any]) -> str:
-    """An experiment as experiments/<id>.yaml has it."""
-    import yaml
-
-    return yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True, width=98)
-
-
 def to_values(record: Record) -> dict[str, Any]:
     """The record with what it comes to, ready for JSON; rows are positions of its arms."""
     examined = sweep.examine(record)
