@@ -40,6 +40,9 @@ class Scheduler:
         self.hang: tuple[Waiter, ...] = ()
         self.tired: list[Fragment] = []
         """Had a turn as long as may be, and go on when the others have had theirs."""
+        self.spent: dict[int, tuple[int, int]] = {}
+        """How much of this turn a warp has used up, and in how many polls: lanes that part and meet
+        go on where they stopped."""
         self.polling = True
         """Whether all of these polled memory."""
         self.polled: tuple[int, int] = 0, 0
@@ -110,15 +113,18 @@ class Scheduler:
         execution, warps = self.execution, batch.set
         R, mask = warps.R, batch.mask
         undefined = self.machine.undefined
-        turn = polls = 0
+        first = batch.fragments[0].warp
+        turn, polls = self.spent.get(first, (0, 0))
         while turn < QUANTUM:
             if pc == self.end:
                 self._exit(batch)
                 return
             block = blocks[pc]
             if batch.meets and block.joins and self.partings.meet(batch, pc):
+                self.spent[first] = turn, polls
                 return
             if block.sync is not None and mask is not True and self.gathering.hold(batch, block):
+                self.spent[first] = turn, polls
                 return
             turn += block.weight
             polls += block.weight > 1
@@ -142,6 +148,7 @@ class Scheduler:
             elif isinstance(end, Branch):
                 following = self._branch(batch, block, end)
                 if following is None:
+                    self.spent[first] = turn, polls
                     return
                 pc = following
             else:
@@ -179,6 +186,7 @@ class Scheduler:
     def _next_turn(self) -> None:
         """Everybody who could run has had a turn."""
         tired, self.tired = self.tired, []
+        self.spent.clear()
         for fragment in tired:
             self._put(fragment)
         polling, self.polling = self.polling, True

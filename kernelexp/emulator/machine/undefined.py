@@ -34,6 +34,8 @@ class Uses(NamedTuple):
     """Whether it moves bits as they are: mov, ld, st."""
     selects: bool = False
     """Whether its third operand picks one of the first two: selp."""
+    absorbs: int | None = None
+    """The bit of one operand that makes the other's not matter: 0 of `and`, 1 of `or`."""
 
 
 class Origin(NamedTuple):
@@ -121,7 +123,10 @@ class Undefined:
             first, second, picks = every
             return np.where(picks != 0, COMPUTED, np.where(R[uses.reads[2]], first, second))
         mixed = none
-        for x in every:
+        for index, x in enumerate(every):
+            if uses.absorbs is not None and len(every) == 2:
+                other = every[1 - index]
+                x = np.where(other == 0, x & _mattering(R[uses.reads[1 - index]], uses.absorbs), x)
             mixed = mixed | x
         return mixed if uses.copies else np.where(mixed != 0, COMPUTED, none)
 
@@ -175,3 +180,14 @@ class Undefined:
     def _report(self, origin: Origin, how: str) -> None:
         sentence = f"{origin.sentence}, and the value {how}."
         self._residents.report("uninitialised-read", sentence, origin.site, origin.place)
+
+
+def _mattering(values: Array, absorbs: int) -> Array:
+    """The bytes of a logical operation's operand that leave something of the other's, as a mark."""
+    if values.dtype == bool:
+        return np.where(values == bool(absorbs), 0, COMPUTED).astype(np.uint16)
+    size = values.itemsize
+    octets = np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, size)
+    alive = octets != (0xFF if absorbs else 0)
+    marks = np.packbits(alive, axis=-1, bitorder="little")[..., 0].astype(np.uint16)
+    return np.where(marks != 0, marks | np.uint16(0x100), 0).astype(np.uint16)

@@ -11,7 +11,8 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.gates import Gate
-from kernelexp.emulator.machine.image import Image
+from kernelexp.emulator.machine.frames import STACK, STACK_BYTES
+from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
 from kernelexp.emulator.ptx import isa  # noqa: F401  (importing it fills the tables)
@@ -56,7 +57,7 @@ def _image(module: Module, decoder: Decoder) -> Image:
         entry=function.name,
         slots=decoder.slots,
         parameters=function.parameters,
-        variables=(*module.variables, *function.variables),
+        variables=(*module.variables, *function.variables, *_stack(function)),
         functions=tuple(f.name for f in module.functions.values() if not f.entry),
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
@@ -67,6 +68,13 @@ def _image(module: Module, decoder: Decoder) -> Image:
         min_ctas=next(iter(function.directives.get("minnctapersm", ())), 1),
         max_threads=None if most is None else math.prod(most),
     )
+
+
+def _stack(function: Function) -> list[Variable]:
+    """What alloca takes memory from."""
+    if not any(ins.opcode.startswith("alloca") for ins in function.instructions):
+        return []
+    return [Variable(name=STACK, space="local", type="b8", align=16, size=STACK_BYTES)]
 
 
 def _padded(numbers: tuple[int, ...] | None) -> Dim3 | None:
