@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelexp.emulator.machine import registers
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
+from kernelexp.emulator.machine.bitmarks import bit_operation
 from kernelexp.emulator.machine.gates import Pointer
 from kernelexp.emulator.machine.machine import Op
 from kernelexp.emulator.machine.registers import Slot
@@ -32,7 +33,6 @@ from kernelexp.emulator.ptx.syntax import (
 )
 from kernelexp.emulator.ptx.types import literal, width_of
 
-_ABSORBS = {"and": 0, "or": 1}
 AROUND = "bra.around"
 """The branch around a guarded instruction: not an instruction of the kernel, so not counted."""
 Writer: TypeAlias = Callable[[list[Array], Array, Mask], None]
@@ -81,7 +81,7 @@ class Decoder:
                 writes=tuple(self._writes.get(site.number, ())),
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
                 selects=site.opcode.startswith("selp."),
-                absorbs=_ABSORBS.get(site.opcode.partition(".")[0]),
+                stem=bit_operation(site.opcode),
             )
             for site in self.sites
         ]
