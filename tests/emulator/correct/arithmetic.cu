@@ -3,7 +3,6 @@
 #include "driver.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_fp8.h>
 
 KERNEL(dot_products_of_bytes) {
   const unsigned t = threadIdx.x, a = in[t], b = in[64 + t];
@@ -13,11 +12,12 @@ KERNEL(dot_products_of_bytes) {
 
 KERNEL(fields_and_permutations) {
   const unsigned t = threadIdx.x, a = in[t], b = in[64 + t];
-  unsigned inserted, field, logic;
+  unsigned inserted, field, logic, picked;
+  asm("prmt.b32 %0, %1, %2, 0x9153;" : "=r"(picked) : "r"(a), "r"(b));
   asm("bfi.b32 %0, %1, %2, 5, 9;" : "=r"(inserted) : "r"(a), "r"(b));
   asm("bfe.s32 %0, %1, %2, 7;" : "=r"(field) : "r"(a), "r"(t % 32));
   asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(logic) : "r"(a), "r"(b), "r"(t));
-  out[t] = inserted ^ field ^ logic ^ __byte_perm(a, b, 0x9153) ^ __funnelshift_l(a, b, t) ^
+  out[t] = inserted ^ field ^ logic ^ picked ^ __funnelshift_l(a, b, t) ^
            __funnelshift_rc(a, b, t % 40) ^ __brev(a) ^ __clz(b >> t % 32) ^ __ffs(a & b) ^
            __popcll(static_cast<unsigned long long>(a) * b);
 }
@@ -41,58 +41,12 @@ KERNEL(wide_products) {
   out[t] = static_cast<unsigned>(high ^ low >> 32 ^ whole >> 64 ^ whole % 1000003);
 }
 
-KERNEL(bytes_and_halves_in_one_word) {
-  const unsigned t = threadIdx.x, a = in[t], b = in[64 + t];
-  out[t] = __vadd4(a, b) ^ __vsub2(a, b) ^ __vabsdiffu4(a, b) ^ __vmaxs2(a, b) ^ __vminu4(a, b) ^
-           __vcmpgtu4(a, b) ^ __vaddss4(a, b) ^ __vavgu4(a, b) ^ __vsads2(a, b) ^ __viaddmax_s16x2(a, b, t) ^
-           __vimax3_s32(a, b, t) ^ __vseteq4(a, b);
-}
-
-KERNEL(halves_in_pairs) {
-  const unsigned t = threadIdx.x;
-  const __half2 a = __floats2half2_rn(in[t] % 17, in[t] % 5), b = __floats2half2_rn(t * 0.25f, -3);
-  __half2 c = __hfma2(a, b, __hmul2_sat(a, b));
-  c = __hmax2(__hadd2(c, a), __hneg2(b));
-  c = __hfma2_relu(c, __float2half2_rn(0.5f), a);
-  const __nv_bfloat162 d = __hmin2(__floats2bfloat162_rn(in[t] % 100, t), __float2bfloat162_rn(7));
-  const __nv_bfloat162 e = __hfma2(d, d, __habs2(__hsub2(d, __float2bfloat162_rn(9))));
-  out[t] = *reinterpret_cast<const unsigned *>(&c);
-  out[64 + t] = *reinterpret_cast<const unsigned *>(&e) + __hbgt2(a, b) + __heq(a.x, a.y);
-}
-
-KERNEL(fp8_there_and_back) {
-  const unsigned t = threadIdx.x;
-  const float x = static_cast<int>(in[t] % 2000) - 1000.0f;
-  const __nv_fp8_e4m3 a(x);
-  const __nv_fp8_e5m2 b(x);
-  out[t] = __float_as_uint(static_cast<float>(a));
-  out[64 + t] = __float_as_uint(static_cast<float>(b));
-}
-
 KERNEL(carries_over_four_words) {
   const unsigned t = threadIdx.x;
   unsigned a, b, c, d;
   asm("add.cc.u32 %0, %4, %5; addc.cc.u32 %1, %4, %5; madc.lo.cc.u32 %2, %4, %5, %4; addc.u32 %3, %5, 0;"
       : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(in[t]), "r"(in[64 + t]));
   out[t] = a ^ b ^ c ^ d;
-}
-
-KERNEL(conversions_of_every_rounding) {
-  const unsigned t = threadIdx.x;
-  const float x = static_cast<int>(in[t]) * 0.0001f;
-  const double y = static_cast<long long>(in[t]) * 1.5 - 3e9;
-  out[t] = __float2int_rn(x) + __float2int_ru(x) * 3 + __float2uint_rd(fabsf(x)) + __double2int_rz(y) +
-           static_cast<unsigned>(__double2ll_rn(y)) + __float_as_uint(__double2float_ru(y)) +
-           __float_as_uint(__ll2float_rz(static_cast<long long>(in[t]) << 20)) +
-           __float_as_uint(truncf(x) + rintf(x) + ceilf(x));
-}
-
-KERNEL(single_precision_of_every_rounding) {
-  const unsigned t = threadIdx.x;
-  const float x = (in[t] % 100000 + 1) * 0.37f, y = (in[64 + t] % 1000 + 1) * 1.1f;
-  out[t] = __float_as_uint(__fadd_rz(x, y)) ^ __float_as_uint(__fmul_ru(x, y)) ^ __float_as_uint(__fdiv_rd(x, y)) ^
-           __float_as_uint(__fsqrt_rn(x)) ^ __float_as_uint(__frcp_ru(y)) ^ __float_as_uint(__fmaf_rd(x, y, x)) ^
-           __float_as_uint(__saturatef(x - y)) ^ __float_as_uint(copysignf(x, -y)) ^ __float_as_uint(fmaxf(x, y));
 }
 
 KERNEL(double_precision_functions) {
@@ -117,4 +71,20 @@ KERNEL(division_by_numbers_of_every_size) {
   const long long c = static_cast<long long>(a) * 77777 - 5000000000, d = static_cast<int>(b) - 50;
   out[t] = a / b + a % b + static_cast<unsigned>(c / (d ? d : 1)) + static_cast<unsigned>(c % (d ? d : 7)) +
            static_cast<int>(a) / -7 + static_cast<int>(a) % 13;
+}
+
+KERNEL(bytes_and_halves_in_one_word) {
+  const unsigned t = threadIdx.x, a = in[t], b = in[64 + t];
+  out[t] = __vadd4(a, b) ^ __vabsdiffu4(a, b) ^ __vmaxs2(a, b) ^ __vcmpgtu4(a, b) ^ __vavgu4(a, b);
+}
+
+KERNEL(halves_in_pairs) {
+  // Small integers: exact in f16 and in bf16.
+  const unsigned t = threadIdx.x;
+  const __half2 a = __floats2half2_rn(in[t] % 17, in[t] % 5), b = __floats2half2_rn(t % 8, -3);
+  const __half2 c = __hfma2_relu(a, b, __hneg2(__hmax2(a, b)));
+  const __nv_bfloat162 d = __floats2bfloat162_rn(in[t] % 13, t % 9);
+  const __nv_bfloat162 e = __hfma2(d, d, __habs2(__hsub2(d, __float2bfloat162_rn(9))));
+  out[t] = static_cast<unsigned>(__low2float(c)) + 1000 * static_cast<unsigned>(__high2float(c));
+  out[64 + t] = static_cast<unsigned>(__low2float(e)) + 1000 * static_cast<unsigned>(__high2float(e));
 }

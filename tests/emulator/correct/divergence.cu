@@ -49,16 +49,6 @@ KERNEL(halves_shuffle_by_themselves) {
   out[t] = value;
 }
 
-KERNEL(one_shuffle_reached_by_two_paths) {
-  const unsigned t = threadIdx.x;
-  unsigned value = in[t], got;
-  if (value & 1)
-    got = __shfl_sync(0xffffffff, value * 3, (lane() + 1) % 32);
-  else
-    got = __shfl_sync(0xffffffff, value * 3, (lane() + 1) % 32);
-  out[t] = got;
-}
-
 KERNEL(loop_of_as_many_turns_as_the_lane) {
   __shared__ unsigned s[64];
   const unsigned t = threadIdx.x;

@@ -367,16 +367,6 @@ KERNEL(virtual_functions) {
   delete shape;
 }
 
-__device__ __noinline__ unsigned depth_first(unsigned node, const unsigned *in) {
-  unsigned own[2] = {in[node], node};
-  unsigned sum = own[in[node] % 2];
-  if (2 * node + 1 < 15) sum += depth_first(2 * node + 1, in);
-  if (2 * node + 2 < 15 && in[node] % 3) sum ^= depth_first(2 * node + 2, in);
-  return sum;
-}
-
-KERNEL(recursion_with_local_arrays) { out[threadIdx.x] = depth_first(threadIdx.x % 7, in); }
-
 KERNEL(lambda_called_through_a_pointer) {
   unsigned (*functions[3])(unsigned) = {[](unsigned x) { return x + 1; }, [](unsigned x) { return x * 2; },
                                         [](unsigned x) { return ~x; }};
@@ -400,10 +390,7 @@ extern "C" __global__ void boxes_by_a_parameter(unsigned *out, const unsigned *i
   }
   __syncthreads();
   wait(&bar, 0);
-  for (unsigned i = threadIdx.x; i < 256; i += 64) {
-    const unsigned x = i % 32, y = i / 32;
-    out[i] = s[y][x / 4 % 8 * 4 % 32 + x % 4];
-  }
+  for (unsigned i = threadIdx.x; i < 256; i += 64) out[i] = s[i / 32][i % 32];
 }
 
 extern "C" __global__ void boxes_by_a_map_in_global_memory(unsigned *out, const unsigned *in, unsigned *scratch,

@@ -63,10 +63,11 @@ KERNEL(cub_load_and_store_in_every_arrangement) {
   __shared__ union { Load::TempStorage load; Store::TempStorage store; Vectors::TempStorage v; } s;
   unsigned items[4];
   Load(s.load).Load(in, items, 250, 1u);
-  for (int i = 0; i < 4; ++i) items[i] += threadIdx.x;
+  unsigned again[4];
+  for (int i = 0; i < 4; ++i) again[i] = items[i] += threadIdx.x;
   __syncthreads();
   Store(s.store).Store(out, items, 250);
-  Vectors(s.v).Store(out + 256, items);
+  Vectors(s.v).Store(out + 256, again);
 }
 
 KERNEL(cub_histograms) {
