@@ -45,8 +45,10 @@ class Scheduler:
         go on where they stopped."""
         self.polling = True
         """Whether all of these polled memory."""
-        self.polled: tuple[int, int] = 0, 0
-        """Turns in which nobody did anything but poll, and the registers a while ago."""
+        self.polled = 0
+        """Turns in which nobody did anything but poll."""
+        self.states: dict[int, int] = {}
+        """How often the registers were seen to be the same meanwhile, by their hash."""
         machine.undefined.uses = program.uses
         self.partings = Partings(self._put)
         self.gathering = Gathering(machine, program, self.partings, self.parked, self._put)
@@ -190,19 +192,19 @@ class Scheduler:
         for fragment in tired:
             self._put(fragment)
         polling, self.polling = self.polling, True
-        if not polling or self._land() or self.partings.give_up():
-            self.polled = 0, 0
+        if not polling or self._land():
+            self.polled, self.states = 0, {}
             return
-        # Registers that are the same after many turns in which all polled will be so for ever.
-        turns, before = self.polled
-        if turns % PATIENCE == PATIENCE - 1:
+        self.partings.give_up()
+        # Registers that come back again and again, in turns in which all polled, always will. Lanes
+        # that part and meet while they poll come back in another phase of their loop.
+        self.polled += 1
+        if self.polled % PATIENCE == 0:
             now = self._registers(tired)
-            if now == before:
-                if not self.gathering.give_up():
-                    self._hang("warps poll memory that nobody will change")
-                    raise Fatal
-            before = now
-        self.polled = turns + 1, before
+            self.states[now] = self.states.get(now, 0) + 1
+            if self.states[now] > 1 and not self.gathering.give_up():
+                self._hang("warps poll memory that nobody will change")
+                raise Fatal
 
     def _registers(self, fragments: list[Fragment]) -> int:
         rows = sorted({fragment.warp for fragment in fragments})
