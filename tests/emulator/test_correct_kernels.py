@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from correct.kernel import WORDS, Kernel
-from correct.page import AREAS, SOURCES, kernels
+from correct.page import AREAS, SOURCES, kernels, page
 from harness import EARLY, LATE, compile_cu
 
 from kernelexp import emulator
@@ -58,3 +60,16 @@ def test_a_correct_kernel_is_right_and_not_accused_under_any_schedule(area, kern
         result, out = launched(area, kernel, schedule)
         assert result.findings == (), schedule
         assert out.tolist() == want, schedule
+
+
+def test_the_page_lists_every_kernel_of_the_sources():
+    shown = (Path(__file__).parents[2] / "docs" / "emulator-kernels.md").read_text()
+    assert shown == page()
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_every_kernel_of_a_source_is_in_its_table(area):
+    source = (SOURCES / f"{area}.cu").read_text()
+    pattern = r"^KERNEL\((\w+)\)|^KERNEL_OF\(.*, (\w+)\)|^extern \"C\" __global__ void (\w+)\("
+    named = {"".join(groups) for groups in re.findall(pattern, source, re.MULTILINE)}
+    assert named == {kernel.name for at, kernel in kernels() if at == area}

@@ -1,7 +1,7 @@
 """What becomes of marked bytes where bits are masked, shifted and picked.
 
-A mark has a bit for each byte that nobody wrote. What an operation drops does not matter: a byte that
-is masked out, the other operand of an `and` with zero.
+A mark has a bit for each byte that nobody wrote. What an operation drops does not matter: a byte
+that is masked out, the other operand of an `and` with zero.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import numpy as np
 from kernelexp.emulator.machine.arrays import Array
 
 _STEMS = frozenset({"and", "or", "xor", "not", "shl", "shr", "bfe", "prmt"})
-_BITS = (np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little") * 255).view(
-    np.uint64
-)[:, 0]
+_BITS = (
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little") * 255
+).view(np.uint64)[:, 0]
 """The bits of the bytes that a mark names."""
 
 

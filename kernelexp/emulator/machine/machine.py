@@ -99,7 +99,9 @@ class Machine(Residents):
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
-            if any(isinstance(s, Special) and s.name in RESERVED_USED for s in execution.image.slots):
+            if any(
+                isinstance(s, Special) and s.name in RESERVED_USED for s in execution.image.slots
+            ):
                 first = self.arena_offset(cta.place, 0)
                 self.shared.allocate(first, SHARED_RESERVED, WRITTEN)
                 self.shared.data[first : first + SHARED_RESERVED] = 0

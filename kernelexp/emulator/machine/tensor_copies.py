@@ -109,9 +109,7 @@ def _check_start(
         raise refused(machine, issuer, "misaligned", sentence)
 
 
-def _read_box(
-    machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[int, ...]
-) -> Array:
+def _read_box(machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[int, ...]) -> Array:
     """The box's bytes in the order of its shared-memory image, zeros outside the array."""
     world, (tensor, base) = machine.world, placed
     element = tma.ELEMENT_BYTES[tensor.element]

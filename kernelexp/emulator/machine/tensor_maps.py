@@ -30,9 +30,7 @@ def find(machine: Machine, issuer: Issuer, address: int) -> PlacedMap:
     return _in_arena(machine, issuer, machine.world.arena, address, GLOBAL_BASE)
 
 
-def _in_arena(
-    machine: Machine, issuer: Issuer, arena: Arena, address: int, base: int
-) -> PlacedMap:
+def _in_arena(machine: Machine, issuer: Issuer, arena: Arena, address: int, base: int) -> PlacedMap:
     first = address - base
     if 0 <= first <= len(arena.state) - MAP_BYTES and address % ALIGN == 0:
         states = arena.state[first : first + MAP_BYTES]

@@ -293,7 +293,9 @@ class Body:
             return Immediate(int.from_bytes(struct.pack("<d", float(text)), "little"), 64)
         return Immediate(self.p.integer())
 
-    def operand_name(self, name: str, scope: _Scope) -> Register | Special | Symbol | Immediate | Part:
+    def operand_name(
+        self, name: str, scope: _Scope
+    ) -> Register | Special | Symbol | Immediate | Part:
         unique = scope.register(name)
         if unique is not None:
             self.declare(name, unique)

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
-from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.frames import STACK, STACK_BYTES
+from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
@@ -161,6 +161,8 @@ def _guard(decoder: Decoder, op: Op) -> Op:
 
 def _pure(decoder: Decoder, entry: Alu) -> Op:
     kinds, operands = entry.kinds, decoder.operands
+    if entry.function.__name__ == "extreme_f32" and len(operands) == len(kinds) + 1:
+        entry, kinds = _of_three(entry), (*kinds, kinds[-1])
     if len(operands) != len(kinds):
         raise decoder.refuse(f"has {len(operands)} operands where {len(kinds)} are expected")
     sources = [decoder.source(o, k) for o, k in zip(operands[1:], kinds[1:], strict=True)]
@@ -176,6 +178,16 @@ def _pure(decoder: Decoder, entry: Alu) -> Op:
     if operands[0] is not None and width != width_of(kinds[0]):
         function = _widened(function, kinds[0], width)
     return _applied(function, target, sources, entry.ufunc)
+
+
+def _of_three(entry: Alu) -> Alu:
+    """min or max of three operands, as sm_100 has them: the first two, and then the third."""
+    two = entry.function
+
+    def three(a: Array, b: Array, c: Array, **keywords: str) -> Array:
+        return two(two(a, b, **keywords), c, **keywords)
+
+    return entry._replace(function=three)
 
 
 def _widened(function: Callable[..., Array], kind: str, width: int) -> Callable[..., Array]:

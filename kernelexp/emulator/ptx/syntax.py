@@ -73,7 +73,9 @@ class Address(msgspec.Struct, frozen=True):
 
 LISTING = "PTX"
 
-Operand: TypeAlias = Register | Special | Immediate | Symbol | Vector | Pair | Not | Part | Address | None
+Operand: TypeAlias = (
+    Register | Special | Immediate | Symbol | Vector | Pair | Not | Part | Address | None
+)
 """None is the sink `_`."""
 
 

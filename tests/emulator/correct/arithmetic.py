@@ -56,7 +56,15 @@ def _fields(t: int, x: list[int]) -> int:
     first = (a & b & -(a & b)).bit_length()
     ones = (a * b).bit_count()
     return (
-        inserted ^ field ^ logic ^ _prmt(a, b, 0x9153) ^ left ^ right ^ reversed_ ^ zeros ^ first
+        inserted
+        ^ field
+        ^ logic
+        ^ _prmt(a, b, 0x9153)
+        ^ left
+        ^ right
+        ^ reversed_
+        ^ zeros
+        ^ first
         ^ ones
     )
 
@@ -76,8 +84,16 @@ def _sums(t: int, x: list[int]) -> int:
     i, j = signed(a), signed(b)
     low = [(w & 0xFFFFFF) - ((w & 0x800000) << 1) for w in (a, b)]
     return (
-        abs(i - j) + t + abs(a - b) + t + (i + j >> 1) + (i + j + 1 >> 1) + (a + b >> 1)
-        + (i * j >> 32) + (a & 0xFFFFFF) * (b & 0xFFFFFF) + low[0] * low[1]
+        abs(i - j)
+        + t
+        + abs(a - b)
+        + t
+        + (i + j >> 1)
+        + (i + j + 1 >> 1)
+        + (a + b >> 1)
+        + (i * j >> 32)
+        + (a & 0xFFFFFF) * (b & 0xFFFFFF)
+        + low[0] * low[1]
     )
 
 
@@ -144,8 +160,12 @@ def _divisions(t: int, x: list[int]) -> int:
     a, b = x[t], x[64 + t] % 97 + 1
     c, d = a * 77777 - 5000000000, b - 50
     return (
-        a // b + a % b + _divided(c, d or 1)[0] + _divided(c, d or 7)[1]
-        + _divided(signed(a), -7)[0] + _divided(signed(a), 13)[1]
+        a // b
+        + a % b
+        + _divided(c, d or 1)[0]
+        + _divided(c, d or 7)[1]
+        + _divided(signed(a), -7)[0]
+        + _divided(signed(a), 13)[1]
     )
 
 
@@ -170,7 +190,9 @@ KERNELS = (
     ),
     Kernel("halves_in_pairs", "f16x2 and bf16x2: `fma.relu`, `max`, `neg`, `abs`.", _half_pairs),
     Kernel("carries_over_four_words", "`add.cc`, `madc.lo.cc`, `addc`.", each(_carries)),
-    Kernel("double_precision_functions", "Division, root, `fma` and `fmod` of doubles.", each(_double)),
+    Kernel(
+        "double_precision_functions", "Division, root, `fma` and `fmod` of doubles.", each(_double)
+    ),
     Kernel("functions_of_the_library", "CUDA's mathematical functions.", always(1)),
     Kernel(
         "division_by_numbers_of_every_size",

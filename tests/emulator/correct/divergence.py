@@ -184,7 +184,9 @@ KERNELS = (
         "A function that is not inlined, called by some lanes, which return from three places.",
         each(_returns),
     ),
-    Kernel("switch_with_fall_through", "A `switch` whose cases run into each other.", each(_switch)),
+    Kernel(
+        "switch_with_fall_through", "A `switch` whose cases run into each other.", each(_switch)
+    ),
     Kernel("goto_into_a_common_tail", "A loop made of `goto`, left from two places.", each(_goto)),
     Kernel(
         "queue_of_the_lanes_that_have_work",

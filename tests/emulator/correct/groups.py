@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import xor
 
-from correct.kernel import MASK, Kernel, always, bits, each, warp_of
+from correct.kernel import MASK, Kernel, bits, each, warp_of
 
 
 def _four_sizes(t: int, x: list[int]) -> int:

@@ -1,7 +1,8 @@
-"""What sm_90 adds: clusters, mbarriers, bulk and tensor copies, register counts; and C++'s calls."""
+"""What sm_90 adds: clusters, mbarriers, bulk and tensor copies; and C++'s calls."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from correct.kernel import MASK, Kernel, always, each, signed
@@ -10,7 +11,7 @@ from kernelexp.launch import TensorMap
 MAP = TensorMap(array="in", element="u32", shape=(40, 12), strides_bytes=(160,), box=(32, 8))
 
 
-def _steps(count: int, size: int):  # noqa: ANN202
+def _steps(count: int, size: int) -> Callable[[int, list[int]], int]:
     def value(t: int, x: list[int]) -> int:
         return reduce(lambda total, i: total * 3 + x[size * i + size - 1 - t], range(count), 0)
 
@@ -139,7 +140,9 @@ KERNELS = (
         "`new`, virtual functions and `delete`.",
         each(lambda t, x: t * t if x[t] % 2 else 3 * t),
     ),
-    Kernel("lambda_called_through_a_pointer", "Pointers to lambdas, picked by data.", each(_called)),
+    Kernel(
+        "lambda_called_through_a_pointer", "Pointers to lambdas, picked by data.", each(_called)
+    ),
     Kernel(
         "boxes_by_a_parameter",
         "A tensor map as a parameter; the box begins before the array.",

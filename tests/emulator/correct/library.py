@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from functools import reduce
 
 from correct.kernel import MASK, Kernel, each
@@ -47,7 +48,7 @@ def _dropped(t: int, x: list[int]) -> int:
     return sum(alive) if t % 7 == 6 else 0
 
 
-def _steps(count: int, factor: int):  # noqa: ANN202
+def _steps(count: int, factor: int) -> Callable[[int, list[int]], int]:
     def value(t: int, x: list[int]) -> int:
         return reduce(lambda total, i: total * factor + x[64 * i + 63 - t], range(count), 0)
 
@@ -63,9 +64,7 @@ KERNELS = (
     Kernel(
         "cub_scans",
         "`BlockScan` of three items per thread, with the total.",
-        lambda x: [
-            sum(w % 100 for w in x[:i]) + sum(w % 100 for w in x[:192]) for i in range(192)
-        ],
+        lambda x: [sum(w % 100 for w in x[:i]) + sum(w % 100 for w in x[:192]) for i in range(192)],
     ),
     Kernel(
         "cub_radix_sort_of_pairs",

@@ -119,7 +119,7 @@ KERNELS = (
     Kernel(
         "one_buffer_of_two_types",
         "Shared memory written as words, read as bytes and halves, and written as halves.",
-        each(lambda t, x: (_two_types(t // 2 * 2 + t % 2, x))),
+        each(lambda t, x: _two_types(t // 2 * 2 + t % 2, x)),
     ),
     Kernel(
         "bytes_of_one_word_by_several_warps",
@@ -132,7 +132,9 @@ KERNELS = (
         "An array of each thread, indexed by data.",
         each(_dynamic),
     ),
-    Kernel("pointer_to_a_local_variable", "A pointer to a pointer to a local variable.", each(_pointer)),
+    Kernel(
+        "pointer_to_a_local_variable", "A pointer to a pointer to a local variable.", each(_pointer)
+    ),
     Kernel(
         "constants_and_module_variables",
         "`__constant__`, and a `__device__` pointer to a variable.",
@@ -158,7 +160,9 @@ KERNELS = (
         "`discard.L2`, then the line is written anew.",
         each(lambda t, x: x[63 - t]),
     ),
-    Kernel("vectors_of_every_width", "Loads of 4 to 16 bytes per lane of every type.", each(_widths)),
+    Kernel(
+        "vectors_of_every_width", "Loads of 4 to 16 bytes per lane of every type.", each(_widths)
+    ),
     Kernel(
         "atomics_of_16_bits",
         "`atom.cas.b16`, and sums in f16, f16x2 and bf16x2.",

@@ -94,7 +94,12 @@ KERNELS = (
         lambda x: [_geometric(40)],
         ctas=40,
     ),
-    Kernel("lock_with_back_off", "A lock whose waiters sleep longer and longer.", always(40, 1), ctas=40),
+    Kernel(
+        "lock_with_back_off",
+        "A lock whose waiters sleep longer and longer.",
+        always(40, 1),
+        ctas=40,
+    ),
     Kernel(
         "queue_lock",
         "A lock whose waiters each poll a word of their own (MCS).",
@@ -127,7 +132,7 @@ KERNELS = (
     ),
     Kernel(
         "decoupled_look_back",
-        "A scan in one pass: a warp looks back at 32 tiles at a time and polls until they are there.",
+        "A scan in one pass: a warp looks back at 32 tiles at a time, polling.",
         _scan,
         ctas=40,
     ),

@@ -33,6 +33,7 @@ _VECTOR = "{v:|.v2|.v4|.v8}"
 _HINT = (
     "{c:|.ca|.cg|.cs|.lu|.cv|.wb|.wt}"
     "{e:|.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate}"
+    "{x:|.L2::evict_normal|.L2::evict_first|.L2::evict_last}"
 )
 _L2 = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
 _ORDER = "{o:.weak|.volatile|.relaxed.cta|.relaxed.cluster|.relaxed.gpu|.relaxed.sys}"
@@ -232,5 +233,23 @@ def red_async(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         remote.reduce(warps, where(R), R[source], bar(R), function, access, m)
+
+    return op
+
+
+@builder("st.bulk{w:|.weak}{s:|.shared|.shared::cta}")
+def st_bulk(d: Decoder) -> Op:
+    """Zeros, 8 bytes at a time (PTX ISA, st.bulk: the size is a multiple of 8, the value 0)."""
+    space = next((SPACES[part] for part in d.parts if part in SPACES), "generic")
+    access = Access(d.site, 8, 1, store=True)
+    d.note_unit(space, 8)
+    where, size = d.address(d.operands[0]), d.source(d.operands[1], "u64")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        address, zeros = where(R).astype(np.uint64), np.zeros((warps.count, 32), np.uint64)
+        memory, active = warps.machine.spaces[space], warps.active(m)
+        for at in range(0, int(np.where(active, R[size], 0).max()), 8):
+            lanes = active & (R[size] > at)
+            memory.store(warps, address + np.uint64(at), zeros, access, lanes)
 
     return op
