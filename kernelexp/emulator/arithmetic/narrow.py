@@ -1,4 +1,4 @@
-"""Floating-point numbers of four and six bits: E2M1, E2M3, E3M2. They have no infinity and no NaN."""
+"""Floating-point numbers of four and six bits: E2M1, E2M3, E3M2, without infinity and NaN."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _VALUES = {kind: _magnitudes(kind) for kind in _SHAPES}
 def pack(high: Bits, low: Bits, kind: str, *, relu: bool) -> Bits:
     """Two f32 to a pair of codes, uint8 for E2M1, uint16 for the others; to nearest even, beyond
     the largest number to that, NaN to the largest positive one."""
-    shift = 4 if kind == "e2m1" else 8
-    dtype = np.uint8 if kind == "e2m1" else np.uint16
-    first, second = (_code(decode(x, F32), kind, relu).astype(dtype) for x in (high, low))
-    return first << dtype(shift) | second
+    first, second = (_code(decode(x, F32), kind, relu).astype(np.uint16) for x in (high, low))
+    if kind == "e2m1":
+        return (first << np.uint16(4) | second).astype(np.uint8)
+    return first << np.uint16(8) | second
 
 
 def _code(value: Double, kind: str, relu: bool) -> Bits:
@@ -48,15 +48,16 @@ def _code(value: Double, kind: str, relu: bool) -> Bits:
 def unpack(pair: Bits, kind: str, *, relu: bool) -> Bits:
     """A pair of codes to a pair of f16 (uint32); exact."""
     shift, width = (4, 4) if kind == "e2m1" else (8, 6)
-    word = pair.astype(np.uint32)
-    low, high = (_as_f16(word >> np.uint32(at) & (1 << width) - 1, kind, relu) for at in (0, shift))
+    word, mask = pair.astype(np.uint32), np.uint32((1 << width) - 1)
+    low = _as_f16(word & mask, kind, relu)
+    high = _as_f16(word >> np.uint32(shift) & mask, kind, relu)
     return low | high << np.uint32(16)
 
 
 def _as_f16(code: Bits, kind: str, relu: bool) -> Bits:
     sign = 1 << sum(_SHAPES[kind][:2])
     negative = (code & sign) != 0
-    value = _VALUES[kind][code & sign - 1]
+    value = _VALUES[kind][code & np.uint32(sign - 1)]
     pattern = value.astype(np.float16).view(np.uint16).astype(np.uint32)
     if relu:
         return np.where(negative, 0, pattern).astype(np.uint32)
