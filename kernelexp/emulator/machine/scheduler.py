@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.gathering import Gathering
 from kernelexp.emulator.machine.hangs import Waiter, waiters
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.partings import Partings
-from kernelexp.emulator.machine.program import QUANTUM, Block, Branch, Program
+from kernelexp.emulator.machine.program import POLL, QUANTUM, Block, Branch, Program
 from kernelexp.emulator.machine.warps import ALL, pack
 
 # Turns of polling after which it is looked whether any register has changed.
@@ -180,6 +180,7 @@ class Scheduler:
         for fragment in batch.fragments:
             fragment.pc = pc
             self.tired.append(fragment)
+            self.spent[fragment.warp] = QUANTUM, int(polled)
         self.polling &= polled
         if polled:
             # Whom it waits for may be a lane of its own warps, gone ahead to a meeting place.
@@ -188,7 +189,9 @@ class Scheduler:
     def _next_turn(self) -> None:
         """Everybody who could run has had a turn."""
         tired, self.tired = self.tired, []
-        self.spent.clear()
+        # Who has polled in vain polls but twice in the next turn: waiting costs less than work.
+        polled = {f.warp for f in tired if self.spent.get(f.warp, (0, 0))[1]}
+        self.spent = dict.fromkeys(polled, (QUANTUM - 2 * POLL, 0))
         for fragment in tired:
             self._put(fragment)
         polling, self.polling = self.polling, True
