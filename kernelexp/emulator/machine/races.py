@@ -56,7 +56,7 @@ class Races:
         """The variable at an arena offset: races for one variable are one finding."""
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.engines
-        self.repeats = Repeats()
+        self.repeats = Repeats(len(history.written))
         self._columns: dict[int, list[int]] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 

@@ -15,7 +15,10 @@ from kernelexp.emulator.machine.clocks import Clocks
 class Repeats:
     """Epochs (see Clocks) of such stores, by unit of memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, units: int) -> None:
+        self._units = units
+        self._noted: Array = np.zeros(0, bool)
+        """Which units have any; empty while none has."""
         self._epochs: dict[int, tuple[int, set[int]]] = {}
         """(epoch of the store that changed the value, epochs of those that repeated it)."""
 
@@ -24,6 +27,9 @@ class Repeats:
 
     def note(self, unit: int, changed: int, epoch: int) -> None:
         """A store at `epoch` repeats the value that the one at `changed` has stored."""
+        if not len(self._noted):
+            self._noted = np.zeros(self._units, bool)
+        self._noted[unit] = True
         first, epochs = self._epochs.get(unit, (0, set()))
         self._epochs[unit] = (changed, ({epoch} if first != changed else epochs | {epoch}))
 
@@ -48,7 +54,7 @@ class Repeats:
         if not self._epochs:
             return result
         warp, thread, last = (np.broadcast_to(x, units.shape) for x in (warp, thread, last))
-        for at in np.argwhere(np.isin(units, list(self._epochs))):
+        for at in np.argwhere(self._noted[units]):
             place = tuple(at)
             epochs = self._of(int(units[place]), int(last[place]))
             if len(epochs):
