@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -49,16 +50,21 @@ def torch_dtype(dtype: DType) -> torch.dtype:
     return found
 
 
-def allocate(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:
-    """Arrays on the CPU that hold nothing but poison."""
+def allocate(
+    arrays: Mapping[str, Array], inputs: Tensors = MappingProxyType({})
+) -> dict[str, torch.Tensor]:
+    """Arrays on the CPU as they are before a launch: poison, zero, or a copy of the input of the
+    same name."""
     import torch
 
     found = {}
     for name, array in arrays.items():
         dtype = torch_dtype(array.dtype)
         size = math.prod(array.shape) * dtype.itemsize
-        raw = torch.full((size,), POISON, dtype=torch.uint8)
+        raw = torch.full((size,), 0 if array.zero else POISON, dtype=torch.uint8)
         found[name] = raw.view(dtype).view(array.shape)
+        if name in inputs:
+            found[name].copy_(inputs[name])
     return found
 
 
@@ -91,14 +97,55 @@ def draw_again(problem: Problem, size: Size, seed: int, device: str, first: Tens
     return again
 
 
-def refuse_shared_names(problem: Problem, given: Tensors, outputs: Iterable[str]) -> None:
-    """ConfigurationError where an output has the name of an input."""
-    for name in outputs:
-        if name in given:
+def check_names(
+    problem: Problem,
+    inputs: Tensors,
+    given: Tensors,
+    outputs: Mapping[str, Array],
+    workspaces: Mapping[str, Array],
+) -> None:
+    """ConfigurationError where two arrays of a launch have one name and are not the same.
+
+    An output may have the name of an input, whose values it then starts with; `given` are the
+    inputs as arrange() returns them for a variant.
+    """
+    for name in workspaces:
+        if name in given or name in outputs:
+            kind = "an output" if name in outputs else "an input"
             raise ConfigurationError(
-                f"{problem.name}: {name!r} is an input and an output: give the output another "
-                "name; an array that is read and written is not supported."
+                f"{problem.name}: {name!r} is a workspace and {kind}: give the workspace another "
+                "name."
             )
+    for name, array in outputs.items():
+        if name in given and name not in inputs:
+            raise ConfigurationError(
+                f"{problem.name}: {name!r} is an output that arrange() returns: what is read and "
+                "written comes from inputs()."
+            )
+        if name in given:
+            _check_start(problem, name, array, inputs[name], given[name])
+
+
+def _check_start(
+    problem: Problem, name: str, array: Array, start: torch.Tensor, given: torch.Tensor
+) -> None:
+    """Whether an output can start as the input of its name."""
+    if given.data_ptr() != start.data_ptr():
+        raise ConfigurationError(
+            f"{problem.name}: arrange() changes {name!r}, which is read and written: every variant "
+            "gets it as inputs() gives it."
+        )
+    if array.zero:
+        raise ConfigurationError(
+            f"{problem.name}: {name!r} is an input, and outputs() says that it starts as zero: "
+            "leave out one of them."
+        )
+    if tuple(start.shape) != array.shape or start.dtype != torch_dtype(array.dtype):
+        kind = str(start.dtype).removeprefix("torch.")
+        raise ConfigurationError(
+            f"{problem.name}: {name!r} is read and written, so inputs() and outputs() should agree "
+            f"on it: {kind} {list(start.shape)}, and {array.dtype} {list(array.shape)}."
+        )
 
 
 def fingerprint(tensor: torch.Tensor) -> int:

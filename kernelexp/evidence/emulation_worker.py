@@ -115,7 +115,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         problem = load(Path(job.root), job.kernel)
         case = _prepare(problem, job)
     arrays = {name: _numpy(tensor.clone()) for name, tensor in case.given.items()}
-    arrays |= {name: _numpy(tensor) for name, tensor in case.outputs.items()}
+    written = {**case.outputs, **case.workspaces}
+    arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
     try:
         with watch.stage(job.emulation_limit):
             compared = emulator.compare(
@@ -123,7 +124,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
                 case.launch,
                 arrays,
                 schedules=job.schedules,
-                unwritten=tuple(case.outputs),
+                unwritten=case.unwritten,
+                scratch=tuple(case.workspaces),
             )
     except emulator.UnsupportedInstruction as fault:
         return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
@@ -149,8 +151,11 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Tensors
     """For the reference alone."""
     given: Tensors
-    """What the kernel reads."""
+    """What the kernel only reads."""
     outputs: Tensors
+    workspaces: Tensors
+    unwritten: tuple[str, ...]
+    """Outputs and workspaces that hold nothing before the launch."""
     launch: Launch
     tolerance: Tolerance
 
@@ -160,13 +165,17 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     size = problem.sizes[job.size]
     inputs, others = results.draw_inputs(problem, size, SEED, "cpu")
     given = problem.arrange(others, job.axes)
-    outputs = results.allocate(problem.outputs(size))
-    results.refuse_shared_names(problem, given, outputs)
+    outputs = problem.outputs(size)
+    workspaces = problem.workspaces(job.axes, size, job.exports)
+    results.check_names(problem, others, given, outputs, workspaces)
+    written = {**outputs, **workspaces}
     return _Case(
         size=size,
         inputs=inputs,
-        given=given,
-        outputs=outputs,
+        given={name: tensor for name, tensor in given.items() if name not in outputs},
+        outputs=results.allocate(outputs, others),
+        workspaces=results.allocate(workspaces),
+        unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
         launch=of_entry(problem.launch(job.axes, size, job.exports), job.entry),
         tolerance=problem.tolerance(size, job.arch, job.axes),
     )

@@ -49,4 +49,5 @@ def timed(root: Path, arm: Arm, name: str, role: Role, launch: Launch) -> ArmJob
         arch=arm.arch,
         launch=of_entry(launch, arm.build.entry) if arm.build else launch,
         axes=arm.axes,
+        exports=arm.build.exports if arm.build else {},
     )

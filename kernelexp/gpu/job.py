@@ -23,7 +23,8 @@ class ArmJob(msgspec.Struct, frozen=True, kw_only=True):
     """What the cubin was compiled for."""
     launch: Launch | None = None
     axes: dict[str, Any] = {}
-    """The variant's point, for the problem's `arrange`."""
+    """The variant's point, for the problem's `arrange` and `workspaces`."""
+    exports: dict[str, int] = {}
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,12 +34,17 @@ class Placement:
             self._kernels[index] = Kernel(Path(arm.cubin), arm.launch)
 
     def add_set(self, seed: int) -> None:
-        axes = {self.arms[index].arm.name: self.arms[index].axes for index in self.judged()}
-        added = InputSet(self._problem, self._size, axes, seed)
+        judged = {self.arms[index].arm.name: self.arms[index] for index in self.judged()}
+        axes = {name: arm.axes for name, arm in judged.items()}
+        workspaces = {
+            name: self._problem.workspaces(arm.axes, self._size, arm.exports)
+            for name, arm in judged.items()
+        }
+        added = InputSet(self._problem, self._size, axes, seed, workspaces)
         self.sets.append(added)
         peers: Mapping[str, Callable[[], object]] = {}
         if len(axes) < len(self.arms):
-            peers = self._problem.peers(added.inputs, self._size)
+            peers = self._problem.peers(added.for_peers(), self._size)
         for index, arm in self.arms.items():
             if arm.launch is None:
                 self._calls[index].append(_without_stream(peers[_peer_of(arm)]))

@@ -10,6 +10,8 @@ command line asks must not load it.
         "full", and "emulated": as small as can be while every branch is still taken.
     def outputs(size) -> Mapping[str, Array]
         What the kernel writes. The tool allocates these, poisons them, and checks every element.
+        One that inputs() has too is read and written, as C in C = A B + beta C: it holds the
+        input before every launch, and reference() gets the input as it was.
     def inputs(size, seed, device) -> Mapping[str, torch.Tensor]
         Random inputs, contiguous; the same seed gives the same values on the same device.
     def reference(inputs, size) -> Iterator[Chunk]
@@ -26,6 +28,9 @@ command line asks must not load it.
 
 The rest is optional:
 
+    def workspaces(axes, size, exports) -> Mapping[str, Array]
+        Memory that a variant needs between its CTAs: partial sums, tickets. It is poisoned, or all
+        zero where Array has zero=True, before every launch, and compared with nothing.
     def arrange(inputs, axes) -> Mapping[str, torch.Tensor]
         The arrays that a variant wants otherwise (a re-laid table, say); not timed.
     def constraints(axes, arch) -> Iterator[str]
@@ -81,6 +86,8 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
 
     shape: tuple[int, ...]
     dtype: DType
+    zero: bool = False
+    """Whether it is all zero before a launch, for a kernel that adds to it or counts in it."""
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +138,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     sizes: Mapping[str, Size]
     outputs: Callable[[Size], Mapping[str, Array]]
+    workspaces: Callable[[Axes, Size, Mapping[str, int]], Mapping[str, Array]]
     inputs: Callable[[Size, int, str], Tensors]
     reference: Callable[[Tensors, Size], Iterator[Chunk]]
     """Once it is exhausted, each row of each output was there once."""

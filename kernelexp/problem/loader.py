@@ -160,6 +160,7 @@ class _Functions:
             folder=self._source.path.parent,
             sizes=self._sizes(),
             outputs=self.outputs,
+            workspaces=self.workspaces,
             inputs=self.inputs,
             reference=self.reference,
             tolerance=self.tolerance,
@@ -184,21 +185,32 @@ class _Functions:
 
     def outputs(self, size: Size) -> Mapping[str, Array]:
         found = self._call("outputs", size)
-        if not isinstance(found, Mapping) or not found:
+        if not found:
             raise self._fault("outputs", "it names no array: name what the kernel writes.")
+        return self._arrays("outputs", found)
+
+    def workspaces(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> Mapping[str, Array]:
+        if not hasattr(self._module, "workspaces"):
+            return {}
+        found = self._call("workspaces", *self._wanted("workspaces", axes, size, exports))
+        return self._arrays("workspaces", found)
+
+    def _arrays(self, function: str, found: Any) -> Mapping[str, Array]:
+        if not isinstance(found, Mapping):
+            raise self._fault(function, f"it returns {_kind(found)} instead of arrays by name.")
         for name, array in found.items():
             if not isinstance(array, Array):
-                raise self._fault("outputs", f"{name!r} is no kernelexp.problem.Array.")
+                raise self._fault(function, f"{name!r} is no kernelexp.problem.Array.")
             if array.dtype not in get_args(DType):
                 known = ", ".join(get_args(DType))
                 raise self._fault(
-                    "outputs", f"{name!r} has the unknown dtype {array.dtype!r}; known: {known}."
+                    function, f"{name!r} has the unknown dtype {array.dtype!r}; known: {known}."
                 )
-        arrays = self._convert("outputs", found, dict[str, Array])
+        arrays = self._convert(function, found, dict[str, Array])
         for name, array in arrays.items():
             if not array.shape or min(array.shape) < 1:
                 shape = list(array.shape)
-                raise self._fault("outputs", f"{name!r} has the shape {shape}, with no element.")
+                raise self._fault(function, f"{name!r} has the shape {shape}, with no element.")
         return arrays
 
     def inputs(self, size: Size, seed: int, device: str) -> Tensors:
