@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import struct
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.dtypes import ScalarType
+
 Element: TypeAlias = Literal["u8", "u16", "u32", "s32", "f16", "bf16", "f32", "f64"]
 Swizzle: TypeAlias = Literal["none", "32B", "64B", "128B"]
-ScalarType: TypeAlias = Literal["u32", "s32", "u64", "s64", "f32", "f64"]
 Dim3: TypeAlias = tuple[int, int, int]
 
 
@@ -23,7 +26,16 @@ class Scalar(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="s
     """A kernel argument passed by value."""
 
     type: ScalarType
-    value: int | float
+    value: bool | int | float
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="struct"):
+    """A kernel argument: a structure passed by value."""
+
+    value: bytes
+    """Its memory: in launch() of problem.py, a ctypes.Structure or a NumPy record will do."""
+    pointers: Mapping[int, str] = {}
+    """Arrays whose addresses are among its members, by the member's offset in bytes."""
 
 
 class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tensor_map"):
@@ -43,7 +55,7 @@ class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     swizzle: Swizzle = "none"
 
 
-Argument: TypeAlias = Pointer | Scalar | TensorMap
+Argument: TypeAlias = Pointer | Scalar | Struct | TensorMap
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +68,35 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Dim3 = (1, 1, 1)
     dynamic_smem_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
+
+
+_FORMATS = {
+    **{"bool": "?", "u8": "B", "s8": "b", "u16": "H", "s16": "h", "u32": "I", "s32": "i"},
+    **{"u64": "Q", "s64": "q", "f16": "e", "f32": "f", "f64": "d"},
+}
+
+
+def to_bytes(argument: Pointer | Scalar | Struct, address: Callable[[str], int]) -> bytes:
+    """An argument as it lies in the parameters; `address` of an array by its name."""
+    if isinstance(argument, Pointer):
+        return struct.pack("<Q", address(argument.array))
+    if isinstance(argument, Scalar):
+        return scalar_to_bytes(argument)
+    data = bytearray(argument.value)
+    for offset, array in argument.pointers.items():
+        struct.pack_into("<Q", data, offset, address(array))
+    return bytes(data)
+
+
+def scalar_to_bytes(scalar: Scalar) -> bytes:
+    """Little endian, rounded to nearest even; OverflowError or struct.error where it does not
+    fit."""
+    if scalar.type != "bf16":
+        return struct.pack(f"<{_FORMATS[scalar.type]}", scalar.value)
+    (bits,) = struct.unpack("<I", struct.pack("<f", scalar.value))
+    if scalar.value == scalar.value:  # not a NaN
+        bits += 0x7FFF + (bits >> 16 & 1)
+    return struct.pack("<H", bits >> 16)
 
 
 def plain_name(symbol: str) -> str:

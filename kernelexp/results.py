@@ -13,23 +13,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kernelexp.dtypes import TORCH_NAMES, DType
 from kernelexp.errors import ConfigurationError
 from kernelexp.measurement import WORST, ArrayResult
 from kernelexp.places import describe_set
-from kernelexp.problem import Array, Chunk, DType, Problem, Size, Tensors, Tolerance
+from kernelexp.problem import Array, Chunk, Problem, Size, Tensors, Tolerance
 
 if TYPE_CHECKING:
     import torch
 
-TORCH_NAMES: dict[DType, str] = {
-    "u8": "uint8",
-    "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f32": "float32",
-    "s32": "int32",
-}
 # All bits set is a NaN in every floating-point type of DType, and one that no instruction makes;
 # integers have no NaN.
 POISON = 0xFF
@@ -50,6 +42,16 @@ def torch_dtype(dtype: DType) -> torch.dtype:
     return found
 
 
+def is_integral(dtype: torch.dtype) -> bool:
+    """Whether elements have no NaN."""
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def is_long(dtype: torch.dtype) -> bool:
+    """Whether float64 rounds its integers."""
+    return is_integral(dtype) and dtype.itemsize == 8
+
+
 def allocate(
     arrays: Mapping[str, Array], inputs: Tensors = MappingProxyType({})
 ) -> dict[str, torch.Tensor]:
@@ -66,6 +68,15 @@ def allocate(
         if name in inputs:
             found[name].copy_(inputs[name])
     return found
+
+
+def as_numbers(tensor: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs along a last dimension of their own, booleans as bytes."""
+    import torch
+
+    if tensor.is_complex():
+        return torch.view_as_real(tensor)
+    return tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
@@ -203,8 +214,10 @@ class _Tally:
     """What was seen of one output."""
 
     def __init__(self, name: str, tensor: torch.Tensor, poison: int) -> None:
-        self._name, self._tensor = name, tensor
-        self._poison = POISON if tensor.dtype.is_floating_point else poison
+        self._poison = poison if is_integral(tensor.dtype) else POISON
+        self._complex = tensor.is_complex()
+        self._name, self._tensor = name, as_numbers(tensor)
+        tensor = self._tensor
         self._wrong = self._unwritten = 0
         self._worst = self._error2 = self._want2 = 0.0
         self._samples: list[_Sample] = []
@@ -214,8 +227,11 @@ class _Tally:
         self._places: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def add(self, chunk: Chunk, tolerance: Tolerance) -> None:
+        import torch
+
         got = self._tensor[chunk.first : chunk.first + len(chunk.values)].reshape(-1)
-        want = chunk.values.reshape(-1)
+        values = chunk.values.to(torch.complex128) if self._complex else chunk.values
+        want = as_numbers(values).reshape(-1)
         for start in range(0, want.numel(), PIECE):
             first = chunk.first * self._row + start
             self._compare(got[start : start + PIECE], want[start : start + PIECE], first, tolerance)
@@ -225,9 +241,14 @@ class _Tally:
     ) -> None:
         import torch
 
-        values, want = got.to(torch.float64), want.to(got.device, torch.float64)
+        exact = want.to(got.device)
+        values, want = got.to(torch.float64), exact.to(torch.float64)
         bound = want.abs().mul_(tolerance.rtol).add_(tolerance.atol)
         error = (values - want).abs_()
+        if is_long(got.dtype) and is_long(exact.dtype):
+            # float64 rounds them; what differs by more than this wraps around.
+            close = (got.view(torch.int64) - exact.view(torch.int64)).abs_().to(torch.float64)
+            error = torch.where(error < 2.0**62, close, error)
         # An infinity's bound is infinite, and no error is beyond that: only equality will do.
         right = torch.where(torch.isfinite(want), error <= bound, values == want)
         if bool(torch.isnan(want).any()):

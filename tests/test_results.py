@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernelexp import results
 from kernelexp.arm import EmulatedEvidence
+from kernelexp.dtypes import TORCH_NAMES
 from kernelexp.measurement import WORST, ArrayCheck, ArrayResult
 from kernelexp.problem import Array, Chunk, Tolerance
 from kernelexp.results import compare, describe, describe_wrong, fingerprint
@@ -81,13 +82,40 @@ def test_infinities_and_nans_are_right_where_they_are_wanted(got, want, right, t
     assert found.frobenius <= WORST
 
 
-@pytest.mark.parametrize("dtype", results.TORCH_NAMES)
+@pytest.mark.parametrize("dtype", TORCH_NAMES)
 def test_what_was_never_written_is_wrong_even_where_a_nan_is_wanted(dtype):
     got = poisoned(4, 2, dtype=dtype)
-    want = torch.full((4, 2), NAN if got.dtype.is_floating_point else 7.0)
+    want = torch.full((4, 2), 7.0 if results.is_integral(got.dtype) else NAN)
     found = check(got, want)
-    assert (found.wrong, found.unwritten) == (8, 8)
-    assert found.where.startswith("never written; first y[0, 0]: was never written (expected ")
+    elements = 16 if got.is_complex() else 8
+    assert (found.elements, found.unwritten) == (elements, elements)
+    assert found.where.startswith("never written; first y[0, 0")
+
+
+@pytest.mark.parametrize("dtype", TORCH_NAMES)
+def test_what_equals_the_reference_is_right_in_every_type(dtype):
+    kind = results.torch_dtype(dtype)
+    got = torch.tensor([[1.0], [0.0]]).to(kind)
+    want = got if got.is_complex() else got.double()
+    (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
+    assert (found.wrong, found.worst) == (0, 0.0)
+
+
+@pytest.mark.parametrize("dtype", ["s64", "u64"])
+@given(st.integers(0, 2**63 - 1), st.integers(-3, 3))
+def test_integers_of_64_bits_are_compared_exactly(dtype, value, off):
+    want = torch.tensor([min(2**63 - 4, max(3, value))])
+    got = (want + off).to(results.torch_dtype(dtype))
+    (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
+    assert found.wrong == (off != 0)
+
+
+def test_the_parts_of_a_complex_number_are_compared_one_by_one():
+    got = torch.tensor([1 + 2j, 3 - 4j])
+    want = got.to(torch.complex128) + torch.tensor([0, 1j])
+    (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
+    assert (found.elements, found.wrong) == (4, 1)
+    assert "y[1, 1]: got -4, want -3" in found.where
 
 
 def test_integers_that_keep_the_byte_of_their_poison_were_never_written():

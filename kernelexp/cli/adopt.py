@@ -126,8 +126,8 @@ def _tell(compiled: Compiled) -> None:
     for each in entry.parameters:
         if each.is_pointer and each.read and each.written:
             typer.echo(
-                f"note: {each.name} is read and written: it is an output, which starts as poison, "
-                "so that reading what nothing wrote is a finding",
+                f"note: {each.name} is read and written: it is an input and an output, and holds "
+                "the input before every launch",
                 err=True,
             )
     if entry.dynamic_smem:
@@ -148,7 +148,7 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
     shapes, values = dict(answers.shapes), dict(answers.values)
     references, grid = dict(answers.references), answers.grid
     for each in compiled.entry.parameters:
-        if not each.is_pointer and each.name not in values:
+        if each.scalar and each.name not in values:
             value = _prompt(f"value of {each.type} {each.name}", _number)
             values.update({each.name: value} if value is not None else {})
     for each in compiled.entry.parameters:

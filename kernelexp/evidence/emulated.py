@@ -152,7 +152,10 @@ def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
     found = files.find(root, kernel)
     found += sorted((_PACKAGE / "problem").glob("*.py"))
-    found += [_PACKAGE / f"{name}.py" for name in ("lineinfo", "places", "results", "schedule")]
+    found += [
+        _PACKAGE / f"{name}.py"
+        for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule")
+    ]
     own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
     return _hash(found, _emulator())

@@ -186,6 +186,7 @@ def _numpy(tensor: torch.Tensor) -> Any:
     import torch
 
     widths = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+    tensor = results.as_numbers(tensor)
     return tensor.view(widths[tensor.element_size()]).numpy()
 
 

@@ -16,6 +16,7 @@ from kernelexp.results import (
     check_names,
     draw_again,
     fingerprint,
+    is_integral,
     torch_dtype,
 )
 
@@ -48,7 +49,7 @@ class Output:
         self._guards = (self._raw[:GUARD_BYTES], self._raw[GUARD_BYTES + size :])
         self._bytes = self._raw[GUARD_BYTES : GUARD_BYTES + size]
         self.tensor = self._bytes.view(dtype).view(array.shape)
-        self._integral = not (dtype.is_floating_point or dtype.is_complex)
+        self._integral = is_integral(dtype)
         self._zero, self._start = array.zero, start
         for guard in self._guards:
             guard.fill_(GUARD_BYTE)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.launch import Argument, Launch, Pointer, Scalar, TensorMap
+from kernelexp.launch import Argument, Launch, TensorMap, to_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -26,14 +26,6 @@ ELEMENTS = {
     "bf16": "BFLOAT16",
     "f32": "FLOAT32",
     "f64": "FLOAT64",
-}
-SCALARS: dict[str, Any] = {
-    "u32": ctypes.c_uint32,
-    "s32": ctypes.c_int32,
-    "u64": ctypes.c_uint64,
-    "s64": ctypes.c_int64,
-    "f32": ctypes.c_float,
-    "f64": ctypes.c_double,
 }
 TENSOR_MAP_BYTES = 128
 # The most dynamic shared memory that a kernel gets without asking (CUDA Programming Guide 13.0).
@@ -139,12 +131,10 @@ def _config(cu: Any, launch: Launch) -> Any:
 
 def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
     """An argument as the bytes that the driver copies into the kernel's parameters."""
-    if isinstance(argument, Scalar):
-        value = float(argument.value) if argument.type in ("f32", "f64") else int(argument.value)
-        return SCALARS[argument.type](value)
-    if isinstance(argument, Pointer):
-        return ctypes.c_uint64(_address(arrays, argument.array))
-    return encode_tensor_map(argument, _address(arrays, argument.array))
+    if isinstance(argument, TensorMap):
+        return encode_tensor_map(argument, _address(arrays, argument.array))
+    data = to_bytes(argument, lambda name: _address(arrays, name))
+    return (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
 
 
 def _address(arrays: Mapping[str, torch.Tensor], name: str) -> int:

@@ -56,10 +56,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import msgspec
 
+from kernelexp.dtypes import DType
 from kernelexp.launch import Launch
 from kernelexp.model import AxisValue
 
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
 Axes: TypeAlias = Mapping[str, AxisValue]
 Size: TypeAlias = Mapping[str, int]
 Tensors: TypeAlias = "Mapping[str, torch.Tensor]"
-DType: TypeAlias = Literal["u8", "e4m3", "e5m2", "f16", "bf16", "f32", "s32"]
 
 
 class Blank(Exception):
@@ -86,12 +86,17 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
 
     shape: tuple[int, ...]
     dtype: DType
+    """The names of PyTorch and NumPy do too in problem.py: "float32", torch.float32."""
     zero: bool = False
     """Whether it is all zero before a launch, for a kernel that adds to it or counts in it."""
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The right values of rows [first, first + len(values)) of one output, in float64."""
+    """The right values of rows [first, first + len(values)) of one output, in float64.
+
+    What is to be exact of 64-bit integers is given as such; the pairs of complex numbers are
+    compared one by one.
+    """
 
     array: str
     first: int

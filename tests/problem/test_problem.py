@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from hypothesis import given
@@ -14,7 +15,8 @@ from support import Kx
 
 from kernelexp import errors, isolated
 from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
-from kernelexp.problem import Problem, consult, loader
+from kernelexp.launch import Launch, TensorMap, to_bytes
+from kernelexp.problem import Problem, consult, faults, loader
 from kernelexp.problem.consult import Consulted, Point
 
 NAME = "variants/scale/problem.py"
@@ -120,7 +122,7 @@ SIZE = {"count": 8}
 @pytest.mark.parametrize(
     ("text", "instead", "words"),
     [
-        ('dtype="f32"', 'dtype="float32"', "unknown dtype 'float32'; known: u8, e4m3, e5m2, f16"),
+        ('dtype="f32"', 'dtype="float31"', "unknown dtype 'float31'; known: bool, u8, s8, u16"),
         ('shape=(size["count"],)', "shape=(0,)", r"'y' has the shape \[0\], with no element"),
         ('return {"y": Array(shape=(size["count"],), dtype="f32")}', "return {}", "no array"),
         ('return {"y": Array', 'return {"y": str or Array', "is no kernelexp.problem.Array"),
@@ -143,11 +145,14 @@ def test_a_tolerance_is_finite_and_not_negative(edited: Edit, bound: str) -> Non
 @pytest.mark.parametrize(
     ("text", "instead", "words"),
     [
-        ('type="s32"', 'type="u8"', "unknown type 'u8'; known: u32, s32"),
-        ('type="s32"', 'type="bool"', "unknown type 'bool'; known: u32, s32"),
+        ('type="s32"', 'type="e4m3"', "unknown type 'e4m3'; known: bool, u8, s8"),
+        ('type="s32"', 'type="u8"', "the scalar 4096 is no u8"),
+        ('type="s32"', 'type="bool"', "the scalar 4096 is no bool"),
+        ("value=FACTOR", "value=1e39", r"the scalar 1e\+39 is no f32"),
+        ('type="f32", value=FACTOR', 'type="f16", value=65520', "the scalar 65520 is no f16"),
         ("value=count", "value=-(1 << 40)", "is no s32"),
         ("value=count", "value=count + 0.5", r"4096\.5 is no s32"),
-        ("value=count", "value='many'", r"Expected `int \| float`, got `str`"),
+        ("value=count", "value='many'", "Expected `bool | int | float`, got `str`"),
         ("(-(-count // THREADS), 1, 1)", "(0, 1, 1)", "each dimension is at least 1"),
         ("return Launch(", "return str or Launch(", "it returns a type"),
     ],
@@ -158,6 +163,52 @@ def test_a_launch_that_can_not_be_is_a_sentence(
     found = edited((text, instead))
     with pytest.raises(ConfigurationError, match=rf"launch\(\): .*{words}"):
         found.launch(AXES, {"count": 4096}, EXPORTS)
+
+
+RECORD = "__import__('numpy').zeros((), 'u2, u8')[()]"
+
+
+@pytest.mark.parametrize(
+    ("argument", "data"),
+    [
+        ("Scalar(type='torch.bfloat16', value=3.0)", b"\x40\x40"),
+        ("Scalar(type=torch.bool, value=True)", b"\1"),
+        ("Scalar(type='int8', value=-2)", b"\xfe"),
+        ("Struct(value=ctypes.c_buffer(b'ab').raw)", b"ab\0"),
+        (
+            "Struct(value=type('P', (ctypes.Structure,), {'_fields_': [('a', ctypes.c_short)]})(7))",
+            b"\7\0",
+        ),
+        (f"Struct(value={RECORD})", bytes(10)),
+        (f"Struct(value={RECORD}, pointers={{2: 'x'}})", b"\0\0" + (77).to_bytes(8, "little")),
+    ],
+)
+def test_scalars_of_any_width_and_structures_are_arguments(
+    edited: Edit, argument: str, data: bytes
+) -> None:
+    imports = "import ctypes, torch\nfrom kernelexp.launch import Struct, "
+    found = edited(
+        ("from kernelexp.launch import ", imports), ('Scalar(type="f32", value=FACTOR)', argument)
+    )
+    launch = found.launch(AXES, {"count": 4096}, EXPORTS)
+    kept = msgspec.json.decode(msgspec.json.encode(launch), type=Launch)
+    passed = kept.arguments[2]
+    assert not isinstance(passed, TensorMap)
+    assert to_bytes(passed, lambda array: 77) == data
+
+
+def test_the_address_of_an_array_lies_in_its_structure(edited: Edit) -> None:
+    found = edited(
+        ("from kernelexp.launch import ", "from kernelexp.launch import Struct, "),
+        ('Scalar(type="f32", value=FACTOR)', "Struct(value=bytes(12), pointers={8: 'x'})"),
+    )
+    with pytest.raises(ConfigurationError, match="'x' at byte 8 of a struct is outside of its 12"):
+        found.launch(AXES, {"count": 4096}, EXPORTS)
+
+
+@pytest.mark.parametrize("dtype", ["'float32'", "'torch.float32'", "__import__('torch').float32"])
+def test_types_may_have_the_names_of_torch_and_numpy(edited: Edit, dtype: str) -> None:
+    assert edited(('dtype="f32"', f"dtype={dtype}")).outputs(SIZE)["y"].dtype == "f32"
 
 
 def reference(edited: Edit, body: str) -> list[object]:
@@ -201,10 +252,10 @@ def test_coverage_is_each_row_once_in_any_order(lengths: list[int], data: st.Dat
     ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
     given_ = [(end - length, end) for end, length in zip(ends, lengths, strict=True)]
     order = data.draw(st.permutations(given_))
-    assert loader.coverage_fault("y", order, ends[-1]) == ""
-    assert "leaves out" in loader.coverage_fault("y", order[1:], ends[-1])
-    assert "more than once" in loader.coverage_fault("y", [*order, order[0]], ends[-1])
-    assert "leaves out" in loader.coverage_fault("y", order, ends[-1] + 1)
+    assert faults.coverage_fault("y", order, ends[-1]) == ""
+    assert "leaves out" in faults.coverage_fault("y", order[1:], ends[-1])
+    assert "more than once" in faults.coverage_fault("y", [*order, order[0]], ends[-1])
+    assert "leaves out" in faults.coverage_fault("y", order, ends[-1] + 1)
 
 
 def test_inputs_that_are_not_contiguous_are_refused(edited: Edit) -> None:

@@ -20,7 +20,7 @@ from kernelexp.emulator.machine.arena import (
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.errors import UsageError
-from kernelexp.launch import Launch, Pointer, Scalar, TensorMap
+from kernelexp.launch import Launch, TensorMap, to_bytes
 
 # Where the windows of the generic address space lie. The numbers are ours; hardware's differ from
 # driver to driver, and no program may depend on them.
@@ -46,7 +46,6 @@ WORKSPACE_BYTES = 8
 ALIGNMENT = 1024
 MAP_BYTES = 128
 _MAP_MARK = b"\xffTensMap"
-_SCALARS = {"u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q", "f32": "<f", "f64": "<d"}
 
 
 def _up(value: int, align: int) -> int:
@@ -246,7 +245,7 @@ class Parameters:
                 tma.check(argument, world.arrays[argument.array])
                 data = self.maps.add(PlacedMap(argument, base)).ljust(parameter.size, b"\0")
             else:
-                data = _bytes(argument, world)
+                data = to_bytes(argument, world.address)
             if len(data) != parameter.size:
                 raise UsageError(
                     f"parameter {parameter.name} has {parameter.size} bytes, "
@@ -254,9 +253,3 @@ class Parameters:
                 )
             self.arena.allocate(offset, len(data), CONSTANT)
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
-
-
-def _bytes(argument: Pointer | Scalar, world: GlobalLayout) -> bytes:
-    if isinstance(argument, Pointer):
-        return struct.pack("<Q", world.address(argument.array))
-    return struct.pack(_SCALARS[argument.type], argument.value)
