@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,6 +14,7 @@ from kernelexp.evidence.measured import SIZE
 from kernelexp.judge import standing
 from kernelexp.judge.case import Case
 from kernelexp.judge.standing import Standing
+from kernelexp.launch import count_ctas
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.problem import consult
@@ -144,7 +144,7 @@ def _with_launch(project: Project, case: Case, asked: Asked) -> Case:
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
-        ctas=math.prod(facts.launches[SIZE].grid),
+        ctas=count_ctas(facts.launches[SIZE]),
         tiles=facts.tiles.get(SIZE, 0),
         counters=full.counters if full else {},
         scaled=full.how if full else "",

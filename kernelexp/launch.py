@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -68,6 +69,9 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Dim3 = (1, 1, 1)
     dynamic_smem_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
+    main: bool = False
+    """Of several launches in sequence, whether this one's entry is what the build is judged by and
+    what ncu profiles; the first is, where none says so."""
 
 
 _FORMATS = {
@@ -111,8 +115,21 @@ def plain_name(symbol: str) -> str:
     return found
 
 
-def of_entry(launch: Launch, symbol: str) -> Launch:
-    """The launch of the entry `symbol`, where launch() gives that its plain name."""
-    if launch.entry != plain_name(symbol):
+def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:
+    """The launch of the one of `symbols` that launch() names, by itself or by its plain name; as
+    it is where none or several have that name."""
+    symbols = tuple(symbols)
+    named = [each for each in symbols if plain_name(each) == launch.entry]
+    if launch.entry in symbols or len(named) != 1:
         return launch
-    return msgspec.structs.replace(launch, entry=symbol)
+    return msgspec.structs.replace(launch, entry=named[0])
+
+
+def main_launch(launches: Sequence[Launch]) -> Launch:
+    """The one of a job's launches that its build is judged by."""
+    return next((each for each in launches if each.main), launches[0])
+
+
+def count_ctas(launches: Iterable[Launch]) -> int:
+    """CTAs of all of them."""
+    return sum(math.prod(each.grid) for each in launches)

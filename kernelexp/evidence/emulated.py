@@ -139,7 +139,9 @@ def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidt
     if arm.build is None:
         return ()
     made = build.artefacts(root, arm.identity)
-    return widths.compare(lines, sass_lines.read(made.cubin, made.sass, arm.build.entry))
+    entries = (arm.build.entry, *arm.build.others)
+    sass = [each for entry in entries for each in sass_lines.read(made.cubin, made.sass, entry)]
+    return widths.compare(lines, sass)
 
 
 def execute(job: EmulationJob) -> Emulated:

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from kernelexp.dtypes import SCALARS, DType, ScalarType
 from kernelexp.emulator.ptx.parser import parse
 from kernelexp.emulator.ptx.syntax import Address, Function, Register, Symbol, Vector
-from kernelexp.dtypes import SCALARS, DType, ScalarType
 from kernelexp.errors import ConfigurationError
 
 ELEMENTS: dict[str, DType] = {

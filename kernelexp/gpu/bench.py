@@ -82,7 +82,7 @@ class Bench:
         self._tolerances = {
             arm.arm.name: problem.tolerance(self._size, job.device.arch, arm.axes)
             for arm in arms.values()
-            if arm.launch is not None
+            if arm.launches
         }
         self._placed = Placement(problem, self._size, arms)
         self._rng = random.Random(job.seed)
@@ -181,7 +181,7 @@ class Bench:
 
     def _launch(self, index: int, set_index: int) -> float:
         """One launch, waited for; its time in microseconds."""
-        if self._placed.arms[index].launch is None:  # a peer may compile itself in its first call
+        if not self._placed.arms[index].launches:  # a peer may compile itself in its first call
             return self._wait_for(index, set_index)
         with self._launches():
             return self._wait_for(index, set_index)

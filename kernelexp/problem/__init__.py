@@ -20,11 +20,14 @@ command line asks must not load it.
     def tolerance(size, arch) -> Tolerance, or tolerance(size, arch, axes)
         Tensor cores of one architecture are less exact than those of another, and a BF16 epilogue
         less than an FP32 one.
-    def launch(axes, size, exports) -> Launch
-        `exports` are the figures that the source computed once (KX_EXPORT of export.cuh, which
-        every build finds), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
-        the kernel exports. Block, cluster and dynamic shared memory are compared with them after
-        the build, at every size.
+    def launch(axes, size) -> Launch, or launch(axes, size, exports)
+        How a variant is launched: its entry by name, grid, block, arguments. `exports` are the
+        figures that the source computed once (KX_EXPORT of export.cuh, which every build finds),
+        read from the cubin: threads, cluster, dynamic_smem_bytes and what else the kernel exports.
+        Block, cluster and dynamic shared memory are compared with those of these that it exports,
+        at every size; what it does not export is as launched at size "full".
+        Several launches in sequence, of one or of several entries, are one job: a list, in their
+        order. They share all arrays, are timed as one, and what they leave is verified at the end.
 
 The rest is optional:
 
@@ -148,7 +151,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     reference: Callable[[Tensors, Size], Iterator[Chunk]]
     """Once it is exhausted, each row of each output was there once."""
     tolerance: Callable[[Size, str, Axes], Tolerance]
-    launch: Callable[[Axes, Size, Mapping[str, int]], Launch]
+    launches: Callable[[Axes, Size, Mapping[str, int]], tuple[Launch, ...]]
+    """In their order; one at least."""
     arrange: Callable[[Tensors, Axes], Tensors]
     """All arrays, those that stay as they are too."""
     constraints: Callable[[Axes, str], Iterable[str]]

@@ -47,8 +47,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None = None
     terms: dict[str, str] = {}
     """How its exports come about: see TERMS in kernelexp.problem."""
-    launches: dict[str, Launch] = {}
-    """By the name of the size."""
+    launches: dict[str, tuple[Launch, ...]] = {}
+    """By the name of the size: those of a job in their order."""
     tiles: dict[str, int] = {}
 
 

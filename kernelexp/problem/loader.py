@@ -12,7 +12,7 @@ import inspect
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -172,7 +172,7 @@ class _Functions:
             inputs=self.inputs,
             reference=self.reference,
             tolerance=self.tolerance,
-            launch=self.launch,
+            launches=self.launches,
             arrange=self.arrange,
             constraints=self.constraints,
             budget=self.budget,
@@ -279,8 +279,17 @@ class _Functions:
                 )
         return bounds
 
-    def launch(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
-        found = self._call("launch", axes, size, exports)
+    def launches(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> tuple[Launch, ...]:
+        with self._source.blame("launch"):
+            found = self._module.launch(*self._wanted("launch", axes, size, exports))
+            steps = list(found) if isinstance(found, Iterable) else [found]
+        if not steps:
+            raise self._fault("launch", "it returns no launch.")
+        if sum(each.main for each in steps if isinstance(each, Launch)) > 1:
+            raise self._fault("launch", "one launch of a job at most has main=True.")
+        return tuple(map(self._launch, steps))
+
+    def _launch(self, found: Any) -> Launch:
         if isinstance(found, Launch):
             arguments = tuple(map(self._argument, found.arguments))
             found = msgspec.structs.replace(found, arguments=arguments)

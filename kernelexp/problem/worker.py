@@ -46,7 +46,9 @@ def _launches(
     sizes = {name: problem.sizes[name] for name in names}
     tiles = {name: problem.tiles(point.axes, size, exports) for name, size in sizes.items()}
     return Facts(
-        launches={name: problem.launch(point.axes, size, exports) for name, size in sizes.items()},
+        launches={
+            name: problem.launches(point.axes, size, exports) for name, size in sizes.items()
+        },
         tiles={name: count for name, count in tiles.items() if count is not None},
     )
 

@@ -33,7 +33,7 @@ def measured(tmp_path_factory):
                 arm=TimedArm(name=name, role=role, identity=entry),
                 cubin=str(cubin),
                 arch=ARCH,
-                launch=problem.launch(axes, problem.sizes[size], {}),
+                launches=problem.launches(axes, problem.sizes[size], {}),
                 axes=axes,
             )
 

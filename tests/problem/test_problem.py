@@ -110,7 +110,7 @@ def test_launches_and_tiles_are_asked_for_by_size(scale: Path) -> None:
     points = [Point(axes=AXES, arch="sm_90a", exports=EXPORTS)]
     said = consult.consult(scale, "scale", points, ["full", "emulated"])
     (facts,) = said.points
-    assert facts.launches["emulated"].grid == (16, 1, 1)
+    assert [each.grid for each in facts.launches["emulated"]] == [(16, 1, 1)]
     assert facts.tiles == {"full": 1 << 18, "emulated": 1024}
 
 
@@ -162,7 +162,7 @@ def test_a_launch_that_can_not_be_is_a_sentence(
 ) -> None:
     found = edited((text, instead))
     with pytest.raises(ConfigurationError, match=rf"launch\(\): .*{words}"):
-        found.launch(AXES, {"count": 4096}, EXPORTS)
+        found.launches(AXES, {"count": 4096}, EXPORTS)
 
 
 RECORD = "__import__('numpy').zeros((), 'u2, u8')[()]"
@@ -190,7 +190,7 @@ def test_scalars_of_any_width_and_structures_are_arguments(
     found = edited(
         ("from kernelexp.launch import ", imports), ('Scalar(type="f32", value=FACTOR)', argument)
     )
-    launch = found.launch(AXES, {"count": 4096}, EXPORTS)
+    (launch,) = found.launches(AXES, {"count": 4096}, EXPORTS)
     kept = msgspec.json.decode(msgspec.json.encode(launch), type=Launch)
     passed = kept.arguments[2]
     assert not isinstance(passed, TensorMap)
@@ -203,7 +203,7 @@ def test_the_address_of_an_array_lies_in_its_structure(edited: Edit) -> None:
         ('Scalar(type="f32", value=FACTOR)', "Struct(value=bytes(12), pointers={8: 'x'})"),
     )
     with pytest.raises(ConfigurationError, match="'x' at byte 8 of a struct is outside of its 12"):
-        found.launch(AXES, {"count": 4096}, EXPORTS)
+        found.launches(AXES, {"count": 4096}, EXPORTS)
 
 
 @pytest.mark.parametrize("dtype", ["'float32'", "'torch.float32'", "__import__('torch').float32"])

@@ -114,6 +114,7 @@ class GlobalLayout:
         for name, array in arrays.items():
             self.offsets[name] = end
             end = _up(end + array.nbytes + GUARD_BYTES, ALIGNMENT)
+        self._sizes = {variable.name: variable.size for variable in placed}
         for variable in placed:
             self._symbols[variable.name] = end
             end = _up(end + variable.size + GUARD_BYTES, ALIGNMENT)
@@ -138,6 +139,21 @@ class GlobalLayout:
     def _clear(self, offset: int, size: int, state: int) -> None:
         self.arena.allocate(offset, size, state)
         self.arena.data[offset : offset + size] = 0
+
+    def take_over(self, before: GlobalLayout) -> None:
+        """What an earlier launch left in the arrays and the variables that both have."""
+        there = before._extents()
+        for name, (offset, size) in self._extents().items():
+            if name in there:
+                mine = slice(offset, offset + size)
+                other = slice(there[name][0], there[name][0] + size)
+                self.arena.data[mine] = before.arena.data[other]
+                self.arena.state[mine] = before.arena.state[other]
+
+    def _extents(self) -> dict[str, tuple[int, int]]:
+        """Offset and bytes of arrays and variables."""
+        arrays = {x: (self.offsets[x], array.nbytes) for x, array in self.arrays.items()}
+        return arrays | {x: (at, self._sizes[x]) for x, at in self._symbols.items()}
 
     def reserve(self, size: int) -> int:
         """An address of the heap, for malloc(); 0 if it is full."""
