@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.marked_products import multiplied
 from kernelexp.emulator.machine.registers import Register, Slot
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
@@ -34,6 +35,8 @@ class Uses(NamedTuple):
     """Whether it moves bits as they are: mov, ld, st."""
     selects: bool = False
     """Whether its third operand picks one of the first two: selp."""
+    multiplies: tuple[int, int] = (0, 0)
+    """Of mma.sync: how many of the registers that it reads hold A, and then B."""
 
 
 class Origin(NamedTuple):
@@ -105,11 +108,22 @@ class Undefined:
         if not uses.writes:
             self._sink(uses, marks, found)
             return
-        mixed = self._mixed(uses, marks, R, (warps.count, 32))
-        for slot in uses.writes:
+        for slot, mixed in zip(
+            uses.writes, self._results(uses, marks, R, warps.count), strict=True
+        ):
             name = self._names[slot]
             if found is not None or name in self._marks:
                 self._mark(slot, warps, active, mixed, self._origins[found or name])
+
+    def _results(
+        self, uses: Uses, marks: list[Array | None], R: list[Array], count: int
+    ) -> list[Array]:
+        """The marks of each register that an instruction writes."""
+        if not any(uses.multiplies):
+            return [self._mixed(uses, marks, R, (count, 32))] * len(uses.writes)
+        every = [np.zeros((count, 32), np.uint16) if x is None else x for x in marks]
+        products = multiplied(every, *uses.multiplies, len(uses.writes))
+        return [np.where(marked, COMPUTED, np.uint16(0)) for marked in products]
 
     def _mixed(
         self, uses: Uses, marks: list[Array | None], R: list[Array], shape: tuple[int, int]

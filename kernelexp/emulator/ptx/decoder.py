@@ -66,6 +66,7 @@ class Decoder:
         self.checks: list[Op] = []
         """What is checked before the instruction at hand is executed."""
         self._reads: dict[int, list[int]] = {}
+        self._multiplies: dict[int, tuple[int, int]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
         self.at(0)
@@ -79,9 +80,14 @@ class Decoder:
                 writes=tuple(self._writes.get(site.number, ())),
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
                 selects=site.opcode.startswith("selp."),
+                multiplies=self._multiplies.get(site.number, (0, 0)),
             )
             for site in self.sites
         ]
+
+    def multiplies(self, a_count: int, b_count: int) -> None:
+        """Of the registers that this instruction reads, the first hold A, the next B."""
+        self._multiplies[self.site.number] = (a_count, b_count)
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""

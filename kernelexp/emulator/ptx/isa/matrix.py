@@ -89,6 +89,7 @@ def mma(d: Decoder) -> Op:
     )
     c = d.sources(d.operands[3], "b32", c_count)
     satfinite = "satfinite" in parts
+    d.multiplies(a_count, b_count)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         left = fragments.operand([R[slot] for slot in a], 16, width)
