@@ -149,11 +149,11 @@ def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
     if isinstance(argument, Pointer):
         return ctypes.c_uint64(_address(arrays, argument.array))
     if isinstance(argument, StructValue):
-        raw = (ctypes.c_uint8 * argument.size)()
+        data = bytearray(argument.size)
         for field in argument.fields:
             value = bytes(encode(field.value, arrays))
-            raw[field.offset : field.offset + len(value)] = value
-        return raw
+            data[field.offset : field.offset + len(value)] = value
+        return (ctypes.c_uint8 * argument.size).from_buffer(data)
     return encode_tensor_map(argument, _address(arrays, argument.array))
 
 
