@@ -102,7 +102,10 @@ class Races:
                 ("read", self.history.readers(units)),
             ):
                 bad = self.clocks.unordered(warp, thread, epochs)
-                if bad.any() and self._changes(offsets, values, access, m):
+                if bad.any():
+                    changed = self._changed(offsets, values, access, m)
+                    bad = bad & (changed[..., None] if bad.ndim > changed.ndim else changed)
+                if bad.any():
                     self._report("written", before, units, bad, warp, epochs, access.site)
         self._note_write(units, thread)
 
@@ -114,11 +117,11 @@ class Races:
         if self.clocks.unordered(warp, thread, self.history.written[units]).any():
             self.residents.execution.contended = True
 
-    def _changes(self, offsets: Array, values: Array, access: Access, m: Mask) -> bool:
-        """Whether the store changes anything: the same value from two warps harms nobody."""
+    def _changed(self, offsets: Array, values: Array, access: Access, m: Mask) -> Array:
+        """Whether each active lane's store changes anything: storing the same harms nobody."""
         old = self.arena.gather(offsets, access.element, access.elements)
-        different = (old != values).reshape(*offsets.shape, -1).any(axis=-1)
-        return bool(different.any() if m is True else different[m].any())
+        different: Array = (old != values).reshape(*offsets.shape, -1).any(axis=-1)
+        return different if m is True else different[m]
 
     def _report(
         self,

@@ -62,6 +62,8 @@ class Undefined:
         """By instruction."""
         self.live = False
         """Whether any register is marked."""
+        self._expected: dict[str, dict[int, Site]] = {}
+        """Registers that a load fills and that nobody may read before its wait: by place."""
         self.storing: list[tuple[Array, Origin]] = []
         """Marks of the elements that the store at hand stores, [n, 32] each."""
 
@@ -99,6 +101,8 @@ class Undefined:
     def before(self, number: int, R: list[Array], warps: Warps, m: Mask) -> None:
         """An instruction is about to be executed: hands marks on, reports what depends on them."""
         uses, active = self.uses[number], warps.active(m)
+        if self._expected:
+            self._early(uses, warps)
         for slot in uses.decides:
             self.decides(slot, warps, m, "is an address or a guard")
         marks = [self._of(slot, warps) for slot in uses.reads]
@@ -178,7 +182,29 @@ class Undefined:
     def settle(self) -> None:
         """Ends the following of marks if there are none left."""
         if not any(marks.any() for marks in self._marks.values()):
-            self._marks, self.live = {}, False
+            self._marks, self.live = {}, bool(self._expected)
+
+    def expect(self, site: Site, slots: list[int], place: int) -> None:
+        """A warp has issued a load of these registers, for which it has to wait."""
+        self.live = True
+        for slot in slots:
+            self._expected.setdefault(self._names[slot], {})[place] = site
+
+    def arrived(self, slots: list[int], place: int) -> None:
+        """The warp has waited."""
+        for slot in slots:
+            places = self._expected.get(self._names[slot], {})
+            places.pop(place, None)
+            if not places:
+                self._expected.pop(self._names[slot], None)
+
+    def _early(self, uses: Uses, warps: Warps) -> None:
+        for slot in (*uses.reads, *uses.decides):
+            places = self._expected.get(self._names[slot], {})
+            for place in warps.warps.tolist() if places else ():
+                if place in places:
+                    sentence = "a register of this load is read before tcgen05.wait::ld."
+                    self._residents.report("early-tmem-read", sentence, places[place], place)
 
     def finish(self, state: Array) -> None:
         """At the end: what global memory has got and kept."""

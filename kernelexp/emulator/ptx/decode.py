@@ -261,7 +261,7 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
         elif item is not None:
             block.ops.append(item)
             block.numbers.append(number)
-            block.loads |= decoder.sites[number].opcode.startswith(("ld", "wmma.load"))
+            block.loads |= decoder.sites[number].opcode.startswith(("ld", "wmma.load", "tcgen05.ld"))
         else:
             decoder.at(number)
             block.end = _end(decoder)

@@ -22,6 +22,7 @@ def _matrices(d: Decoder, *, store: bool) -> MatrixAccess:
     return MatrixAccess(d.site, count, "trans" in parts, store=store)
 
 
+@builder(f"ldmatrix.sync.aligned.{_X}.m8n8{{t:|.trans}}{_SHARED}.b16", sync=True)
 @builder(f"ldmatrix.sync.aligned.m8n8.{_X}{{t:|.trans}}{_SHARED}.b16", sync=True)
 def ldmatrix(d: Decoder) -> Op:
     """8 x 8 matrices of b16, transposed or not."""
