@@ -141,7 +141,7 @@ def test_an_array_of_another_size_than_its_variable_is_refused():
 
 RESERVED = """
 mov.u32 %r0, %reserved_smem_offset_1; shl.b32 %r1, %t, 2; add.u32 %r0, %r0, %r1;
-st.shared.u32 [%r0], %t; ld.shared.u32 %r2, [%r0];
+atom.shared.add.u32 %r3, [%r0], %t; ld.shared.u32 %r2, [%r0];
 mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r2;
 """
 

@@ -191,3 +191,78 @@ def test_no_allocation_after_the_permit_is_given_up():
     give_up = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
     text = give_up + ALLOCATE.format("32")
     assert "tmem-allocation" in found(run(ptx(text, shared=SHARED), {}))
+
+
+# 64 rows of A from tensor memory: a quarter's rows lie in 16 of its 32 lanes, from LANE on. Each
+# thread stores its row of A; B is the identity, so that D is A.
+ROWS_64 = """
+setp.ge.u32 %p0, %t, 32;
+mov.u32 %r0, b; mov.u32 %r2, bar;
+@%p0 bra ALLOCATED;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2+8], 128;
+ALLOCATED:
+setp.ge.u32 %p1, %t, 64; @%p1 bra FILLED;
+shl.b32 %r3, %t, 7; add.u32 %r3, %r3, %r0; mul.wide.u32 %d0, %t, 128; add.u64 %d1, %y, %d0;
+and.b32 %r4, %t, 7; mov.u32 %r5, 0;
+COPY:
+xor.b32 %r6, %r5, %r4; shl.b32 %r7, %r6, 4; add.u32 %r7, %r7, %r3;
+ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%d1]; st.shared.v4.b32 [%r7], {%r10, %r11, %r12, %r13};
+add.u64 %d1, %d1, 16; add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 8; @%p2 bra COPY;
+FILLED:
+setp.ne.u32 %p3, %t, 0; @%p3 bra READY; mbarrier.init.shared::cta.b64 [%r2], 1; READY:
+fence.proxy.async.shared::cta; bar.sync 0;
+ld.shared.b32 %r20, [%r2+8];
+and.b32 %r30, %t, 96; shl.b32 %r31, %r30, 16; add.u32 %r31, %r31, %r20; add.u32 %r31, %r31, LANE;
+shr.u32 %r8, %t, 5; shl.b32 %r8, %r8, 4; and.b32 %r9, %t, 15; add.u32 %r8, %r8, %r9;
+mul.wide.u32 %d0, %r8, 128; add.u64 %d2, %x, %d0; mov.u32 %r32, 0;
+and.b32 %r9, %t, 16; mul.wide.u32 %d3, %r9, 4; add.u64 %d2, %d2, %d3;
+ld.global.v4.b32 {%r40, %r41, %r42, %r43}, [%d2];
+ld.global.v4.b32 {%r44, %r45, %r46, %r47}, [%d2+16];
+ld.global.v4.b32 {%r48, %r49, %r50, %r51}, [%d2+32];
+ld.global.v4.b32 {%r52, %r53, %r54, %r55}, [%d2+48];
+tcgen05.st.sync.aligned.16x32bx2.x16.b32 [%r31], 16, {%r40, %r41, %r42, %r43, %r44, %r45, %r46,
+    %r47, %r48, %r49, %r50, %r51, %r52, %r53, %r54, %r55};
+tcgen05.wait::st.sync.aligned;
+tcgen05.fence::before_thread_sync;
+bar.sync 0;
+@%p3 bra WAIT;
+tcgen05.fence::after_thread_sync;
+shr.u32 %r22, %r0, 4; cvt.u64.u32 %d11, %r22; or.b64 %d11, %d11, DESCRIPTOR;
+add.u64 %d12, %d11, 2; add.u64 %d13, %d11, 4; add.u64 %d14, %d11, 6;
+add.u32 %r23, %r20, LANE; mov.u32 %r24, SHAPE; setp.eq.u32 %p4, %t, 0;
+tcgen05.mma.cta_group::1.kind::f16 [%r23+32], [%r23], %d11, %r24, !%p4;
+tcgen05.mma.cta_group::1.kind::f16 [%r23+32], [%r23+8], %d12, %r24, %p4;
+tcgen05.mma.cta_group::1.kind::f16 [%r23+32], [%r23+16], %d13, %r24, %p4;
+tcgen05.mma.cta_group::1.kind::f16 [%r23+32], [%r23+24], %d14, %r24, %p4;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r2];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r2], 0;
+@!%p5 bra WAIT;
+tcgen05.fence::after_thread_sync;
+tcgen05.ld.sync.aligned.16x32bx2.x4.b32 {%r40, %r41, %r42, %r43}, [%r31+32], 8;
+tcgen05.wait::ld.sync.aligned;
+mul.wide.u32 %d0, %t, 16; add.u64 %d1, %out, %d0;
+st.global.v4.b32 [%d1], {%r40, %r41, %r42, %r43};
+bar.sync 0;
+@%p0 bra OUT; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 128; OUT:
+"""
+
+
+@pytest.mark.parametrize("lane", [0, 16])
+@pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
+def test_64_rows_of_a_lie_in_the_half_of_each_quarter_that_the_address_names(lane, schedule):
+    rng = np.random.default_rng(lane)
+    x = rng.integers(-8, 9, (64, 64)).astype(np.float16)
+    y = rng.integers(-8, 9, (64, 64)).astype(np.float16)
+    shape = 1 << 4 | 64 >> 3 << 17 | 64 >> 4 << 24
+    body = ROWS_64.replace("DESCRIPTOR", str(DESCRIPTOR)).replace("SHAPE", str(shape))
+    text = ptx(
+        body.replace("LANE", str(lane << 16)),
+        ["x", "y", "out"],
+        shared=".shared .align 1024 .b8 b[8192]; .shared .align 8 .b8 bar[16];",
+    )
+    out = np.zeros((4, 2, 16, 4), np.float32)
+    result = run(text, {"x": x, "y": y, "out": out}, threads=128, schedule=schedule)
+    assert found(result) == set()
+    want = (x.astype(np.float64) @ y.astype(np.float64).T).reshape(4, 16, 64)
+    assert (out[:, 0] == want[..., :4]).all()
+    assert (out[:, 1] == want[..., 8:12]).all()

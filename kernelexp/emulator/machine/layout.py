@@ -92,7 +92,10 @@ class SharedLayout:
         return max(before)[1] if before else ""
 
     def allocate(self, arena: Arena, base: int) -> None:
-        arena.allocate(base + self._first, self.end - self._first, UNWRITTEN)
+        arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
+        # The barriers of cooperative groups lie in it, and nobody initialises them.
+        reserved = slice(base + self._first, base + SHARED_RESERVED)
+        arena.state[reserved], arena.data[reserved] = WRITTEN, 0
 
 
 class LocalLayout:

@@ -152,9 +152,11 @@ def _guard(decoder: Decoder, op: Op) -> Op:
 
 
 def _pure(decoder: Decoder, entry: Alu) -> Op:
-    kinds, operands = entry.kinds, decoder.operands
-    if len(operands) != len(kinds):
-        raise decoder.refuse(f"has {len(operands)} operands where {len(kinds)} are expected")
+    operands = decoder.operands
+    kinds = [kind.removesuffix("?") for kind in entry.kinds[: len(operands)]]
+    least = sum(not kind.endswith("?") for kind in entry.kinds)
+    if not least <= len(operands) <= len(entry.kinds):
+        raise decoder.refuse(f"has {len(operands)} operands where {least} are expected")
     sources = [decoder.source(o, k) for o, k in zip(operands[1:], kinds[1:], strict=True)]
     target = decoder.destination(operands[0])
     function: Callable[..., Array] = entry.function
@@ -261,7 +263,9 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
         elif item is not None:
             block.ops.append(item)
             block.numbers.append(number)
-            block.loads |= decoder.sites[number].opcode.startswith(("ld", "wmma.load", "tcgen05.ld"))
+            block.loads |= decoder.sites[number].opcode.startswith(
+                ("ld", "wmma.load", "tcgen05.ld")
+            )
         else:
             decoder.at(number)
             block.end = _end(decoder)
