@@ -3,12 +3,14 @@
 python benchmarks/public_kernels.py FOLDER [NAME ...]
 
 A case is two files. NAME.ptx is a kernel as its own compiler made it. NAME.npz has the arrays: in.A
-is what A holds before the launch, want.A what it should hold afterwards (NaN where anything will do),
-and `case` is the rest as JSON, a Case. docs/public_kernels.md shows the table of one such folder.
+is what A holds before the launch, want.A what it should hold afterwards (NaN where anything will
+do), and `case` is the rest as JSON, a Case. docs/public_kernels.md shows the table of one such
+folder.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
@@ -54,6 +56,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...] = ()
 
 
+@functools.lru_cache(maxsize=1)
+def _load(ptx: str) -> emulator.Module:
+    """Cases that come one after another often have their PTX in common."""
+    return emulator.load(ptx)
+
+
 def execute(folder: Path, name: str) -> Outcome:
     """Executes one case under each schedule."""
     with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
@@ -65,7 +73,7 @@ def execute(folder: Path, name: str) -> Outcome:
     for schedule in SCHEDULES:
         arrays = {key: value.copy() for key, value in given.items()}
         try:
-            module = emulator.load((folder / f"{name}.ptx").read_text())
+            module = _load((folder / f"{name}.ptx").read_text())
             result = emulator.run(
                 module, case.launch, arrays, schedule=schedule, unwritten=case.unwritten
             )
@@ -95,6 +103,15 @@ def _right(case: Case, name: str, array: NDArray[np.generic], want: NDArray[np.g
     return bool((close | np.isnan(compared)).all())
 
 
+def row(done: Outcome) -> str:
+    """A case's line of the table."""
+    case = done.case
+    return (
+        f"| {case.repository} | {case.file} | `{case.kernel}` | {case.arch} | {case.size} "
+        f"| {done.instructions:,} | {done.result} |"
+    )
+
+
 def main(folder: Path, names: list[str]) -> None:
     """Prints a line of the table as each case ends."""
     print("| repository | file | kernel | target | size | warp instructions | result |")
@@ -103,12 +120,7 @@ def main(folder: Path, names: list[str]) -> None:
         if names and path.stem not in names:
             continue
         done = execute(folder, path.stem)
-        case = done.case
-        print(
-            f"| {case.repository} | {case.file} | `{case.kernel}` | {case.arch} | {case.size} "
-            f"| {done.instructions:,} | {done.result} |",
-            flush=True,
-        )
+        print(row(done), flush=True)
         for sentence in done.sentences:
             print(f"{path.stem}: {sentence}", file=sys.stderr)
 

@@ -104,7 +104,7 @@ class Races:
                 bad = self.clocks.unordered(warp, thread, epochs)
                 if bad.any():
                     changed = self._changed(offsets, values, access, m)
-                    bad = bad & (changed[..., None] if bad.ndim > changed.ndim else changed)
+                    bad = bad & (changed[..., None] if units.ndim > changed.ndim else changed)
                 if bad.any():
                     self._report("written", before, units, bad, warp, epochs, access.site)
         self._note_write(units, thread)
