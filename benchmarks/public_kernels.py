@@ -69,7 +69,9 @@ def execute(folder: Path, name: str) -> Outcome:
     case = msgspec.json.decode(held.pop("case").item(), type=Case)
     given = {key[3:]: value for key, value in held.items() if key.startswith("in.")}
     wanted = {key[5:]: value for key, value in held.items() if key.startswith("want.")}
-    instructions, wrong, findings = 0, [], []
+    instructions = 0
+    wrong: list[str] = []
+    findings: list[emulator.Finding] = []
     for schedule in SCHEDULES:
         arrays = {key: value.copy() for key, value in given.items()}
         try:

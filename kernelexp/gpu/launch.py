@@ -151,8 +151,8 @@ def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
     if isinstance(argument, StructValue):
         data = bytearray(argument.size)
         for field in argument.fields:
-            value = bytes(encode(field.value, arrays))
-            data[field.offset : field.offset + len(value)] = value
+            member = bytes(encode(field.value, arrays))
+            data[field.offset : field.offset + len(member)] = member
         return (ctypes.c_uint8 * argument.size).from_buffer(data)
     return encode_tensor_map(argument, _address(arrays, argument.array))
 

@@ -58,9 +58,10 @@ def _split(d: Decoder, index: int) -> tuple[int, list[Operand]]:
     operands = list(d.operands)
     if d.parts[4] != "16x32bx2":
         return 0, operands
-    if len(operands) != 3 or not isinstance(operands[index], Immediate):
+    split = operands.pop(index) if len(operands) == 3 else None
+    if not isinstance(split, Immediate):
         raise d.refuse("has no immediate offset of its second half")
-    return int(literal(operands.pop(index), "u32")), operands
+    return literal(split, "u32"), operands
 
 
 _SHAPES = "{s:32x32b|16x256b|16x128b|16x32bx2}.{x:x1|x2|x4|x8|x16|x32|x64|x128}"
