@@ -37,25 +37,28 @@ class Judge:
     def __init__(self, name: str, source: Source) -> None:
         self.name = name
         self.subject = SUBJECTS[name]
+        self.limit = 10_000_000
+        """Warp instructions of a mutant: much more than the kernel itself needs."""
         self.loaded = Loaded(source)
         self.case: Case = self.subject.case(source.exports)
 
     @functools.cached_property
     def mutants(self) -> Mapping[str, Mutant]:
-        found = mutants(self.name, self.loaded.function, self.subject.per_kind)
-        return {mutant.key: mutant for mutant in found}
-
-    @functools.cached_property
-    def limit(self) -> int:
-        """Warp instructions of a mutant: much more than the kernel itself needs."""
         result, right = self.run(self.loaded.program(self.loaded.function), SCHEDULES[0])
         assert right, (self.name, result.findings)
         assert not result.findings, (self.name, result.findings)
         assert not result.warnings, (self.name, result.warnings)
-        return 5 * result.warp_instructions + 20_000
+        executed = {
+            (x.instruction.line, x.instruction.opcode)
+            for x in result.counters.instructions
+            if x.executed
+        }
+        self.limit = 5 * result.warp_instructions + 20_000
+        found = mutants(self.name, self.loaded.function, self.subject.per_kind, executed)
+        return {mutant.key: mutant for mutant in found}
 
     def run(
-        self, module: emulator.Module, schedule: Schedule, limit: int = 10_000_000
+        self, module: emulator.Module, schedule: Schedule
     ) -> tuple[emulator.Result, bool]:
         arrays = self.case.arrays()
         result = emulator.run(
@@ -64,7 +67,7 @@ class Judge:
             arrays,
             schedule=schedule,
             unwritten=self.case.unwritten,
-            limit=limit,
+            limit=self.limit,
         )
         return result, self.case.right(arrays)
 
@@ -81,7 +84,7 @@ class Judge:
     ) -> Answer:
         best = Answer(mutant.key, mutant.kind, ORDER[-1], ())
         for schedule in schedules:
-            result, right = self.run(module, schedule, self.limit)
+            result, right = self.run(module, schedule)
             answer = _answer(mutant, result, right)
             if ORDER.index(answer.outcome) < ORDER.index(best.outcome):
                 best = answer

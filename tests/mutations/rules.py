@@ -8,7 +8,7 @@ parity the wrong way round, a field of a descriptor that is off by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from kernelexp.emulator.ptx.syntax import (
@@ -287,15 +287,15 @@ def parity(site: Site) -> Iterator[Change]:
 
 @rule("count", r"bar(rier)?\.(sync|arrive)")
 def barrier_operands(site: Site) -> Iterator[Change]:
-    yield from _operand(site, 0, ("number + 1", "add", 1))
     if len(site.instruction.operands) == 2:
+        yield from _operand(site, 0, ("number + 1", "add", 1))
         yield from _operand(site, 1, ("threads + 32", "add", 32), ("threads - 32", "add", -32))
 
 
 @rule("mask", r"bar\.warp\.sync|(shfl|vote|match|redux|elect)\.")
 def members(site: Site) -> Iterator[Change]:
     last = len(site.instruction.operands) - 1
-    yield from _operand(site, last, ("without lane 31", "and", 0x7FFFFFFF), ("without lane 1", "and", 0xFFFFFFFD))
+    yield from _operand(site, last, ("without lane 0", "and", 0xFFFFFFFE), ("without lane 3", "and", 0xFFFFFFF7))
 
 
 @rule("count", r"shfl\.")
@@ -373,6 +373,24 @@ def commit_barrier(site: Site) -> Iterator[Change]:
     yield from _address(site, 0, "the next barrier", 8)
 
 
+@rule("field", r"bar\.red\.")
+def voted(site: Site) -> Iterator[Change]:
+    yield from _inverted(site, len(site.instruction.operands) - 1, "predicate inverted")
+
+
+@rule("address", r"bar\.red\.")
+def another_operation(site: Site) -> Iterator[Change]:
+    yield from _instead(site, (("and", r"\.or\.", ".and."), ("or", r"\.and\.", ".or.")))
+
+
+# Arrivals and commits that come twice
+
+
+@rule("twice", r"mbarrier\.arrive|tcgen05\.commit|bar\.arrive|barrier\.cluster\.arrive|mbarrier\.init")
+def twice(site: Site) -> Iterator[Change]:
+    yield Change("twice", edits.replace(site.at, site.instruction, site.instruction))
+
+
 # Fields of descriptors
 
 # PTX ISA, "Instruction descriptor": the lowest bit of each field of kind::f8f6f4.
@@ -398,7 +416,7 @@ def tcgen05_descriptors(site: Site) -> Iterator[Change]:
     for number, matrix in ((1, "A"), (2, "B")):
         for name, bit in _MATRIX_SM100.items():
             yield from _operand(site, number, (f"{matrix}: {name}", "xor", 1 << bit), bits=64)
-    yield from _predicate(site, 4)
+    yield from _inverted(site, 4, "accumulate inverted")
     yield from _address(site, 0, "column + 1", 1)
 
 
@@ -409,10 +427,10 @@ def wgmma_descriptors(site: Site) -> Iterator[Change]:
         if isinstance(operands[number], Register):
             for name, bit in _MATRIX_SM90.items():
                 yield from _operand(site, number, (f"{matrix}: {name}", "xor", 1 << bit), bits=64)
-    yield from _predicate(site, 3)
+    yield from _inverted(site, 3, "accumulate inverted")
 
 
-def _predicate(site: Site, number: int) -> Iterator[Change]:
+def _inverted(site: Site, number: int, name: str) -> Iterator[Change]:
     ins = site.instruction
     old = ins.operands[number] if number < len(ins.operands) else None
     if isinstance(old, Register):
@@ -424,7 +442,7 @@ def _predicate(site: Site, number: int) -> Iterator[Change]:
             made.registers[edits.MUTANT] = "pred"
             return made
 
-        yield Change("accumulate inverted", edit)
+        yield Change(name, edit)
 
 
 _STEM = re.compile(
@@ -454,14 +472,18 @@ class Mutant(NamedTuple):
     change: Change
 
 
-def mutants(kernel: str, function: Function, per_kind: int) -> list[Mutant]:
-    """All mutants of an entry; of each kind of instruction and change `per_kind` at most, spread
-    over the entry."""
+def mutants(
+    kernel: str, function: Function, per_kind: int, executed: Container[tuple[int, str]]
+) -> list[Mutant]:
+    """Mutants of the instructions of an entry that were `executed`, by their line and opcode; of
+    each kind of instruction and change `per_kind` at most, spread over the entry."""
     ordinals: dict[str, int] = {}
     groups: dict[tuple[str, str], list[Mutant]] = {}
     for at, ins in enumerate(function.instructions):
         name = stem(ins.opcode)
         number = ordinals[name] = ordinals.get(name, 0) + 1
+        if (ins.line, ins.opcode) not in executed:
+            continue
         for each in RULES:
             if each.pattern.match(ins.opcode):
                 for change in each.changes(Site(function, at)):

@@ -101,7 +101,7 @@ class Small(NamedTuple):
 
     @property
     def per_kind(self) -> int:
-        return 2
+        return 3
 
     def source(self) -> Source:
         return Source(_compiled(self.file), self.name)
@@ -205,9 +205,9 @@ def _voted() -> np.ndarray:
 
 
 def _barrier_of_the_grid() -> np.ndarray:
-    value = IN[:128].copy()
+    value = IN[:256].copy()
     for _ in range(2):
-        value = value + np.roll(value, -32)
+        value = value + np.roll(value, -64)
     return value
 
 
@@ -217,7 +217,7 @@ def _remote() -> np.ndarray:
 
 
 _IN = {"in": IN}
-_NOTHING = np.zeros(256, U32)
+_NOTHING = np.zeros(512, U32)
 SMALL = (
     Small("threads", "reduce_tree", _IN, BLOCKS[:2].sum(1, dtype=U32), 128, 2),
     Small("threads", "reduce_warps", _IN, BLOCKS[:2].sum(1, dtype=U32), 128, 2),
@@ -240,7 +240,7 @@ SMALL = (
         "grid_barrier",
         _IN | {"arrived": np.zeros(1, U32), "scratch": _NOTHING},
         _barrier_of_the_grid(),
-        32,
+        64,
         4,
         scratch=("scratch",),
     ),

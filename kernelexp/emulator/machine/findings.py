@@ -70,7 +70,9 @@ NAMES: dict[str, str] = {
     "remote-cta-exited": "an access to the shared memory of a CTA that has ended",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
     "multicast-mask": "a mask that names CTAs beyond the cluster, or none",
-    "barrier-number": "a barrier number beyond 15, or a thread count that is no multiple of 32",
+    "barrier-number": "a barrier number beyond 15, or thread counts that are no multiple of 32 "
+    "or differ",
+    "cluster-barrier": "a barrier.cluster.wait with no arrive before it",
     "member-mask": "a member mask without the lane that executes the instruction",
     "tcgen05-group": "cta_group::1 and cta_group::2 in one kernel",
     "wgmma-registers": "an accumulator written while a wgmma has it",

@@ -204,6 +204,7 @@ class Machine(Residents):
                 f"CTA {cta.number} ended holding {sum(held.values())} columns of tensor memory.",
                 cta=cta.number,
             )
+        self._end_too_early(cta)
         base = self.arena_offset(cta.place, 0)
         for pending in self.engines.pending:
             if any(base <= first < base + self.shared_stride for first, _ in pending.touches):
@@ -211,6 +212,19 @@ class Machine(Residents):
                     "exit-with-pending-copy",
                     f"CTA {cta.number} ended before this was waited for: {pending.what}.",
                     pending.site,
+                    cta=cta.number,
+                )
+
+    def _end_too_early(self, cta: Cta) -> None:
+        """A finding if nothing makes a CTA wait for others' uses of its shared memory."""
+        own = [self.warp_place(cta.place, warp) for warp in range(self.warps_per_cta)]
+        agent = self.clocks.tensor_memory  # What a warp does, by relaxed synchronisation too.
+        for place, time in self.remote_uses.get(cta.place, {}).items():
+            if self.clocks.seen[own, agent + place].max() < time:
+                self.execution.findings.add(
+                    "remote-cta-exited",
+                    f"CTA {cta.number} may end before {self.warp_name(place)} has used its shared "
+                    "memory: it waits for nothing that comes after.",
                     cta=cta.number,
                 )
 

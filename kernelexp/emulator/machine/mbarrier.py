@@ -145,6 +145,7 @@ class Mbarriers:
         barrier = self.find_in(cta, low, site)
         if barrier is not None:
             self._after_init(barrier, place, site)
+            self.residents.note_remote(place, cta, self.clocks.now)
             if cta != self.residents.cta_of(place).place:
                 self.signalled(barrier, site)
         return barrier

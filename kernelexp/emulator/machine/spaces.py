@@ -294,9 +294,20 @@ class Cluster(Shared):
     name = "cluster shared"
 
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
-        off = self.residents.cluster_offsets(warps, address, access.site, m)
+        residents = self.residents
+        off = residents.cluster_offsets(warps, address, access.site, m)
+        if residents.cluster_size > 1:
+            self._note(warps, off, m)
         self.aligned(warps, off, access, m)
         return off
+
+    def _note(self, warps: Warps, offsets: Array, m: Mask) -> None:
+        ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
+        remote = ctas != warps.ctas[:, None]
+        remote = remote if m is True else remote & m
+        for row in np.flatnonzero(remote.any(axis=1)):
+            for cta in set(ctas[row][remote[row]].tolist()):
+                self.residents.note_remote(int(warps.warps[row]), cta, self.races.clocks.now)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
         stride = self.residents.shared_stride

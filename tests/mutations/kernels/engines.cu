@@ -88,6 +88,7 @@ __global__ void copies_ahead(const uint4 *in, uint4 *out, int tiles) {
     kx::cp_async_cg(address_of(&stage[i][t]), &in[i * 64 + t]);
     kx::cp_async_commit_group();
   }
+#pragma unroll 1
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) {
       kx::cp_async_wait_group<1>();
@@ -131,6 +132,7 @@ __global__ void ring_of_stores(const unsigned *in, unsigned *out, int tiles) {
     }
   }
   __syncthreads();
+#pragma unroll 1
   for (int i = 0; i < tiles; ++i) {
     const int slot = i % 2, phase = i / 2 % 2;
     if (t < 32) {
@@ -162,6 +164,7 @@ __global__ void ring_of_tma(const __grid_constant__ CUtensorMap from,
   __syncthreads();
   if (t >= 64) {
     if (t == 64) {
+#pragma unroll 1
       for (int i = 0; i < tiles; ++i) {
         const int slot = i % 2, phase = i / 2 % 2;
         wait(address_of(&free[slot]), phase ^ 1);
@@ -172,6 +175,7 @@ __global__ void ring_of_tma(const __grid_constant__ CUtensorMap from,
     }
     return;
   }
+#pragma unroll 1
   for (int i = 0; i < tiles; ++i) {
     const int slot = i % 2, phase = i / 2 % 2;
     wait(address_of(&full[slot]), phase);
@@ -242,6 +246,7 @@ __global__ void __cluster_dims__(2)
   }
   cluster_sync();
   if (t == 32) {
+#pragma unroll 1
     for (int i = 0; i < tiles; ++i) {
       const int slot = i % 2, phase = i / 2 % 2;
       if (rank == 0) wait_in_cluster(address_of(&free[slot]), phase ^ 1);
@@ -253,6 +258,7 @@ __global__ void __cluster_dims__(2)
       if (rank == 1) wait(address_of(&full[slot]), phase);
     }
   } else if (t < 32) {
+#pragma unroll 1
     for (int i = 0; i < tiles; ++i) {
       const int slot = i % 2, phase = i / 2 % 2;
       wait_in_cluster(address_of(&full[slot]), phase);
@@ -310,6 +316,7 @@ __global__ void __launch_bounds__(128)
   }
   __syncthreads();
   float d[32];
+#pragma unroll 1
   for (int i = 0; i < tiles; ++i) {
     if (t == 0) {
       expect(address_of(&full), 16384);

@@ -130,6 +130,7 @@ __global__ void __launch_bounds__(192)
   const uint32_t d = tensor;
   if (warp == 4) {
     if (t == 128) {
+#pragma unroll 1
       for (int i = 0; i < TILES; ++i) {
         wait(address_of(&free), i % 2 ^ 1);
         expect(address_of(&full), 20480);
@@ -139,6 +140,7 @@ __global__ void __launch_bounds__(192)
     }
   } else if (warp == 5) {
     if (t == 160) {
+#pragma unroll 1
       for (int i = 0; i < TILES; ++i) {
         wait(address_of(&drained[i % 2]), i / 2 % 2 ^ 1);
         kx::tcgen05_fence_after_thread_sync();
@@ -154,6 +156,7 @@ __global__ void __launch_bounds__(192)
       }
     }
   } else {
+#pragma unroll 1
     for (int i = 0; i < TILES; ++i) {
       wait(address_of(&done[i % 2]), i / 2 % 2);
       kx::tcgen05_fence_after_thread_sync();

@@ -10,6 +10,7 @@ __global__ void reduce_tree(const unsigned *in, unsigned *out) {
   const int t = threadIdx.x;
   s[t] = in[blockIdx.x * 128 + t];
   __syncthreads();
+#pragma unroll 1
   for (int step = 64; step > 0; step /= 2) {
     if (t < step) s[t] += s[t + step];
     __syncthreads();
@@ -22,6 +23,7 @@ __global__ void reduce_warps(const unsigned *in, unsigned *out) {
   __shared__ unsigned s[4];
   const int t = threadIdx.x;
   unsigned sum = in[blockIdx.x * 128 + t];
+#pragma unroll 1
   for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
   if (t % 32 == 0) s[t / 32] = sum;
   __syncthreads();
@@ -39,6 +41,7 @@ __global__ void scan(const unsigned *in, unsigned *out) {
   const int t = threadIdx.x;
   s[t] = in[t];
   __syncthreads();
+#pragma unroll 1
   for (int step = 1; step < 64; step *= 2) {
     const unsigned left = t >= step ? s[t - step] : 0;
     __syncthreads();
@@ -52,6 +55,7 @@ __global__ void scan(const unsigned *in, unsigned *out) {
 __global__ void transpose_twice(const unsigned *in, unsigned *out) {
   __shared__ unsigned tile[32][33];
   const int x = threadIdx.x, y = threadIdx.y;
+#pragma unroll 1
   for (int half = 0; half < 2; ++half) {
     for (int row = y; row < 32; row += 4) tile[row][x] = in[(half * 32 + row) * 32 + x];
     __syncthreads();
@@ -99,12 +103,14 @@ __global__ void named_barriers(const unsigned *in, unsigned *out) {
   __shared__ unsigned buffer[2][64];
   const int t = threadIdx.x;
   if (t < 64) {
+#pragma unroll 1
     for (int i = 0; i < 4; ++i) {
       if (i >= 2) asm volatile("bar.sync %0, 128;" ::"r"(3 + i % 2) : "memory");
       buffer[i % 2][t] = in[i * 64 + t];
       asm volatile("bar.arrive %0, 128;" ::"r"(1 + i % 2) : "memory");
     }
   } else {
+#pragma unroll 1
     for (int i = 0; i < 4; ++i) {
       asm volatile("bar.sync %0, 128;" ::"r"(1 + i % 2) : "memory");
       out[i * 64 + t - 64] = 3 * buffer[i % 2][127 - t];
@@ -118,6 +124,7 @@ __global__ void grid_barrier(const unsigned *in, unsigned *arrived, unsigned *sc
                              unsigned *out) {
   const int n = gridDim.x * blockDim.x, t = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned value = in[t];
+#pragma unroll 1
   for (int round = 0; round < 2; ++round) {
     scratch[round * n + t] = value;
     __syncthreads();
@@ -146,6 +153,7 @@ __global__ void last_adds(const unsigned *in, unsigned *ticket, unsigned *partia
   if (!last) return;
   __threadfence();
   unsigned sum = 0;
+#pragma unroll 1
   for (int cta = 0; cta < gridDim.x; ++cta) sum += __ldcg(&partial[cta * 64 + t]);
   out[t] = sum;
 }

@@ -53,10 +53,10 @@ class Form:
         self.elements = int(vector[1:])
         self.element = width_of(self.kind) // 8
         # Loads that pass by the first-level cache poll flags as volatile ones do.
-        polls = {"cv", "cg"} & set(parts) and parts[0] == "ld"
-        ordered = {"volatile", "relaxed", "acquire", "release"} & set(parts)
-        self.relaxed = bool(ordered or polls)
+        self.polls = bool({"cv", "cg"} & set(parts)) and parts[0] == "ld"
+        self.relaxed = bool({"volatile", "relaxed", "acquire", "release"} & set(parts))
         self.ordered = "release" in parts
+        self.narrow = "cta" in parts and self.relaxed
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
@@ -86,12 +86,13 @@ def ld(d: Decoder) -> Op:
     if form.space == "param":
         return _ld_param(d, form)
     access = form.access(store=False, relaxed=form.relaxed)
+    poll = form.access(store=False, relaxed=True)
     where = d.address(d.operands[1])
     targets = d.destinations(d.operands[0], form.elements)
     writers = [d.loaded(slot, form.kind) for slot in targets]
     space, single = form.space, form.elements == 1
 
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+    def op(R: list[Array], m: Mask, warps: WarpSet, access: Access = access) -> None:
         values = warps.machine.spaces[space].load(warps, where(R), access, m)
         if single:
             writers[0](R, values, m)
@@ -100,9 +101,21 @@ def ld(d: Decoder) -> Op:
                 write(R, values[..., index], m)
 
     def acquiring(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        at = where(R)
         op(R, m, warps)
-        warps.machine.flags.acquire(warps, where(R), m)
+        warps.machine.flags.acquire(warps, at, m, narrow=form.narrow)
 
+    def polling(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        # Cache operators are hints: only what others use as a flag is taken for one.
+        at, flags = where(R), warps.machine.flags
+        if flags.known(warps, at, m):
+            op(R, m, warps, poll)
+            flags.acquire(warps, at, m, narrow=False)
+        else:
+            op(R, m, warps)
+
+    if form.polls and not form.relaxed:
+        return polling
     return acquiring if form.relaxed else op
 
 
@@ -147,7 +160,8 @@ def st(d: Decoder) -> Op:
         warps.machine.spaces[space].store(warps, where(R), values, access, m)
 
     def releasing(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        warps.machine.flags.release(warps, where(R), m, relaxed=not form.ordered)
+        flags = warps.machine.flags
+        flags.release(warps, where(R), m, relaxed=not form.ordered, narrow=form.narrow)
         op(R, m, warps)
 
     return releasing if form.relaxed else op
