@@ -490,7 +490,11 @@ def mutants(
                     key = f"{kernel} | {name} {number} | {change.name}"
                     made = Mutant(key, each.kind, at, ins, change)
                     groups.setdefault((name, change.name), []).append(made)
-    return [chosen for group in groups.values() for chosen in _spread(group, per_kind)]
+    return [
+        chosen
+        for group in groups.values()
+        for chosen in _spread(group, 1 if group[0].kind == "field" else per_kind)
+    ]
 
 
 def _spread(group: list[Mutant], count: int) -> list[Mutant]:

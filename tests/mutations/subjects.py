@@ -183,7 +183,7 @@ def _decoded(codes: np.ndarray) -> np.ndarray:
 A16, B16 = _f16(64, 128, 1), _f16(64, 128, 2)
 PRODUCT = _value(A16) @ _value(B16).T
 STEPS = (_value(A16[:, :64]) @ _value(B16[:, :64]).T).astype(np.float16).view(np.uint16)
-A8, B8 = _e4m3(384, 3), _e4m3(32, 4)
+A8, B8 = _e4m3(640, 3), _e4m3(32, 4)
 ROWS8 = (_decoded(A8) @ _decoded(B8).T).astype(np.float32)
 BLOCKS = IN.reshape(-1, 128)
 UINT4 = IN[:512].reshape(2, 64, 4)
@@ -280,7 +280,7 @@ SMALL = (
         2,
         2,
     ),
-    Small("threads", "barrier_votes", {"in": T128 % 8 * 100}, np.full(64, 1048, U32), 64),
+    Small("threads", "barrier_votes", {"in": np.where(T64 == 5, 7, T64)}, np.full(64, 23, U32), 64),
     Small("engines", "copies_ahead", {"in": QUADS}, _ahead(), 64, scalars=(4,)),
     Small("engines", "copies_arrive", {"in": QUADS}, QUADS[0, np.arange(64) ^ 33].ravel(), 64),
     Small(
@@ -340,23 +340,23 @@ SMALL = (
         },
         dynamic=24576,
     ),
-    Small("engines", "register_pool", _IN, IN[:128][T128 ^ 1] + 1, 256),
+    Small("engines", "register_pool", _IN, np.tile(IN[:128][T128 ^ 1] + 1, 2), 384),
     Small(
         "tensor_memory",
         "one_tile",
         {"a": A8, "b": B8},
         ROWS8[:128].view(U32).ravel(),
         128,
-        maps={"a": _tile("a", "u8", (128, 384), (128, 128)), "b": _tile("b", "u8", (128, 32), (128, 32))},
+        maps={"a": _tile("a", "u8", (128, 640), (128, 128)), "b": _tile("b", "u8", (128, 32), (128, 32))},
         dynamic=20480,
     ),
     Small(
         "tensor_memory",
-        "three_tiles",
+        "five_tiles",
         {"a": A8, "b": B8},
         ROWS8.view(U32).ravel(),
         192,
-        maps={"a": _tile("a", "u8", (128, 384), (128, 128)), "b": _tile("b", "u8", (128, 32), (128, 32))},
+        maps={"a": _tile("a", "u8", (128, 640), (128, 128)), "b": _tile("b", "u8", (128, 32), (128, 32))},
         dynamic=20480,
     ),
     Small("tensor_memory", "stored_rows", _IN, IN[128:256] + 2 * IN[:128], 128),

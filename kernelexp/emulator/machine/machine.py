@@ -205,6 +205,7 @@ class Machine(Residents):
                 cta=cta.number,
             )
         self._end_too_early(cta)
+        self.mbarriers.end(cta.place)
         base = self.arena_offset(cta.place, 0)
         for pending in self.engines.pending:
             if any(base <= first < base + self.shared_stride for first, _ in pending.touches):

@@ -199,6 +199,19 @@ class Mbarriers:
             self._misused(sentence, site, self.residents.ctas[cta].number)
         return barrier
 
+    def end(self, cta: int) -> None:
+        """A finding for what has arrived in a CTA that ends, and no phase was to wait for."""
+        first = self.residents.arena_offset(cta, 0)
+        for offset, barrier in self.at.items():
+            own = first <= offset < first + self.residents.shared_stride
+            if own and barrier.transactions < 0 and not barrier.overwritten:
+                self.residents.execution.findings.add(
+                    "transaction-bytes",
+                    f"{-barrier.transactions} bytes have arrived that no phase expected: "
+                    f"{barrier.describe()}.",
+                    cta=barrier.cta,
+                )
+
     def _misused(self, sentence: str, site: Site, cta: int = -1) -> None:
         self.residents.execution.findings.add("mbarrier-misuse", sentence, site, cta=cta)
 

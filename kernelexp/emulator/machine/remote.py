@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Pending
+from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import WarpSet
+from kernelexp.emulator.machine.spaces import Cluster
 
 
 def store(
     warps: WarpSet, to: Array, values: Array, barriers: Array, access: Access, m: Mask
 ) -> None:
     """Stores each lane's value at a cluster address and completes its bytes on a barrier there."""
-    machine, site = warps.machine, access.site
-    to, barriers, lanes = to.copy(), barriers.copy(), warps.active(m)
+    machine, site, space = warps.machine, access.site, warps.machine.spaces["cluster"]
+    assert isinstance(space, Cluster)
+    to, barriers = to.copy(), barriers.copy()
+    issuers = [
+        (row, lane, machine.issuer(place, lane, site)) for row, place, lane in warps.each_lane(m)
+    ]
 
     def land() -> None:
-        machine.spaces["cluster"].store(warps, to, values, access, m)
         machine.clocks.tick()
-        for row, lane in zip(*np.nonzero(lanes), strict=True):
-            place = int(warps.warps[row])
-            barrier = machine.mbarriers.find(place, int(barriers[row, lane]), site)
-            if barrier is not None:
-                seen = machine.clocks.release(place)
-                machine.mbarriers.complete(barrier, access.size, seen, site)
+        offsets = machine.cluster_offsets(warps, to, site, m)
+        space.aligned(warps, offsets, access, m)
+        found = []
+        for row, lane, issuer in issuers:
+            address = int(barriers[row, lane]) & WINDOW
+            _, cta, low = machine.shared_offset(issuer.place, address, site)
+            barrier = machine.mbarriers.find_in(cta, low, site)
+            agent = machine.clocks.copy if barrier is None else barrier.agent
+            units = machine.races.history.units_of(offsets[row, lane : lane + 1], access.size)
+            machine.races.engine_write(units.ravel(), issuer, agent)
+            found.append((barrier, issuer))
+        space.deposit(warps, offsets, values, access, m)
+        for barrier, issuer in found:
+            machine.mbarriers.landed(barrier, access.size, issuer)
 
     machine.engines.issue(Pending(f"a store to another CTA ({site.where()})", land, site))

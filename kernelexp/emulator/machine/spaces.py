@@ -75,8 +75,12 @@ class Space(Memory):
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
         offsets = self.offsets(warps, address, access, m)
-        self._writable(warps, offsets, access, m)
         self.written(warps, offsets, values, access, m)
+        self.deposit(warps, offsets, values, access, m)
+
+    def deposit(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        """A store, but for the race check."""
+        self._writable(warps, offsets, access, m)
         self.count(offsets, access, m)
         at, data = (offsets, values) if m is True else (offsets[m], values[m])
         self.arena.scatter(at, data, access.element, access.elements)

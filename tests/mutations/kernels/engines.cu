@@ -384,21 +384,21 @@ __global__ void __launch_bounds__(128) staged_multiply(const uint4 *a, const uin
   }
 }
 
-// Two warps each give registers away for the other warpgroup, and count by dropping out.
-__global__ void __launch_bounds__(256, 1) register_pool(const unsigned *in, unsigned *out) {
+// One warpgroup gives registers away to the two others.
+__global__ void __launch_bounds__(384, 1) register_pool(const unsigned *in, unsigned *out) {
   __shared__ unsigned s[128];
   __shared__ uint64_t ready;
   const int t = threadIdx.x;
   if (t == 0) init(address_of(&ready), 128);
   __syncthreads();
   if (t < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     s[t] = in[t];
     arrive(address_of(&ready));
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     wait(address_of(&ready), 0);
-    out[t - 128] = s[t ^ 129] + 1;
+    out[t - 128] = s[t % 128 ^ 1] + 1;
   }
 }
 }

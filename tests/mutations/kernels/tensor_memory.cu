@@ -68,14 +68,11 @@ __global__ void __launch_bounds__(128)
     init(address_of(&done), 1);
     fence_init();
   }
-  if (t < 32) {
-    __syncwarp();
+  if (t / 32 == 1) {
     kx::tcgen05_alloc<1, 32>(address_of(&tensor));
     kx::tcgen05_relinquish_alloc_permit<1>();
   }
-  kx::tcgen05_fence_before_thread_sync();
   __syncthreads();
-  kx::tcgen05_fence_after_thread_sync();
   const uint32_t d = tensor;
   if (t == 0) {
     expect(address_of(&full), 20480);
@@ -96,19 +93,18 @@ __global__ void __launch_bounds__(128)
   kx::tcgen05_ld_32x32b_x32(r, d + (t / 32 << 21));
   kx::tcgen05_wait_ld<32>(r);
   store_row(out + t * 32, r);
-  kx::tcgen05_fence_before_thread_sync();
   __syncthreads();
-  if (t < 32) kx::tcgen05_dealloc<1, 32>(d);
+  if (t / 32 == 1) kx::tcgen05_dealloc<1, 32>(d);
 }
 
-// Three such tiles with two accumulators: warp 4 copies, warp 5 multiplies, warps 0 to 3 store.
+// Five such tiles with two accumulators: warp 4 copies, warp 5 multiplies, warps 0 to 3 store.
 __global__ void __launch_bounds__(192)
-    three_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
+    five_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
                 float *out) {
   extern __shared__ __align__(1024) unsigned char memory[];
   __shared__ uint64_t full, free, done[2], drained[2];
   __shared__ uint32_t tensor;
-  constexpr int TILES = 3;
+  constexpr int TILES = 5;
   const int t = threadIdx.x, warp = t / 32;
   const uint32_t left = address_of(memory), right = left + 16384;
   if (t == 0) {
@@ -124,9 +120,7 @@ __global__ void __launch_bounds__(192)
     kx::tcgen05_alloc<1, 64>(address_of(&tensor));
     kx::tcgen05_relinquish_alloc_permit<1>();
   }
-  kx::tcgen05_fence_before_thread_sync();
   __syncthreads();
-  kx::tcgen05_fence_after_thread_sync();
   const uint32_t d = tensor;
   if (warp == 4) {
     if (t == 128) {
@@ -169,9 +163,7 @@ __global__ void __launch_bounds__(192)
     }
   }
   __syncwarp();
-  kx::tcgen05_fence_before_thread_sync();
   __syncthreads();
-  kx::tcgen05_fence_after_thread_sync();
   if (warp == 5) kx::tcgen05_dealloc<1, 64>(d);
 }
 
@@ -180,9 +172,7 @@ __global__ void stored_rows(const unsigned *in, unsigned *out) {
   __shared__ uint32_t tensor;
   const int t = threadIdx.x;
   if (t < 32) kx::tcgen05_alloc<1, 32>(address_of(&tensor));
-  kx::tcgen05_fence_before_thread_sync();
   __syncthreads();
-  kx::tcgen05_fence_after_thread_sync();
   const uint32_t mine = tensor + (t / 32 << 21);
   unsigned a = in[t], b = in[128 + t], c;
   asm volatile("tcgen05.st.sync.aligned.32x32b.x2.b32 [%0], {%1, %2};" ::"r"(mine), "r"(a), "r"(b)
@@ -194,7 +184,6 @@ __global__ void stored_rows(const unsigned *in, unsigned *out) {
                : "r"(mine)
                : "memory");
   out[t] = a + 2 * c;
-  kx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   if (t < 32) {
     kx::tcgen05_relinquish_alloc_permit<1>();

@@ -208,7 +208,7 @@ __global__ void __cluster_dims__(2) cluster_exchange(const unsigned *in, unsigne
 // A warp waits for the votes of another: bar.red.
 __global__ void barrier_votes(const unsigned *in, unsigned *out) {
   const int t = threadIdx.x;
-  const int count = __syncthreads_count(in[t] > 100);
+  const int count = __syncthreads_count(in[t] > 40);
   out[t] = __syncthreads_or(in[t] == 7) ? count : 1000 + count;
 }
 }
