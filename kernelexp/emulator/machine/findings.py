@@ -67,7 +67,8 @@ NAMES: dict[str, str] = {
     "tensor-descriptor": "an instruction or matrix descriptor that names an impossible operation",
     "divergent-aligned": "an aligned instruction executed by part of a warp",
     "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
-    "remote-cta-exited": "an access to the shared memory of a CTA that has ended",
+    "remote-cta-exited": "an access to the shared memory of a CTA that has ended, or may have",
+    "remote-cta-not-started": "an access to the shared memory of a CTA that may not have begun",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
     "multicast-mask": "a mask that names CTAs beyond the cluster, or none",
     "barrier-number": "a barrier number beyond 15, or thread counts that are no multiple of 32 "

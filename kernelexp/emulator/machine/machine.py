@@ -22,6 +22,7 @@ from kernelexp.emulator.machine.layout import (
     WINDOW_BITS,
 )
 from kernelexp.emulator.machine.mbarrier import Mbarriers
+from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races
 from kernelexp.emulator.machine.registers import Special, Symbol
 from kernelexp.emulator.machine.residents import Cta, Residents
@@ -99,7 +100,8 @@ class Machine(Residents):
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
         self.undefined = Undefined(self, execution.image.slots, warps)
-        self.mbarriers = Mbarriers(self, self.clocks, self.shared)
+        self.neighbours = Neighbours(self, self.clocks)
+        self.mbarriers = Mbarriers(self, self.clocks, self.shared, self.neighbours)
         self.tmem = TensorMemory(self, self.clocks)
         self.engines = Engines(self.late, execution.chance, not execution.shuffle)
         self.races = self._shared_races()
@@ -129,7 +131,7 @@ class Machine(Residents):
         )
 
     def _spaces(self) -> dict[str, Memory]:
-        cluster = Cluster(self.undefined, self, self.mbarriers, self.races)
+        cluster = Cluster(self.undefined, self, self.mbarriers, self.races, self.neighbours)
         local = Local(self.undefined, self, self.local)
         param = Parameter(self.undefined, self, self.execution.parameters.arena)
         windows = {
@@ -204,7 +206,7 @@ class Machine(Residents):
                 f"CTA {cta.number} ended holding {sum(held.values())} columns of tensor memory.",
                 cta=cta.number,
             )
-        self._end_too_early(cta)
+        self.neighbours.end(cta)
         self.mbarriers.end(cta.place)
         base = self.arena_offset(cta.place, 0)
         for pending in self.engines.pending:
@@ -213,19 +215,6 @@ class Machine(Residents):
                     "exit-with-pending-copy",
                     f"CTA {cta.number} ended before this was waited for: {pending.what}.",
                     pending.site,
-                    cta=cta.number,
-                )
-
-    def _end_too_early(self, cta: Cta) -> None:
-        """A finding if nothing makes a CTA wait for others' uses of its shared memory."""
-        own = [self.warp_place(cta.place, warp) for warp in range(self.warps_per_cta)]
-        agent = self.clocks.tensor_memory  # What a warp does, by relaxed synchronisation too.
-        for place, time in self.remote_uses.get(cta.place, {}).items():
-            if self.clocks.seen[own, agent + place].max() < time:
-                self.execution.findings.add(
-                    "remote-cta-exited",
-                    f"CTA {cta.number} may end before {self.warp_name(place)} has used its shared "
-                    "memory: it waits for nothing that comes after.",
                     cta=cta.number,
                 )
 

@@ -11,6 +11,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
@@ -84,8 +85,11 @@ class Mbarrier:
 class Mbarriers:
     """All mbarriers of the resident CTAs, by their offset in the shared-memory arena."""
 
-    def __init__(self, residents: Residents, clocks: Clocks, shared: Arena) -> None:
+    def __init__(
+        self, residents: Residents, clocks: Clocks, shared: Arena, neighbours: Neighbours
+    ) -> None:
         self.residents = residents
+        self.neighbours = neighbours
         self.clocks = clocks
         self.shared = shared
         self.at: dict[int, Mbarrier] = {}
@@ -145,7 +149,7 @@ class Mbarriers:
         barrier = self.find_in(cta, low, site)
         if barrier is not None:
             self._after_init(barrier, place, site)
-            self.residents.note_remote(place, cta, self.clocks.now)
+            self.neighbours.use(place, cta, site)
             if cta != self.residents.cta_of(place).place:
                 self.signalled(barrier, site)
         return barrier

@@ -30,6 +30,9 @@ def store(
             address = int(barriers[row, lane]) & WINDOW
             _, cta, low = machine.shared_offset(issuer.place, address, site)
             barrier = machine.mbarriers.find_in(cta, low, site)
+            if not 0 <= offsets[row, lane] - machine.arena_offset(cta, 0) < machine.shared_stride:
+                sentence = "a store to one CTA that signals an mbarrier of another."
+                machine.report("mbarrier-misuse", sentence, site, issuer.place)
             agent = machine.clocks.copy if barrier is None else barrier.agent
             units = machine.races.history.units_of(offsets[row, lane : lane + 1], access.size)
             machine.races.engine_write(units.ravel(), issuer, agent)

@@ -45,8 +45,6 @@ class Residents:
         count = min(self.resident, execution.grid_ctas - first)
         self.ctas = [self._cta(first + place, place) for place in range(count)]
         self.any_ended = False
-        self.remote_uses: dict[int, dict[int, int]] = {}
-        """By CTA: when each warp of another last used its shared memory."""
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited, or never existed."""
         self.meetings = 0
@@ -137,10 +135,9 @@ class Residents:
             )
         return self.arena_offset(cta, low), cta, low
 
-    def note_remote(self, place: int, cta: int, now: int) -> None:
-        """A warp uses the shared memory of a CTA, which may be its own."""
-        if place % self.resident != cta:
-            self.remote_uses.setdefault(cta, {})[place] = now
+    def warps_of(self, cta: int) -> list[int]:
+        """The places of a CTA's warps."""
+        return [self.warp_place(cta, warp) for warp in range(self.warps_per_cta)]
 
     def _refuse_ended(self, warps: Warps, ctas: Array, site: Site) -> None:
         """A finding for an access to shared memory of a CTA that has ended."""

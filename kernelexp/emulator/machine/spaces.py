@@ -19,6 +19,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.layout import GLOBAL_BASE, RANK_SHIFT, WINDOW_BITS
 from kernelexp.emulator.machine.mbarrier import Mbarriers
+from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.undefined import Undefined
@@ -297,21 +298,32 @@ class Cluster(Shared):
 
     name = "cluster shared"
 
+    def __init__(
+        self,
+        undefined: Undefined,
+        residents: Residents,
+        mbarriers: Mbarriers,
+        races: Races,
+        neighbours: Neighbours,
+    ) -> None:
+        super().__init__(undefined, residents, mbarriers, races)
+        self.neighbours = neighbours
+
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         residents = self.residents
         off = residents.cluster_offsets(warps, address, access.site, m)
         if residents.cluster_size > 1:
-            self._note(warps, off, m)
+            self._use(warps, off, access, m)
         self.aligned(warps, off, access, m)
         return off
 
-    def _note(self, warps: Warps, offsets: Array, m: Mask) -> None:
+    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
         remote = ctas != warps.ctas[:, None]
         remote = remote if m is True else remote & m
         for row in np.flatnonzero(remote.any(axis=1)):
             for cta in set(ctas[row][remote[row]].tolist()):
-                self.residents.note_remote(int(warps.warps[row]), cta, self.races.clocks.now)
+                self.neighbours.use(int(warps.warps[row]), cta, access.site)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
         stride = self.residents.shared_stride

@@ -78,6 +78,15 @@ class TmemRaces:
             or (self._read[:-1, cta, :, window] >= pending).any()
         )
 
+    def unseen(self, cta: int, first: int, columns: int, place: int) -> str:
+        """Who has used columns that a warp frees, with nothing that orders the two; or nobody."""
+        window = slice(first, first + columns)
+        used = np.concatenate([self._written[None, cta, :, window], self._read[:, cta, :, window]])
+        epochs = np.unique(used)
+        agent, time = (epochs & THREAD) >> 5, epochs >> THREAD_BITS
+        bad = (agent != self._warp(place) >> 5) & (self.clocks.seen[place][agent] < time)
+        return self._agent(int(agent[bad][0])) if bad.any() else ""
+
     # Loads and stores of warps
 
     def load(self, area: Area, place: int, site: Site) -> None:
