@@ -87,7 +87,9 @@ def _table(title: str, groups: dict[str, list[Answer]]) -> str:
     everything = [answer for group in groups.values() for answer in group]
     for name, group in (*groups.items(), ("all", everything)):
         counts = Counter(answer.outcome for answer in group)
-        rows.append([name, len(group), *(counts[o] or "" for o in judging.OUTCOMES[:8]), _rate(counts)])
+        rows.append(
+            [name, len(group), *(counts[o] or "" for o in judging.OUTCOMES[:8]), _rate(counts)]
+        )
     head = [title, "mutants", *judging.OUTCOMES[:8], "rate"]
     return tabulate(rows, head, tablefmt="github")
 

@@ -53,7 +53,10 @@ def _last_barrier(mutant: Mutant, function: Function) -> Harmless | None:
             continue
         seen.add(at)
         ins = function.instructions[at]
-        if re.match(r"(?!ld\.param|st\.global|ld\.global|ld\.const)(ld|st|atom|red|bar|cp|mb|wg|tc)", ins.opcode):
+        if re.match(
+            r"(?!ld\.param|st\.global|ld\.global|ld\.const)(ld|st|atom|red|bar|cp|mb|wg|tc)",
+            ins.opcode,
+        ):
             return None
         jumps = re.match(r"bra|brx", ins.opcode)
         if jumps:
@@ -69,7 +72,9 @@ def _leading_offset(mutant: Mutant, function: Function) -> Harmless | None:
     if not mutant.change.name.endswith("leading offset"):
         return None
     last = mutant.instruction.operands[-2:]
-    if mutant.instruction.opcode.startswith("wgmma") and all(isinstance(x, Immediate) for x in last):
+    if mutant.instruction.opcode.startswith("wgmma") and all(
+        isinstance(x, Immediate) for x in last
+    ):
         # The F16 forms end in whether A and B are transposed; without them the A in registers.
         transposed = last[-1] if mutant.change.name.startswith("B") else last[0]
         if isinstance(transposed, Immediate) and transposed.value:
@@ -82,14 +87,130 @@ _LATER = re.compile(r"after (mbarrier\.try_wait|bar\.sync|barrier\.cluster\.wait
 
 def _stricter(mutant: Mutant, function: Function) -> Harmless | None:
     """An arrival that comes after a wait promises more than before it."""
-    arrives = re.match(r"bar\.arrive|mbarrier\.arrive|cp\.async\.(bulk\.)?commit", mutant.instruction.opcode)
+    arrives = re.match(
+        r"bar\.arrive|mbarrier\.arrive|cp\.async\.(bulk\.)?commit", mutant.instruction.opcode
+    )
     if arrives and _LATER.match(mutant.change.name):
         return Harmless(False, "an arrival after a wait comes later, and covers more")
     return None
 
 
 RULES = (_last_barrier, _leading_offset, _stricter)
-REVIEWED: tuple[Reviewed, ...] = ()
+
+# Reviewed: a sentence each
+
+_ENGINES = (
+    "only engines signal the barrier, and their own completion carries their data: the wait is one "
+    "instruction, relaxed or not"
+)
+_ISSUER = (
+    "the thread that issues the copy or the MMA makes the fence itself, after the barrier: it is on "
+    "the way from the stores to the engine, which is all that the ISA asks"
+)
+_TOGETHER = (
+    "the lanes are together here in all that ptxas makes of the kernel, so that what one of them "
+    "signals comes after what all have done"
+)
+_SEEN = (
+    "the acquiring half of a flag: loads are not speculated, so that they come after the flag that "
+    "decided the branch"
+)
+_SCOPE = "hardware has no narrower wait for an mbarrier: what it sees of the cluster is the same"
+
+REVIEWED = (
+    _equivalent(
+        r".* \| tcgen05\.relinquish_alloc_permit \d+ \| dropped",
+        "no other CTA of the SM waits to allocate",
+    ),
+    _equivalent(
+        r".* \| cp\.async\.bulk\.wait_group \d+ \| read only",
+        "the kernel reads nothing of what the copy writes, and its end completes the write",
+    ),
+    _equivalent(
+        r".* \| mbarrier\.arrive\.expect_tx \d+ \| relaxed",
+        "the thread has written nothing that those who wait will read",
+    ),
+    _equivalent(r".* \| fence\.proxy\.async \d+ \| after bar\.(warp\.)?sync", _ISSUER),
+    _equivalent(
+        r".* \| tcgen05\.wait::ld \d+ \| after tcgen05\.fence::before_thread_sync",
+        "the fence orders the loads, whether they are complete or not",
+    ),
+    _equivalent(
+        r"multiply \| bar\.sync 2 \| (dropped|of the warp only)",
+        "a wgmma group is the warpgroup's: who has waited for it knows that all of it is complete",
+    ),
+    _equivalent(
+        r"multiply \| wgmma\.wait_group 1 \| after bar\.sync",
+        "a wgmma group is the warpgroup's: who has waited for it knows that all of it is complete",
+    ),
+    _equivalent(
+        r"staged_multiply \| bar\.sync 1 \| after wgmma\.fence",
+        "the fence is about registers, which the barrier does not touch",
+    ),
+    _equivalent(
+        r"reduce_warps \| shfl 3 \| lane \+ 1",
+        "the sums of lanes 0 to 3 are added in another order",
+    ),
+    _equivalent(
+        r"scan \| bar\.sync 2 \| moved after the access",
+        "the access is a load of the thread's own word",
+    ),
+    _equivalent(
+        r"barrier_votes \| bar\.red 2 \| predicate inverted",
+        "some threads vote for and some against, so that either way one does",
+    ),
+    _equivalent(
+        r"copies_arrive \| bar\.sync 1 \| moved after the access",
+        "the copy does not use the mbarrier; what arrives there for it still comes after",
+    ),
+    _equivalent(
+        r"last_adds \| membar 1 \| after bar\.sync",
+        "the fence of the thread that takes the ticket covers what the barrier has shown it",
+    ),
+    _equivalent(
+        r"cluster_exchange \| barrier\.cluster\.arrive 2 \| moved before the access",
+        "the access is a load of the CTA's own memory",
+    ),
+    _equivalent(
+        r"ring_of_tma \| bar\.sync [23] \| number \+ 1",
+        "the same threads meet at a barrier that nobody else uses",
+    ),
+    _equivalent(
+        r"remote_stores \| barrier\.cluster\.(arrive|wait) 2 \| (moved before the access|dropped)",
+        "each CTA has waited for all that others do to its memory",
+    ),
+    _equivalent(
+        r"remote_stores \| fence\.mbarrier_init 1 \| after mbarrier\.arrive\.expect_tx",
+        "the arrival is the same thread's, and the fence still comes before the cluster's barrier",
+    ),
+    _equivalent(
+        r".* \| barrier\.cluster\.arrive 1 \| relaxed",
+        "fence.mbarrier_init lets relaxed operations carry the inits, and there is nothing else",
+    ),
+    _equivalent(
+        r".* \| barrier\.cluster\.arrive 2 \| relaxed",
+        "the last barrier keeps the CTAs alive; it hands over no data",
+    ),
+    _equivalent(
+        r"five_tiles \| mbarrier\.arrive 1 \| relaxed",
+        "tcgen05.fence::before_thread_sync orders the loads before an arrival of any kind",
+    ),
+    _formal(r".* \| mbarrier\.try_wait \d+ \| relaxed", _ENGINES),
+    _formal(r".* \| mbarrier\.(try_wait|arrive) \d+ \| for the CTA only", _SCOPE),
+    _formal(r".* \| bar\.warp\.sync \d+ \| .*", _TOGETHER),
+    _formal(r"(grid_barrier|last_adds) \| membar 2 \| .*", _SEEN),
+    _formal(r"look_back \| ld\.acquire 1 \| relaxed", _SEEN),
+    _formal(r"spin_lock \| membar 1 \| .*", _SEEN),
+    _formal(
+        r".* \| setmaxnreg\.\w+ \d+ \| (dropped|8 (more|fewer))",
+        "ptxas, not PTX, says how many registers the code needs",
+    ),
+    _formal(
+        r"five_tiles \| tcgen05\.fence::before_thread_sync 1 \| after mbarrier\.arrive",
+        "the loads have been waited for, so that they are over",
+    ),
+)
+"""In order: the first pattern that matches counts."""
 
 
 def harmless(mutant: Mutant, function: Function) -> Harmless | None:

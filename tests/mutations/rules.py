@@ -91,7 +91,9 @@ _SHARED = re.compile(
     r"cp\.reduce|wgmma\.mma|tcgen05\.(mma|ld|st|alloc|dealloc)|st\.async"
 )
 _GLOBAL = re.compile(r"(ld|st)\.(?!param|const|local|shared|global\.nc)|atom|red\.")
-_RELEASE = r"membar|fence|mbarrier\.arrive|bar(rier)?\.(sync|arrive)|bar\.warp|barrier\.cluster\.arr"
+_RELEASE = (
+    r"membar|fence|mbarrier\.arrive|bar(rier)?\.(sync|arrive)|bar\.warp|barrier\.cluster\.arr"
+)
 _ACQUIRE = (
     r"membar|fence|bar(rier)?\.sync|bar\.warp|barrier\.cluster\.wait|wgmma\.wait|"
     r"cp\.async\.wait|cp\.async\.bulk\.wait|tcgen05\.wait|tcgen05\.fence::after"
@@ -134,7 +136,9 @@ def _neighbour(site: Site, step: int) -> int | None:
             return None
 
 
-@rule("move", _RELEASE + r"|cp\.async\.(bulk\.)?commit|wgmma\.commit|tcgen05\.commit|tcgen05.fence::b")
+@rule(
+    "move", _RELEASE + r"|cp\.async\.(bulk\.)?commit|wgmma\.commit|tcgen05\.commit|tcgen05.fence::b"
+)
 def hoist(site: Site) -> Iterator[Change]:
     to = _neighbour(site, -1)
     if to is not None:
@@ -176,7 +180,10 @@ def _instead(site: Site, pairs: tuple[tuple[str, str, str], ...]) -> Iterator[Ch
             yield Change(name, edits.renamed(site.at, site.instruction, opcode))
 
 
-@rule("weaken", r"mbarrier\.(arrive|try_wait|test_wait)|barrier\.cluster\.arrive|(ld|st|atom)\.(acq|rel)")
+@rule(
+    "weaken",
+    r"mbarrier\.(arrive|try_wait|test_wait)|barrier\.cluster\.arrive|(ld|st|atom)\.(acq|rel)",
+)
 def relax(site: Site) -> Iterator[Change]:
     yield from _instead(site, (("relaxed", r"\.(acquire|release|acq_rel)\b", ".relaxed"),))
 
@@ -198,7 +205,11 @@ def narrow(site: Site) -> Iterator[Change]:
 
 @rule("weaken", r"(ld|st)\.volatile|(ld|st)\.(acquire|release|relaxed)")
 def plain(site: Site) -> Iterator[Change]:
-    opcode = re.sub(r"\.(volatile|acquire|release|relaxed)(\.(cta|cluster|gpu|sys))?", "", site.instruction.opcode)
+    opcode = re.sub(
+        r"\.(volatile|acquire|release|relaxed)(\.(cta|cluster|gpu|sys))?",
+        "",
+        site.instruction.opcode,
+    )
     yield Change("plain", edits.renamed(site.at, site.instruction, opcode))
 
 
@@ -239,9 +250,14 @@ def wait_for_fewer(site: Site) -> Iterator[Change]:
 @rule("weaken", r"bar(rier)?\.sync")
 def warp_only(site: Site) -> Iterator[Change]:
     ins = site.instruction
-    yield Change("of the warp only", edits.replace(site.at, edits.like(ins, "bar.warp.sync", Immediate(0xFFFFFFFF))))
+    yield Change(
+        "of the warp only",
+        edits.replace(site.at, edits.like(ins, "bar.warp.sync", Immediate(0xFFFFFFFF))),
+    )
     if len(ins.operands) == 2:
-        yield Change("arrives only", edits.replace(site.at, edits.like(ins, "bar.arrive", *ins.operands)))
+        yield Change(
+            "arrives only", edits.replace(site.at, edits.like(ins, "bar.arrive", *ins.operands))
+        )
 
 
 @rule("weaken", r"fence\.(proxy\.async|mbarrier_init)")
@@ -295,7 +311,9 @@ def barrier_operands(site: Site) -> Iterator[Change]:
 @rule("mask", r"bar\.warp\.sync|(shfl|vote|match|redux|elect)\.")
 def members(site: Site) -> Iterator[Change]:
     last = len(site.instruction.operands) - 1
-    yield from _operand(site, last, ("without lane 0", "and", 0xFFFFFFFE), ("without lane 3", "and", 0xFFFFFFF7))
+    yield from _operand(
+        site, last, ("without lane 0", "and", 0xFFFFFFFE), ("without lane 3", "and", 0xFFFFFFF7)
+    )
 
 
 @rule("count", r"shfl\.")
@@ -307,7 +325,12 @@ def shuffled(site: Site) -> Iterator[Change]:
 def ctas(site: Site) -> Iterator[Change]:
     number = len(site.instruction.operands) - (2 if "cache_hint" in site.instruction.opcode else 1)
     yield from _operand(
-        site, number, ("without CTA 0", "xor", 1), ("without CTA 1", "xor", 2), ("with CTA 2", "xor", 4), bits=16
+        site,
+        number,
+        ("without CTA 0", "xor", 1),
+        ("without CTA 1", "xor", 2),
+        ("with CTA 2", "xor", 4),
+        bits=16,
     )
 
 
@@ -326,7 +349,10 @@ def columns(site: Site) -> Iterator[Change]:
     ins = site.instruction
     old = ins.operands[1]
     assert isinstance(old, Immediate)
-    for name, new in (("half of the columns", old.value // 2), ("twice the columns", 2 * old.value)):
+    for name, new in (
+        ("half of the columns", old.value // 2),
+        ("twice the columns", 2 * old.value),
+    ):
         yield Change(name, edits.replace(site.at, edits.with_operand(ins, 1, Immediate(new))))
 
 
@@ -386,7 +412,9 @@ def another_operation(site: Site) -> Iterator[Change]:
 # Arrivals and commits that come twice
 
 
-@rule("twice", r"mbarrier\.arrive|tcgen05\.commit|bar\.arrive|barrier\.cluster\.arrive|mbarrier\.init")
+@rule(
+    "twice", r"mbarrier\.arrive|tcgen05\.commit|bar\.arrive|barrier\.cluster\.arrive|mbarrier\.init"
+)
 def twice(site: Site) -> Iterator[Change]:
     yield Change("twice", edits.replace(site.at, site.instruction, site.instruction))
 

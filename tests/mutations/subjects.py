@@ -170,9 +170,9 @@ def _value(bits: np.ndarray) -> np.ndarray:
 def _e4m3(rows: int, seed: int) -> np.ndarray:
     """Integers from -15 to 15, as codes [rows, 128]."""
     exponent = np.random.default_rng(seed).integers(7, 10, (rows, 128))
-    return (exponent << 3 | np.random.default_rng(seed + 1).integers(0, 256, (rows, 128)) & 0x84).astype(
-        np.uint8
-    )
+    return (
+        exponent << 3 | np.random.default_rng(seed + 1).integers(0, 256, (rows, 128)) & 0x84
+    ).astype(np.uint8)
 
 
 def _decoded(codes: np.ndarray) -> np.ndarray:
@@ -229,9 +229,7 @@ SMALL = (
         np.arange(2048, dtype=U32).reshape(64, 32).T.ravel(),
         (32, 4),
     ),
-    Small(
-        "threads", "histogram", _IN, np.bincount(IN[:128] % 8).astype(U32), 64, 2, starts=True
-    ),
+    Small("threads", "histogram", _IN, np.bincount(IN[:128] % 8).astype(U32), 64, 2, starts=True),
     Small("threads", "lanes_exchange", _IN, 2 * np.roll(IN[:32], -3), 32),
     Small("threads", "votes", _IN, _voted(), 32),
     Small("threads", "named_barriers", _IN, 3 * IN[:256].reshape(4, 64)[:, ::-1].ravel(), 128),
@@ -295,9 +293,7 @@ SMALL = (
         "engines",
         "ring_of_tma",
         {"in": QUADS},
-        (
-            QUADS.reshape(4, 256)[:, np.arange(256) ^ 33] + np.arange(4, dtype=U32)[:, None]
-        ).ravel(),
+        (QUADS.reshape(4, 256)[:, np.arange(256) ^ 33] + np.arange(4, dtype=U32)[:, None]).ravel(),
         96,
         maps={"in": _rows("in", 32), "out": _rows("out", 32)},
         scalars=(4,),
@@ -307,9 +303,7 @@ SMALL = (
         "engines",
         "multicast",
         {"in": QUADS},
-        (
-            QUADS.reshape(4, 1, 8, 32)[..., T32 ^ 9] + np.arange(2, dtype=U32)[:, None, None]
-        ).ravel(),
+        (QUADS.reshape(4, 1, 8, 32)[..., T32 ^ 9] + np.arange(2, dtype=U32)[:, None, None]).ravel(),
         64,
         2,
         2,
@@ -347,7 +341,10 @@ SMALL = (
         {"a": A8, "b": B8},
         ROWS8[:128].view(U32).ravel(),
         128,
-        maps={"a": _tile("a", "u8", (128, 640), (128, 128)), "b": _tile("b", "u8", (128, 32), (128, 32))},
+        maps={
+            "a": _tile("a", "u8", (128, 640), (128, 128)),
+            "b": _tile("b", "u8", (128, 32), (128, 32)),
+        },
         dynamic=20480,
     ),
     Small(
@@ -356,7 +353,10 @@ SMALL = (
         {"a": A8, "b": B8},
         ROWS8.view(U32).ravel(),
         192,
-        maps={"a": _tile("a", "u8", (128, 640), (128, 128)), "b": _tile("b", "u8", (128, 32), (128, 32))},
+        maps={
+            "a": _tile("a", "u8", (128, 640), (128, 128)),
+            "b": _tile("b", "u8", (128, 32), (128, 32)),
+        },
         dynamic=20480,
     ),
     Small("tensor_memory", "stored_rows", _IN, IN[128:256] + 2 * IN[:128], 128),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,15 +13,6 @@ from kernelexp.emulator.machine.machine import WarpSet
 from kernelexp.emulator.machine.spaces import Memory
 
 
-class Order(NamedTuple):
-    """What an atomic update orders."""
-
-    relaxed: bool
-    """It hands over only what fences have made visible before it."""
-    narrow: bool
-    """Its scope is the CTA."""
-
-
 def update(
     warps: WarpSet,
     memory: Memory,
@@ -31,17 +21,24 @@ def update(
     function: Callable[[Array, Array], Array] | None,
     access: Access,
     m: Mask,
-    order: Order,
+    *,
+    relaxed: bool,
+    narrow: bool = False,
+    sure: bool = True,
 ) -> Array:
-    """The old values; `function` None swaps in the second operand where the first is the old value."""
+    """The old values; `function` None swaps in the second operand where the first is the old value.
+
+    relaxed: it hands over only what fences have made visible before it. narrow: its scope is the
+        CTA. sure: it acquires.
+    """
     flags = warps.machine.flags
-    flags.release(warps, addresses, m, relaxed=order.relaxed, narrow=order.narrow)
+    flags.release(warps, addresses, m, relaxed=relaxed, narrow=narrow)
     old = np.zeros((warps.count, 32), operands[0].dtype)
     for space, within, lanes in memory.parts(addresses, m):
         offsets = space.offsets(warps, within, access, lanes)
         space.update_check(warps, offsets, access, lanes)
         _sequence(space.arena, offsets, lanes, operands, function, old)
-    flags.acquire(warps, addresses, m, narrow=order.narrow)
+    flags.acquire(warps, addresses, m, narrow=narrow, sure=sure)
     return old
 
 

@@ -38,6 +38,7 @@ FORMAL: dict[str, str] = {
     "missing-tcgen05-fence": "tensor memory used by two threads without tcgen05.fence around what "
     "synchronises them",
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
+    "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
     "missing-inval": "an mbarrier initialised again without mbarrier.inval",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "
     "fence.mbarrier_init since its init",

@@ -34,7 +34,7 @@ class Flags:
         self._known: set[Key] = set()
 
     def release(
-        self, warps: Warps, address: Array, m: Mask, *, relaxed: bool, narrow: bool
+        self, warps: Warps, address: Array, m: Mask, *, relaxed: bool, narrow: bool = False
     ) -> None:
         """narrow: for the CTA only."""
         rows: dict[tuple[int, bool], Array] = {}
@@ -62,14 +62,16 @@ class Flags:
         old = flags.get(key)
         flags[key] = row if old is None else np.maximum(old, row)
 
-    def acquire(self, warps: Warps, address: Array, m: Mask, *, narrow: bool) -> None:
-        """narrow: from the own CTA only."""
+    def acquire(
+        self, warps: Warps, address: Array, m: Mask, *, narrow: bool = False, sure: bool = True
+    ) -> None:
+        """narrow: from the own CTA only. sure: by an acquire, or in shared memory."""
         clocks = self.clocks
         for warp, key, cta in self._keys(warps, address, m):
             for place in ((_CTA - cta, key[1]), key):
                 row = self.released.get(place)
                 if row is not None and not (narrow and place == (_GLOBAL, key[1])):
-                    clocks.acquire(warp, row)
+                    clocks.acquire(warp, row, sure=sure or key[0] >= 0)
             row = self.relaxed.get(key)
             if row is not None:
                 own = clocks.seen[warp, warp]

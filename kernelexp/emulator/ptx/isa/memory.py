@@ -57,6 +57,7 @@ class Form:
         self.relaxed = bool({"volatile", "relaxed", "acquire", "release"} & set(parts))
         self.ordered = "release" in parts
         self.narrow = "cta" in parts and self.relaxed
+        self.sure = "acquire" in parts
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
@@ -103,14 +104,14 @@ def ld(d: Decoder) -> Op:
     def acquiring(R: list[Array], m: Mask, warps: WarpSet) -> None:
         at = where(R)
         op(R, m, warps)
-        warps.machine.flags.acquire(warps, at, m, narrow=form.narrow)
+        warps.machine.flags.acquire(warps, at, m, narrow=form.narrow, sure=form.sure)
 
     def polling(R: list[Array], m: Mask, warps: WarpSet) -> None:
         # Cache operators are hints: only what others use as a flag is taken for one.
         at, flags = where(R), warps.machine.flags
         if flags.known(warps, at, m):
             op(R, m, warps, poll)
-            flags.acquire(warps, at, m, narrow=False)
+            flags.acquire(warps, at, m, sure=False)
         else:
             op(R, m, warps)
 
