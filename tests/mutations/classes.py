@@ -148,8 +148,17 @@ REVIEWED = (
         "the fence is about registers, which the barrier does not touch",
     ),
     _equivalent(
-        r"reduce_warps \| shfl 3 \| lane \+ 1",
-        "the sums of lanes 0 to 3 are added in another order",
+        r"flash_attention_hopper \| bar\.sync 2 \| (dropped|of the warp only|after wgmma\.fence"
+        r"|arrives only)",
+        "the barrier says which warpgroup multiplies first, and hands over no data",
+    ),
+    _equivalent(
+        r"flash_attention_hopper \| wgmma\.mma_async \d+ \| B: leading offset",
+        "V's 64 columns are one swizzle wide",
+    ),
+    _equivalent(
+        r"patch_embed_gemm@sm_100a \| shfl 1 \| lane \+ 1",
+        "the value is the warp's number: all lanes hold the same",
     ),
     _equivalent(
         r"scan \| bar\.sync 2 \| moved after the access",

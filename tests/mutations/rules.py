@@ -16,7 +16,6 @@ from kernelexp.emulator.ptx.syntax import (
     Function,
     Immediate,
     Instruction,
-    Not,
     Register,
     Vector,
 )
@@ -318,7 +317,11 @@ def members(site: Site) -> Iterator[Change]:
 
 @rule("count", r"shfl\.")
 def shuffled(site: Site) -> Iterator[Change]:
-    yield from _operand(site, 2, ("lane + 1", "add", 1))
+    if ".bfly" in site.instruction.opcode:
+        # Other steps of a butterfly may add up the same lanes.
+        yield from _operand(site, 2, ("its own lane", "and", 0))
+    else:
+        yield from _operand(site, 2, ("lane + 1", "add", 1))
 
 
 @rule("mask", r".*multicast::cluster")

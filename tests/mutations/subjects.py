@@ -23,7 +23,7 @@ from harness import compile_cu
 from kernelexp import build, emulator, prepare, project, results, toolchain
 from kernelexp.emulator.ptx.decode import decode
 from kernelexp.emulator.ptx.parser import parse
-from kernelexp.emulator.ptx.syntax import Function, Module
+from kernelexp.emulator.ptx.syntax import Function
 from kernelexp.launch import Launch, Pointer, Scalar, TensorMap
 from kernelexp.limits import Limits
 from kernelexp.model import Point
@@ -48,7 +48,7 @@ class Source(NamedTuple):
 
     ptx: str
     entry: str
-    exports: Mapping[str, int] = {}  # noqa: RUF012 - of a named tuple: never changed
+    exports: Mapping[str, int] = {}
 
 
 class Loaded:
@@ -95,7 +95,7 @@ class Small(NamedTuple):
     """Inputs that hold nothing yet."""
     starts: bool = False
     """Whether `out` begins as zeros, instead of unwritten."""
-    maps: Mapping[str, TensorMap] = {}  # noqa: RUF012 - of a named tuple: never changed
+    maps: Mapping[str, TensorMap] = {}
     scalars: tuple[int, ...] = ()
     dynamic: int = 0
 
@@ -425,7 +425,7 @@ LARGE = (
         "flash_attention_hopper",
         "sm_90a",
         {"block_n": 64, "ctas": "persistent"},
-        HEAD | {"s": 256, "sms": 1},
+        HEAD | {"s": 384, "sms": 1},
     ),
     Large("flash_attention", "flash_attention", "sm_90a", {}, HEAD | {"s": 128}),
     Large("fa_4x4", "fa_4x4", "sm_90a", {}, {"s": 64}),
