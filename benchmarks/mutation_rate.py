@@ -21,8 +21,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from mutations import expected, judging
 from mutations.judging import Answer, Judge
@@ -33,6 +32,7 @@ from kernelexp import emulator
 from kernelexp.evidence import native
 from kernelexp.schedule import first_schedules
 
+ROOT = Path(__file__).parents[1]
 CHUNK = 8
 """Mutants that a process takes at once: it has to run the kernel itself first."""
 _sources: dict[str, Source] = {}

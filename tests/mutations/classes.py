@@ -104,8 +104,8 @@ _ENGINES = (
     "instruction, relaxed or not"
 )
 _ISSUER = (
-    "the thread that issues the copy or the MMA makes the fence itself, after the barrier: it is on "
-    "the way from the stores to the engine, which is all that the ISA asks"
+    "the thread that issues the copy or the MMA makes the fence itself, after the barrier: it is "
+    "on the way from the stores to the engine, which is all that the ISA asks"
 )
 _TOGETHER = (
     "the lanes are together here in all that ptxas makes of the kernel, so that what one of them "
@@ -155,6 +155,10 @@ REVIEWED = (
     _equivalent(
         r"flash_attention_hopper \| wgmma\.mma_async \d+ \| B: leading offset",
         "V's 64 columns are one swizzle wide",
+    ),
+    _equivalent(
+        r"flash_attention_hopper \| wgmma\.fence 3 \| dropped",
+        "no register has been written since the fence before the product of Q and K",
     ),
     _equivalent(
         r"patch_embed_gemm@sm_100a \| shfl 1 \| lane \+ 1",

@@ -20,6 +20,7 @@ from mutations.judging import Judge
 from mutations.rules import RULES
 from mutations.subjects import SMALL, SUBJECTS
 
+pytestmark = pytest.mark.xdist_group("mutations")  # One process compiles the small kernels.
 SAMPLE = 40
 UPDATE = "python benchmarks/mutation_rate.py --update"
 
