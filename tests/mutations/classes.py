@@ -189,7 +189,7 @@ REVIEWED = (
         "the same threads meet at a barrier that nobody else uses",
     ),
     _equivalent(
-        r"remote_stores \| barrier\.cluster\.(arrive|wait) 2 \| (moved before the access|dropped)",
+        r"remote_stores \| barrier\.cluster\.(arrive 2 \| moved before the access|wait 2 \| dropped)",
         "each CTA has waited for all that others do to its memory",
     ),
     _equivalent(
@@ -197,7 +197,7 @@ REVIEWED = (
         "the arrival is the same thread's, and the fence still comes before the cluster's barrier",
     ),
     _equivalent(
-        r".* \| barrier\.cluster\.arrive 1 \| relaxed",
+        r"(multicast|remote_stores|patch_embed.*) \| barrier\.cluster\.arrive 1 \| relaxed",
         "fence.mbarrier_init lets relaxed operations carry the inits, and there is nothing else",
     ),
     _equivalent(
@@ -209,6 +209,11 @@ REVIEWED = (
         "tcgen05.fence::before_thread_sync orders the loads before an arrival of any kind",
     ),
     _formal(r".* \| mbarrier\.try_wait \d+ \| relaxed", _ENGINES),
+    _formal(
+        r"patch_embed_gemm@sm_100a \| (tcgen05\.fence::after_thread_sync 7 \| .*"
+        r"|barrier\.cluster\.wait 2 \| after tcgen05\.fence::after_thread_sync)",
+        "what follows frees columns of which all uses have been waited for",
+    ),
     _formal(r".* \| mbarrier\.(try_wait|arrive) \d+ \| for the CTA only", _SCOPE),
     _formal(r".* \| bar\.warp\.sync \d+ \| .*", _TOGETHER),
     _formal(r"(grid_barrier|last_adds) \| membar 2 \| .*", _SEEN),
@@ -219,7 +224,7 @@ REVIEWED = (
         "ptxas, not PTX, says how many registers the code needs",
     ),
     _formal(
-        r"five_tiles \| tcgen05\.fence::before_thread_sync 1 \| after mbarrier\.arrive",
+        r".* \| tcgen05\.fence::before_thread_sync \d+ \| after (mbarrier|barrier\.cluster)\.arrive",
         "the loads have been waited for, so that they are over",
     ),
 )

@@ -93,6 +93,7 @@ class TmemRaces:
         """A warp's load is issued."""
         self._checked.clear()
         self._after_writes("read", area, place, site)
+        self._own_pending(self._written[area.place], "read", "stored", area, place, site)
         thread = self._warp(place)
         self._read[(self._column(place), *area.place)] = FOREVER << THREAD_BITS | thread
 
@@ -107,6 +108,7 @@ class TmemRaces:
         self._checked.clear()
         self._after_writes("written", area, place, site)
         readers = self._read[(slice(None), *area.place)]
+        self._own_pending(readers, "written", "loaded", area, place, site)
         self._check("written", "read", readers, place, self._warp(place), site)
         self._written[area.place] = FOREVER << THREAD_BITS | self._warp(place)
 
@@ -114,6 +116,17 @@ class TmemRaces:
         """The warp has waited for it."""
         self._checked.clear()
         self._written[area.place] = self.clocks.epoch(self._warp(place))
+
+    def _own_pending(
+        self, epochs: Array, now: str, before: str, area: Area, place: int, site: Site
+    ) -> None:
+        """A finding if the warp itself has not waited for its last access."""
+        if (epochs == (FOREVER << THREAD_BITS | self._warp(place))).any():
+            sentence = (
+                f"{self._name(area)} is {now} here, and the warp has not waited for what it "
+                f"{before} there."
+            )
+            self.residents.report("tmem-race", sentence, site, place)
 
     def _after_writes(self, now: str, area: Area, place: int, site: Site) -> None:
         if self._multiplying[area.place].any():
