@@ -24,8 +24,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from mutations import expected, judging
+from mutations.case import Source
 from mutations.judging import Answer, Judge
-from mutations.subjects import SUBJECTS, Source
+from mutations.subjects import SUBJECTS
 from tabulate import tabulate
 
 from kernelexp import emulator

@@ -189,7 +189,8 @@ REVIEWED = (
         "the same threads meet at a barrier that nobody else uses",
     ),
     _equivalent(
-        r"remote_stores \| barrier\.cluster\.(arrive 2 \| moved before the access|wait 2 \| dropped)",
+        r"remote_stores \| barrier\.cluster\.(arrive 2 \| moved before the access"
+        r"|wait 2 \| dropped)",
         "each CTA has waited for all that others do to its memory",
     ),
     _equivalent(
@@ -224,7 +225,8 @@ REVIEWED = (
         "ptxas, not PTX, says how many registers the code needs",
     ),
     _formal(
-        r".* \| tcgen05\.fence::before_thread_sync \d+ \| after (mbarrier|barrier\.cluster)\.arrive",
+        r".* \| tcgen05\.fence::before_thread_sync \d+ \| after "
+        r"(mbarrier|barrier\.cluster)\.arrive",
         "the loads have been waited for, so that they are over",
     ),
 )

@@ -9,9 +9,11 @@ from typing import NamedTuple
 from kernelexp import emulator
 from kernelexp.emulator import Schedule
 from kernelexp.schedule import USUAL, first_schedules
+from mutations import rules_of_operands, rules_of_order  # noqa: F401 - they fill the table
+from mutations.case import Case, Loaded, Source
 from mutations.classes import harmless
 from mutations.rules import Mutant, mutants
-from mutations.subjects import SUBJECTS, Case, Loaded, Source
+from mutations.subjects import SUBJECTS
 
 SCHEDULES = first_schedules(USUAL)
 NAME, RESULT, HANG, REFUSED, WARNING = "name", "result", "hang", "refused", "warning"

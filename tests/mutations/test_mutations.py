@@ -18,7 +18,8 @@ from kernelexp.evidence import native
 from mutations import expected, judging
 from mutations.judging import Judge
 from mutations.rules import RULES
-from mutations.subjects import SMALL, SUBJECTS
+from mutations.small import SMALL
+from mutations.subjects import SUBJECTS
 
 pytestmark = pytest.mark.xdist_group("mutations")  # One process compiles the small kernels.
 SAMPLE = 40
