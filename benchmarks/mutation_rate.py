@@ -1,11 +1,12 @@
 """How strict the emulator's checker is: the share of mutants of kernels that it finds.
 
     python benchmarks/mutation_rate.py [-n PROCESSES] [--kernel NAME ...] [--schedules 3]
-        [--update] [--missed]
+        [--update] [--missed] [--expected]
 
 Mutants are made by rule (tests/mutations/rules.py) of the kernels in tests/mutations/subjects.py
 and executed one by one. --update writes tests/mutations/expected.txt, which the tests compare with;
 --missed lists what was not found, and what is equivalent or only formally wrong, with the reasons.
+--expected executes no mutant: it prints the tables of expected.txt.
 """
 
 from __future__ import annotations
@@ -83,6 +84,17 @@ def _run(processes: int, kernels: Sequence[str], schedules: int) -> list[Answer]
     return sorted(answers, key=lambda answer: order[answer.key])
 
 
+def _expected(kernels: Sequence[str]) -> list[Answer]:
+    """What expected.txt says."""
+    known, answers = expected.read(), []
+    _begin({kernel: SUBJECTS[kernel].source() for kernel in kernels}, native.library(ROOT))
+    for kernel in kernels:
+        for key, mutant in _judge(kernel).mutants.items():
+            if key in known:
+                answers.append(Answer(key, mutant.kind, expected.outcome(known[key])))
+    return answers
+
+
 def _table(title: str, groups: dict[str, list[Answer]]) -> str:
     rows = []
     everything = [answer for group in groups.values() for answer in group]
@@ -117,9 +129,14 @@ def main() -> None:
     parser.add_argument("--schedules", type=int, default=len(judging.SCHEDULES))
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--missed", action="store_true")
+    parser.add_argument("--expected", action="store_true")
     options = parser.parse_args()
     started = time.perf_counter()
-    answers = _run(options.n, options.kernel or list(SUBJECTS), options.schedules)
+    kernels = options.kernel or list(SUBJECTS)
+    if options.expected:
+        answers = _expected(kernels)
+    else:
+        answers = _run(options.n, kernels, options.schedules)
     seconds = time.perf_counter() - started
     print(_table("kind of change", _grouped(answers, "kind")), end="\n\n")
     print(_table("kernel", _grouped(answers, "kernel")), end="\n\n")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mutations.judging import Answer
+from mutations.judging import OUTCOMES, Answer
 
 FILE = Path(__file__).with_name("expected.txt")
 
@@ -17,6 +17,11 @@ def read() -> Mapping[str, str]:
     """Outcomes by key."""
     lines = (line.rpartition(" | ") for line in FILE.read_text().splitlines())
     return {key: said for key, _, said in lines}
+
+
+def outcome(said: str) -> str:
+    """The outcome at the beginning of what a line says."""
+    return next(each for each in OUTCOMES if said.startswith(each))
 
 
 def write(answers: Iterable[Answer]) -> None:

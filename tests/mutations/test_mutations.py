@@ -43,8 +43,8 @@ def worse(keys: Iterable[str]) -> list[str]:
     for key in keys:
         its = judge(key.split(" | ")[0])
         answer = its.judge(its.mutants[key])
-        allowed = known[key].split()[0] if known[key] != judging.NOT_FOUND else judging.NOT_FOUND
-        if judging.OUTCOMES.index(answer.outcome) > judging.OUTCOMES.index(allowed):
+        allowed = judging.OUTCOMES.index(expected.outcome(known[key]))
+        if judging.OUTCOMES.index(answer.outcome) > allowed:
             found.append(f"{answer.line()}, was {known[key]}")
     return found
 
