@@ -161,6 +161,10 @@ REVIEWED = (
         "no register has been written since the fence before the product of Q and K",
     ),
     _equivalent(
+        r"patch_embed_gemm@sm_100a \| tcgen05\.fence::before_thread_sync 3 \| moved before the access",
+        "the access is to shared memory, and the fence is about tensor memory",
+    ),
+    _equivalent(
         r"patch_embed_gemm@sm_100a \| shfl 1 \| lane \+ 1",
         "the value is the warp's number: all lanes hold the same",
     ),
@@ -226,7 +230,7 @@ REVIEWED = (
     ),
     _formal(
         r".* \| tcgen05\.fence::before_thread_sync \d+ \| after "
-        r"(mbarrier|barrier\.cluster)\.arrive",
+        r"(mbarrier\.arrive|barrier\.cluster\.arrive|bar\.warp\.sync)",
         "the loads have been waited for, so that they are over",
     ),
 )
