@@ -161,7 +161,8 @@ REVIEWED = (
         "no register has been written since the fence before the product of Q and K",
     ),
     _equivalent(
-        r"patch_embed_gemm@sm_100a \| tcgen05\.fence::before_thread_sync 3 \| moved before the access",
+        r"patch_embed_gemm@sm_100a \| tcgen05\.fence::before_thread_sync 3 \| "
+        r"moved before the access",
         "the access is to shared memory, and the fence is about tensor memory",
     ),
     _equivalent(
