@@ -71,11 +71,9 @@ def _leading_offset(mutant: Mutant, function: Function) -> Harmless | None:
     """A K-major operand in a swizzled layout is one swizzle wide."""
     if not mutant.change.name.endswith("leading offset"):
         return None
-    last = mutant.instruction.operands[-2:]
-    if mutant.instruction.opcode.startswith("wgmma") and all(
-        isinstance(x, Immediate) for x in last
-    ):
-        # The F16 forms end in whether A and B are transposed; without them the A in registers.
+    opcode, last = mutant.instruction.opcode, mutant.instruction.operands[-2:]
+    if re.match(r"wgmma.*f16$", opcode):
+        # These end in whether A and B are transposed; only B, if A is in registers.
         transposed = last[-1] if mutant.change.name.startswith("B") else last[0]
         if isinstance(transposed, Immediate) and transposed.value:
             return None
@@ -166,7 +164,7 @@ REVIEWED = (
         "the access is to shared memory, and the fence is about tensor memory",
     ),
     _equivalent(
-        r"patch_embed_gemm@sm_100a \| shfl 1 \| lane \+ 1",
+        r"(flash_attention_hopper|patch_embed_gemm@\w+) \| shfl 1 \| lane \+ 1",
         "the value is the warp's number: all lanes hold the same",
     ),
     _equivalent(
