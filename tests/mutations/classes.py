@@ -164,6 +164,10 @@ REVIEWED = (
         "the access is to shared memory, and the fence is about tensor memory",
     ),
     _equivalent(
+        r"patch_embed_gemm@sm_90a \| mapa 4 \| the other CTA",
+        "lanes 0 and 1 each arrive at one of the two CTAs, and change places",
+    ),
+    _equivalent(
         r"(flash_attention_hopper|patch_embed_gemm@\w+) \| shfl 1 \| lane \+ 1",
         "the value is the warp's number: all lanes hold the same",
     ),
