@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from kernelexp.dtypes import ScalarType
+from kernelexp.errors import UsageError
 
 Element: TypeAlias = Literal["u8", "u16", "u32", "s32", "f16", "bf16", "f32", "f64"]
 Swizzle: TypeAlias = Literal["none", "32B", "64B", "128B"]
 Dim3: TypeAlias = tuple[int, int, int]
+TENSOR_MAP_BYTES = 128
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pointer"):
@@ -28,15 +30,6 @@ class Scalar(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="s
 
     type: ScalarType
     value: bool | int | float
-
-
-class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="struct"):
-    """A kernel argument: a structure passed by value."""
-
-    value: bytes
-    """Its memory: in launch() of problem.py, a ctypes.Structure or a NumPy record will do."""
-    pointers: Mapping[int, str] = {}
-    """Arrays whose addresses are among its members, by the member's offset in bytes."""
 
 
 class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tensor_map"):
@@ -56,7 +49,25 @@ class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     swizzle: Swizzle = "none"
 
 
-Argument: TypeAlias = Pointer | Scalar | Struct | TensorMap
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of a struct: its value, and where it lies in bytes."""
+
+    offset: int
+    value: Pointer | Scalar | TensorMap
+
+
+class StructValue(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="struct"):
+    """A kernel argument: a struct passed by value."""
+
+    size: int = 0
+    """In bytes; 0: as long as `data`."""
+    data: bytes = b""
+    """Its memory before the fields are set, and zeros behind it: in launch() of problem.py, a
+    ctypes.Structure or a NumPy record will do."""
+    fields: tuple[Field, ...] = ()
+
+
+Argument: TypeAlias = Pointer | Scalar | TensorMap | StructValue
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,16 +91,39 @@ _FORMATS = {
 }
 
 
-def to_bytes(argument: Pointer | Scalar | Struct, address: Callable[[str], int]) -> bytes:
-    """An argument as it lies in the parameters; `address` of an array by its name."""
+def to_bytes(
+    argument: Argument, address: Callable[[str], int], encode: Callable[[TensorMap], bytes]
+) -> bytes:
+    """An argument as it lies in the parameters; `address` of an array by its name, `encode` makes
+    the 128 bytes of a tensor map. UsageError for a field that leaves its struct."""
     if isinstance(argument, Pointer):
         return struct.pack("<Q", address(argument.array))
     if isinstance(argument, Scalar):
         return scalar_to_bytes(argument)
-    data = bytearray(argument.value)
-    for offset, array in argument.pointers.items():
-        struct.pack_into("<Q", data, offset, address(array))
+    if isinstance(argument, TensorMap):
+        return encode(argument)
+    size = argument.size or len(argument.data)
+    data = bytearray(argument.data.ljust(size, b"\0"))
+    if len(data) > size:
+        raise UsageError(f"a struct of {size} bytes has {len(data)} bytes of data.")
+    for field in argument.fields:
+        member = to_bytes(field.value, address, encode)
+        if not 0 <= field.offset <= size - len(member):
+            raise UsageError(
+                f"a field of {len(member)} bytes at byte {field.offset} leaves its struct of "
+                f"{size} bytes."
+            )
+        data[field.offset : field.offset + len(member)] = member
     return bytes(data)
+
+
+def values(arguments: Iterable[Argument]) -> Iterator[Pointer | Scalar | TensorMap]:
+    """The arguments, with the members of those that are structs instead of these."""
+    for argument in arguments:
+        if isinstance(argument, StructValue):
+            yield from (field.value for field in argument.fields)
+        else:
+            yield argument
 
 
 def scalar_to_bytes(scalar: Scalar) -> bytes:

@@ -97,7 +97,7 @@ def _imports(body: str) -> str:
 
 
 _IMPORTED = {
-    "launch": ("Launch", "Pointer", "Scalar", "Struct"),
+    "launch": ("Launch", "Pointer", "Scalar", "StructValue"),
     "problem": ("Array", "Chunk", "Tolerance", "blank"),
 }
 
@@ -256,7 +256,7 @@ def _argument(parameter: Parameter, answers: Answers) -> str:
         return _DESCRIPTOR.format(parameter.name)
     if parameter.scalar is None:
         what = f"{parameter.size} bytes, a ctypes.Structure or a NumPy record"
-        return f'Struct(value=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
+        return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
     value = f'size["{parameter.name}"]' if is_size(parameter) else _value(parameter, answers)
     return f'Scalar(type="{parameter.scalar}", value={value})'
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.launch import Argument, Launch, TensorMap, to_bytes
+from kernelexp.launch import TENSOR_MAP_BYTES, Argument, Launch, TensorMap, to_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +27,6 @@ ELEMENTS = {
     "f32": "FLOAT32",
     "f64": "FLOAT64",
 }
-TENSOR_MAP_BYTES = 128
 # The most dynamic shared memory that a kernel gets without asking (CUDA Programming Guide 13.0).
 SMEM_WITHOUT_OPT_IN = 48 * 1024
 PORTABLE_CLUSTER = 8
@@ -148,9 +147,11 @@ def _config(cu: Any, launch: Launch) -> Any:
 
 def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
     """An argument as the bytes that the driver copies into the kernel's parameters."""
-    if isinstance(argument, TensorMap):
-        return encode_tensor_map(argument, _address(arrays, argument.array))
-    data = to_bytes(argument, lambda name: _address(arrays, name))
+    data = to_bytes(
+        argument,
+        lambda name: _address(arrays, name),
+        lambda map_: bytes(encode_tensor_map(map_, _address(arrays, map_.array))),
+    )
     return (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
 
 

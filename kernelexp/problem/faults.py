@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernelexp.dtypes import INTEGERS
-from kernelexp.launch import Launch, Scalar, Struct, scalar_to_bytes
+from kernelexp.errors import UsageError
+from kernelexp.launch import (
+    TENSOR_MAP_BYTES,
+    Launch,
+    Scalar,
+    StructValue,
+    scalar_to_bytes,
+    to_bytes,
+    values,
+)
 from kernelexp.problem import Array, Chunk
 
 
@@ -23,16 +32,16 @@ def launch_faults(launch: Launch) -> Iterator[str]:
             yield f"{what} is {getattr(launch, what)}: each dimension is at least 1."
     if launch.dynamic_smem_bytes < 0:
         yield f"dynamic_smem_bytes is {launch.dynamic_smem_bytes}."
+    for value in values(launch.arguments):
+        if isinstance(value, Scalar) and not _fits(value):
+            yield f"the scalar {value.value} is no {value.type}."
+            return
     for argument in launch.arguments:
-        if isinstance(argument, Scalar) and not _fits(argument):
-            yield f"the scalar {argument.value} is no {argument.type}."
-        if isinstance(argument, Struct):
-            for offset, array in argument.pointers.items():
-                if not 0 <= offset <= len(argument.value) - 8:
-                    yield (
-                        f"the address of {array!r} at byte {offset} of a struct is outside of its "
-                        f"{len(argument.value)} bytes."
-                    )
+        if isinstance(argument, StructValue):
+            try:
+                to_bytes(argument, lambda _: 0, lambda _: bytes(TENSOR_MAP_BYTES))
+            except UsageError as fault:
+                yield str(fault)
 
 
 def _fits(scalar: Scalar) -> bool:

@@ -22,7 +22,7 @@ import msgspec
 
 from kernelexp.dtypes import SCALARS, TORCH_NAMES, own_name
 from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
-from kernelexp.launch import Launch, Scalar, TensorMap
+from kernelexp.launch import Launch, Scalar, StructValue, TensorMap
 from kernelexp.problem import (
     Array,
     Axes,
@@ -299,7 +299,15 @@ class _Functions:
         return launch
 
     def _argument(self, argument: Any) -> Any:
-        """With the type by its own name."""
+        """With types by their own names, and the size of a struct."""
+        if isinstance(argument, StructValue):
+            data = _convert(argument.data, bytes)
+            fields = tuple(
+                msgspec.structs.replace(each, value=self._argument(each.value))
+                for each in argument.fields
+            )
+            size = argument.size or len(data)
+            return msgspec.structs.replace(argument, size=size, data=data, fields=fields)
         if isinstance(argument, TensorMap):
             return msgspec.structs.replace(argument, element=own_name(argument.element))
         if not isinstance(argument, Scalar):

@@ -90,7 +90,7 @@ def test_an_entry_that_is_not_launched_does_not_matter(scale: Path, tools: Toolc
 
 def test_what_is_not_exported_is_as_launched(scale: Path, tools: Toolchain) -> None:
     missing = ("KX_EXPORT(threads, THREADS);", "")
-    with pytest.raises(ConfigurationError, match=r"add KX_EXPORT\(threads, \.\.\.\)"):
+    with pytest.raises(ConfigurationError, match=r"and KX_EXPORT\(threads, \.\.\.\)"):
         collect(scale, tools, missing)
     job = [launch("scale", 128)]
     assert collect(scale, tools, ("THREADS", "THREADS"), {"full": job}).resources.threads == 128

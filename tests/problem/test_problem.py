@@ -15,7 +15,7 @@ from support import Kx
 
 from kernelexp import errors, isolated
 from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
-from kernelexp.launch import Launch, TensorMap, to_bytes
+from kernelexp.launch import Launch, to_bytes
 from kernelexp.problem import Problem, consult, faults, loader
 from kernelexp.problem.consult import Consulted, Point
 
@@ -165,6 +165,7 @@ def test_a_launch_that_can_not_be_is_a_sentence(
         found.launches(AXES, {"count": 4096}, EXPORTS)
 
 
+STRUCTURE = "type('P', (ctypes.Structure,), {'_fields_': [('a', ctypes.c_short)]})"
 RECORD = "__import__('numpy').zeros((), 'u2, u8')[()]"
 
 
@@ -174,35 +175,41 @@ RECORD = "__import__('numpy').zeros((), 'u2, u8')[()]"
         ("Scalar(type='torch.bfloat16', value=3.0)", b"\x40\x40"),
         ("Scalar(type=torch.bool, value=True)", b"\1"),
         ("Scalar(type='int8', value=-2)", b"\xfe"),
-        ("Struct(value=ctypes.c_buffer(b'ab').raw)", b"ab\0"),
+        ("StructValue(data=ctypes.c_buffer(b'ab').raw)", b"ab\0"),
+        ("StructValue(data=ctypes.c_buffer(b'ab').raw, size=5)", b"ab\0\0\0"),
+        (f"StructValue(data={STRUCTURE}(7))", b"\7\0"),
+        (f"StructValue(data={RECORD})", bytes(10)),
         (
-            "Struct(value=type('P', (ctypes.Structure,), {'_fields_': [('a', ctypes.c_short)]})(7))",
-            b"\7\0",
+            f"StructValue(data={RECORD}, fields=[Field(offset=2, value=Pointer(array='x'))])",
+            b"\0\0" + (77).to_bytes(8, "little"),
         ),
-        (f"Struct(value={RECORD})", bytes(10)),
-        (f"Struct(value={RECORD}, pointers={{2: 'x'}})", b"\0\0" + (77).to_bytes(8, "little")),
+        (
+            "StructValue(size=3, fields=[Field(offset=1, value=Scalar(type='int8', value=-2))])",
+            b"\0\xfe\0",
+        ),
     ],
 )
 def test_scalars_of_any_width_and_structures_are_arguments(
     edited: Edit, argument: str, data: bytes
 ) -> None:
-    imports = "import ctypes, torch\nfrom kernelexp.launch import Struct, "
+    imports = "import ctypes, torch\nfrom kernelexp.launch import Field, StructValue, "
     found = edited(
         ("from kernelexp.launch import ", imports), ('Scalar(type="f32", value=FACTOR)', argument)
     )
     (launch,) = found.launches(AXES, {"count": 4096}, EXPORTS)
     kept = msgspec.json.decode(msgspec.json.encode(launch), type=Launch)
-    passed = kept.arguments[2]
-    assert not isinstance(passed, TensorMap)
-    assert to_bytes(passed, lambda array: 77) == data
+    assert to_bytes(kept.arguments[2], lambda array: 77, lambda map_: b"") == data
 
 
 def test_the_address_of_an_array_lies_in_its_structure(edited: Edit) -> None:
     found = edited(
-        ("from kernelexp.launch import ", "from kernelexp.launch import Struct, "),
-        ('Scalar(type="f32", value=FACTOR)', "Struct(value=bytes(12), pointers={8: 'x'})"),
+        ("from kernelexp.launch import ", "from kernelexp.launch import Field, StructValue, "),
+        (
+            'Scalar(type="f32", value=FACTOR)',
+            "StructValue(size=12, fields=[Field(offset=8, value=Pointer(array='x'))])",
+        ),
     )
-    with pytest.raises(ConfigurationError, match="'x' at byte 8 of a struct is outside of its 12"):
+    with pytest.raises(ConfigurationError, match="a field of 8 bytes at byte 8 leaves its struct"):
         found.launches(AXES, {"count": 4096}, EXPORTS)
 
 

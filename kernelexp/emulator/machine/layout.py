@@ -20,7 +20,7 @@ from kernelexp.emulator.machine.arena import (
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.errors import UsageError
-from kernelexp.launch import Launch, TensorMap, to_bytes
+from kernelexp.launch import TENSOR_MAP_BYTES, Launch, TensorMap, to_bytes
 
 # Where the windows of the generic address space lie. The numbers are ours; hardware's differ from
 # driver to driver, and no program may depend on them.
@@ -36,6 +36,8 @@ WINDOW = (1 << WINDOW_BITS) - 1
 # The first KB of a CTA's shared memory belongs to the system (CUDA C++ Programming Guide, "Shared
 # memory" of compute capability 8.x and on: 1 KB reserved per block).
 SHARED_RESERVED = 1024
+# What a kernel that asks for %reserved_smem_offset_1 may use of it (cooperative groups do).
+RESERVED_FOR_KERNELS = 512
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
 
@@ -44,7 +46,6 @@ GUARD_BYTES = 4096
 WORKSPACE_BYTES = 8
 # No array begins inside a sector or a line, as none does that cudaMalloc gave.
 ALIGNMENT = 1024
-MAP_BYTES = 128
 _MAP_MARK = b"\xffTensMap"
 
 
@@ -55,7 +56,10 @@ def _up(value: int, align: int) -> int:
 class SharedLayout:
     """Static variables after the reserved kilobyte, then the dynamic array."""
 
-    def __init__(self, variables: Sequence[Variable], dynamic_bytes: int) -> None:
+    def __init__(
+        self, variables: Sequence[Variable], dynamic_bytes: int, uses_reserved: bool = False
+    ) -> None:
+        self._first = RESERVED_FOR_KERNELS if uses_reserved else SHARED_RESERVED
         shared = [v for v in variables if v.space == "shared"]
         end = SHARED_RESERVED
         self.symbols: dict[str, int] = {}
@@ -78,6 +82,9 @@ class SharedLayout:
 
     def allocate(self, arena: Arena, base: int) -> None:
         arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
+        # The barriers of cooperative groups lie in it, and nobody initialises them.
+        reserved = slice(base + self._first, base + SHARED_RESERVED)
+        arena.state[reserved], arena.data[reserved] = WRITTEN, 0
 
 
 class LocalLayout:
@@ -95,7 +102,10 @@ class LocalLayout:
 
 
 class GlobalLayout:
-    """The launch's arrays and the module's variables, with guards between."""
+    """The launch's arrays and the module's variables, with guards between.
+
+    An array with the name of a variable is that variable.
+    """
 
     def __init__(
         self,
@@ -106,11 +116,13 @@ class GlobalLayout:
         functions: Sequence[str] = (),
     ) -> None:
         self.arrays = arrays
+        self.maps = TensorMaps()
         self.offsets: dict[str, int] = {}
         self._symbols: dict[str, int] = {}
         self._functions = {name: FUNCTIONS + 16 * i for i, name in enumerate(functions, 1)}
         end = _up(SCRATCH_BYTES + GUARD_BYTES, ALIGNMENT)
-        placed = [v for v in variables if v.space in ("global", "const")]
+        named = [v for v in variables if v.space in ("global", "const")]
+        placed = [v for v in named if v.name not in arrays]
         for name, array in arrays.items():
             self.offsets[name] = end
             end = _up(end + array.nbytes + GUARD_BYTES, ALIGNMENT)
@@ -126,6 +138,9 @@ class GlobalLayout:
         self._clear(self.workspace - GLOBAL_BASE, WORKSPACE_BYTES, WRITTEN)
         for name, array in arrays.items():
             self._place(array, self.offsets[name], name in unwritten)
+        for variable in named:
+            if variable.name in arrays:
+                self._given(variable)
         for variable in placed:
             offset = self._symbols[variable.name]
             state = CONSTANT if variable.space == "const" else WRITTEN
@@ -136,13 +151,25 @@ class GlobalLayout:
                 at, value = offset + pointed.offset, self.symbol(pointed.name) + pointed.addend
                 self.arena.data[at : at + 8].view(np.uint64)[0] = value
 
+    def _given(self, variable: Variable) -> None:
+        """The launch brings the variable's contents, as cudaMemcpyToSymbol would."""
+        size, offset = self.arrays[variable.name].nbytes, self.offsets[variable.name]
+        if size != variable.size:
+            raise UsageError(
+                f"array {variable.name!r} has {size} bytes, "
+                f"the variable of that name {variable.size}."
+            )
+        self._symbols[variable.name] = offset
+        if variable.space == "const":
+            self.arena.allocate(offset, size, CONSTANT)
+
     def _clear(self, offset: int, size: int, state: int) -> None:
         self.arena.allocate(offset, size, state)
         self.arena.data[offset : offset + size] = 0
 
     def take_over(self, before: GlobalLayout) -> None:
         """What an earlier launch left in the arrays and the variables that both have."""
-        there = before._extents()
+        self.maps, there = before.maps, before._extents()
         for name, (offset, size) in self._extents().items():
             if name in there:
                 mine = slice(offset, offset + size)
@@ -153,7 +180,7 @@ class GlobalLayout:
     def _extents(self) -> dict[str, tuple[int, int]]:
         """Offset and bytes of arrays and variables."""
         arrays = {x: (self.offsets[x], array.nbytes) for x, array in self.arrays.items()}
-        return arrays | {x: (at, self._sizes[x]) for x, at in self._symbols.items()}
+        return arrays | {x: (self._symbols[x], size) for x, size in self._sizes.items()}
 
     def reserve(self, size: int) -> int:
         """An address of the heap, for malloc(); 0 if it is full."""
@@ -218,7 +245,7 @@ class PlacedMap(NamedTuple):
 
 
 class TensorMaps:
-    """The tensor maps of a launch. In memory each stands for itself by a few bytes, which a kernel
+    """The tensor maps of a job. In memory each stands for itself by a few bytes, which a kernel
     may copy wherever it likes; hardware's are opaque too."""
 
     def __init__(self) -> None:
@@ -247,7 +274,7 @@ class Parameters:
                 f"the launch has {len(launch.arguments)}."
             )
         self.offsets: dict[str, int] = {}
-        self.maps = TensorMaps()
+        self.maps = world.maps
         end = SCRATCH_BYTES
         for parameter in image.parameters:
             end = _up(end, parameter.align)
@@ -256,12 +283,7 @@ class Parameters:
         self.arena = Arena(end)
         for parameter, argument in zip(image.parameters, launch.arguments, strict=True):
             offset = self.offsets[parameter.name]
-            if isinstance(argument, TensorMap):
-                base = world.address(argument.array) - GLOBAL_BASE
-                tma.check(argument, world.arrays[argument.array])
-                data = self.maps.add(PlacedMap(argument, base)).ljust(parameter.size, b"\0")
-            else:
-                data = to_bytes(argument, world.address)
+            data = to_bytes(argument, world.address, lambda map_: self._place(map_, world))
             if len(data) != parameter.size:
                 raise UsageError(
                     f"parameter {parameter.name} has {parameter.size} bytes, "
@@ -269,3 +291,9 @@ class Parameters:
                 )
             self.arena.allocate(offset, len(data), CONSTANT)
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+    def _place(self, map_: TensorMap, world: GlobalLayout) -> bytes:
+        """What a tensor map's parameter holds: nobody may read its bytes."""
+        base = world.address(map_.array) - GLOBAL_BASE
+        tma.check(map_, world.arrays[map_.array])
+        return self.maps.add(PlacedMap(map_, base)).ljust(TENSOR_MAP_BYTES, b"\0")

@@ -94,7 +94,25 @@ class Races:
             bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
         if bad.any():
             self._report("read", "wrote", units, bad, warp, writer, access.site)
+        elif self.clocks.unsure and self.space == "global":
+            self._acquired(units, warp, thread, writer, access.site)
         self._note_read(warps, units, warp, thread)
+
+    def _acquired(
+        self, units: Array, warp: Array, thread: Array, writer: Array, site: Site
+    ) -> None:
+        """A warning for reads of what a flag has announced that nobody acquired."""
+        bad = self.clocks.not_acquired(warp, thread, writer)
+        if bad.any():
+            index = tuple(axis[0] for axis in np.nonzero(bad))
+            offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+            self.residents.report(
+                "missing-acquire",
+                f"{self.name_of(offset)} is read after a flag was seen, with no acquire and no "
+                "fence between: an old value may still lie in the first-level cache.",
+                site,
+                int(np.broadcast_to(warp, bad.shape)[index]),
+            )
 
     def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)

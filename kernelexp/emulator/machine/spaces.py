@@ -19,6 +19,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.layout import GLOBAL_BASE, RANK_SHIFT, WINDOW_BITS
 from kernelexp.emulator.machine.mbarrier import Mbarriers
+from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.undefined import Undefined
@@ -75,8 +76,12 @@ class Space(Memory):
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
         offsets = self.offsets(warps, address, access, m)
-        self._writable(warps, offsets, access, m)
         self.written(warps, offsets, values, access, m)
+        self.deposit(warps, offsets, values, access, m)
+
+    def deposit(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        """A store, but for the race check."""
+        self._writable(warps, offsets, access, m)
         self.count(offsets, access, m)
         at, data = (offsets, values) if m is True else (offsets[m], values[m])
         self.arena.scatter(at, data, access.element, access.elements)
@@ -298,10 +303,32 @@ class Cluster(Shared):
 
     name = "cluster shared"
 
+    def __init__(
+        self,
+        undefined: Undefined,
+        residents: Residents,
+        mbarriers: Mbarriers,
+        races: Races,
+        neighbours: Neighbours,
+    ) -> None:
+        super().__init__(undefined, residents, mbarriers, races)
+        self.neighbours = neighbours
+
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
-        off = self.residents.cluster_offsets(warps, address, access.site, m)
+        residents = self.residents
+        off = residents.cluster_offsets(warps, address, access.site, m)
+        if residents.cluster_size > 1:
+            self._use(warps, off, access, m)
         self.aligned(warps, off, access, m)
         return off
+
+    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
+        remote = ctas != warps.ctas[:, None]
+        remote = remote if m is True else remote & m
+        for row in np.flatnonzero(remote.any(axis=1)):
+            for cta in set(ctas[row][remote[row]].tolist()):
+                self.neighbours.use(int(warps.warps[row]), cta, access.site)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
         stride = self.residents.shared_stride
