@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -162,8 +161,3 @@ def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:
 def main_launch(launches: Sequence[Launch]) -> Launch:
     """The one of a job's launches that its build is judged by."""
     return next((each for each in launches if each.main), launches[0])
-
-
-def count_ctas(launches: Iterable[Launch]) -> int:
-    """CTAs of all of them."""
-    return sum(math.prod(each.grid) for each in launches)

@@ -26,6 +26,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     yield from emulation.results(names, arms)
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         yield from shared.all_figures(names, arms, ("emulated",))
+        yield from emulation.launches(names, arms)
         yield from emulation.dearest(names, arms)
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
