@@ -61,8 +61,9 @@ def measured(tmp_path_factory):
 
 @needs_gpu
 @pytest.mark.parametrize("size", ["full", "short"])
-def test_what_adds_to_its_output_is_right_in_every_check(measured, size):
-    found = measured("accumulates", size).run()
+@pytest.mark.parametrize("entry", ["accumulates", "scales+adds"])
+def test_what_adds_to_its_output_is_right_in_every_check(measured, entry, size):
+    found = measured(entry, size).run()
     checks = [check for check in found.checks if check.arm == "candidate"]
     assert {check.when for check in checks} == {"before", "during", "after"}
     assert sum(array.wrong for check in checks for array in check.arrays) == 0
@@ -75,6 +76,8 @@ def test_what_adds_to_its_output_is_right_in_every_check(measured, size):
     [
         ("forgets_what_it_was", "elements of c"),
         ("adds_twice", "row 7"),
+        ("adds+scales", "elements of c"),
+        ("scales", "elements of c"),
         ("writes_past_its_tickets", "it wrote outside of tickets"),
     ],
 )

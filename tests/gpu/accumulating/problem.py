@@ -40,16 +40,19 @@ def tolerance(size, arch):
     return Tolerance(rtol=1e-6, atol=1e-5, why="two roundings of values of size 10")
 
 
-def launch(axes, size, exports):
-    return Launch(
-        entry=axes["entry"],
-        grid=(size["rows"], 1, 1),
-        block=(256, 1, 1),
-        arguments=(
-            *(Pointer(array=name) for name in ("x", "scale", "c", "tickets")),
-            Scalar(type="f32", value=BETA),
-        ),
-    )
+def launch(axes, size):
+    beta = Scalar(type="f32", value=BETA)
+    pointers = {name: Pointer(array=name) for name in ("x", "scale", "c", "tickets")}
+    arguments = {"scales": (pointers["c"], beta)}
+    return [
+        Launch(
+            entry=entry,
+            grid=(size["rows"], 1, 1),
+            block=(256, 1, 1),
+            arguments=arguments.get(entry, (*pointers.values(), beta)),
+        )
+        for entry in axes["entry"].split("+")
+    ]
 
 
 def peers(inputs, size):
