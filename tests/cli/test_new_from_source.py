@@ -108,7 +108,7 @@ def test_a_parameter_that_there_is_not_is_a_sentence_and_nothing_is_left(new: Pa
     before = (new / "experiments.yaml").read_text()
     result = adopt(kx, new, "flagged", "--block", "32", "--value", "down=1")
     assert result.exit_code == errors.USAGE
-    assert "--value: 'down' is none of the parameters; did you mean" in result.stderr
+    assert "--value: 'down' is none of the parameters; known: up." in result.stderr
     assert not (new / "variants/flagged").exists()
     assert (new / "experiments.yaml").read_text() == before
 
