@@ -24,43 +24,39 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Dynamic shared memory."""
     shapes: dict[str, tuple[str, ...]] = {}
     """Of arrays, by name, in the same notation."""
+    workspaces: tuple[str, ...] = ()
+    """Arrays that are the kernel's own: all zero before a launch, and no result."""
     values: dict[str, int | float] = {}
     """Of scalars, by name."""
     references: dict[str, str] = {}
     """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
 
 
-def wrapper(entry: str, template: str, include: str, origin: str, answers: Answers) -> str:
-    """The source that is compiled: the copy, the instance of a template, the exports."""
-    instance = f"[[maybe_unused]] static auto* const kx_instance = &{template};\n\n"
+def wrapper(entry: str, template: str, include: str, origin: str) -> str:
+    """The source that is compiled: the copy, and the instance of a template."""
+    instance = f"\n[[maybe_unused]] static auto* const kx_instance = &{template};\n"
     return (
         f"// {entry} of {origin}, copied by kernelexp new.\n"
-        f'#include "{include}"\n\n'
-        '#include "export.cuh"\n\n'
+        f'#include "{include}"\n'
         f"{instance if template else ''}"
-        f"KX_EXPORT(threads, {answers.block[0] * answers.block[1] * answers.block[2]});\n"
-        f"KX_EXPORT(dynamic_smem_bytes, {answers.smem_bytes});\n"
     )
 
 
 def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     """problem.py; UsageError for answers about parameters that there are not."""
     _check(entry, answers)
-    outputs = [each for each in entry.parameters if each.is_pointer and each.written]
-    given = [each for each in entry.parameters if each.is_pointer and is_input(each)]
+    outputs = _outputs(entry, answers)
+    workspaces = [each for each in entry.parameters if each.name in answers.workspaces]
+    given = [each for each in entry.parameters if is_input(each) and each not in workspaces]
     sizes = [each for each in entry.parameters if is_size(each)]
     names = frozenset(each.name for each in sizes)
     rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
-    shapes = {each.name: _shape(each, answers, names) for each in outputs}
-    written = (
-        f'        "{each.name}": Array(shape={shapes[each.name]}, dtype={_dtype(each)}),\n'
-        for each in outputs
-    )
     arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
     smem = f"        dynamic_smem_bytes={answers.smem_bytes},\n" if answers.smem_bytes else ""
     values = {
         "VALUES": ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes),
-        "OUTPUTS": "".join(written),
+        "OUTPUTS": "".join(_array(each, answers, names) for each in outputs),
+        "WORKSPACES": _workspaces(workspaces, answers, names),
         "INPUTS": _inputs(given, answers, names),
         "REFERENCE": _references(outputs, entry, answers),
         "ROUNDING": str(rounding),
@@ -72,6 +68,25 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     }
     body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
     return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
+
+
+def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
+    """What it writes and is not its own."""
+    written = (each for each in entry.parameters if each.is_pointer and each.written)
+    return [each for each in written if each.name not in answers.workspaces]
+
+
+def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: str = "") -> str:
+    """A line of outputs() or of workspaces()."""
+    shape = _shape(parameter, answers, names)
+    return f'        "{parameter.name}": Array(shape={shape}, dtype={_dtype(parameter)}{zero}),\n'
+
+
+def _workspaces(workspaces: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+    if not workspaces:
+        return ""
+    lines = "".join(_array(each, answers, names, ", zero=True") for each in workspaces)
+    return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
 
 
 def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
@@ -164,9 +179,10 @@ def _check(entry: Entry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
     pointers = {each.name for each in entry.parameters if each.is_pointer}
     scalars = {each.name for each in entry.parameters if not each.is_pointer}
-    outputs = {each.name for each in entry.parameters if each.is_pointer and each.written}
+    outputs = {each.name for each in _outputs(entry, answers)}
     for option, said, known in (
         ("--shape", answers.shapes, pointers),
+        ("--workspace", answers.workspaces, pointers),
         ("--value", answers.values, scalars),
         ("--reference", answers.references, outputs),
     ):

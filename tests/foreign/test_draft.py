@@ -36,6 +36,18 @@ def test_an_array_that_is_read_and_written_is_an_input_and_an_output() -> None:
     assert text.count('"d":') == 1
 
 
+def test_a_workspace_starts_as_zero_and_is_no_result() -> None:
+    text = drafted(
+        pointer("y", "float", written=True),
+        pointer("tickets", "unsigned int", read=True, written=True),
+        shapes={"tickets": ("1",)},
+        workspaces=("tickets",),
+    )
+    assert '"tickets": Array(shape=(1,), dtype="u32", zero=True)' in text
+    assert text.count('"tickets":') == 1
+    assert 'Chunk(array="tickets"' not in text
+
+
 def test_scalars_of_one_and_two_bytes_are_drafted() -> None:
     text = drafted(
         pointer("y", "float", written=True),
