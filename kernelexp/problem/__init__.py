@@ -28,6 +28,8 @@ command line asks must not load it.
         at every size; what it does not export is as launched at size "full".
         Several launches in sequence, of one or of several entries, are one job: a list, in their
         order. They share all arrays, are timed as one, and what they leave is verified at the end.
+        The first of them, or the one with main=True, is the one whose SASS is shown and compared,
+        and that ncu profiles.
 
 The rest is optional:
 
