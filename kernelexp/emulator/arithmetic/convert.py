@@ -17,11 +17,22 @@ from kernelexp.emulator.arithmetic.formats import (
     flush_tiny,
     sum_to_odd,
 )
-from kernelexp.emulator.arithmetic.half import bf16_from_f32, f16_from_f32
+from kernelexp.emulator.arithmetic.half import (
+    bf16_from_f32,
+    f16_from_f32,
+    f32_from_bf16,
+    f32_from_f16,
+)
 from kernelexp.emulator.arithmetic.ieee import quiet
 
 FLOATS: dict[str, Float] = {"f16": f16, "bf16": bf16, "f32": f32, "f64": f64}
-_FROM_F32 = {"f16": f16_from_f32, "bf16": bf16_from_f32}
+# Conversions that need no general rounding.
+_COMMON = {
+    ("f32", "f16"): f16_from_f32,
+    ("f32", "bf16"): bf16_from_f32,
+    ("f16", "f32"): f32_from_f16,
+    ("bf16", "f32"): f32_from_bf16,
+}
 _INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -40,8 +51,9 @@ def floating(
 
     `ftz` concerns f32 only, as in PTX: a subnormal f32 source or result becomes zero.
     """
-    if src == "f32" and dst in _FROM_F32 and rounding == "rn" and not (ftz or sat or satfinite):
-        result = _FROM_F32[dst](a)
+    common = _COMMON.get((src, dst))
+    if common is not None and rounding == "rn" and not (ftz or sat or satfinite):
+        result = common(a)
         return FLOATS[dst].relu(result) if relu else result
     value = _source(a, src, ftz)
     if rounding in _INTEGRAL:

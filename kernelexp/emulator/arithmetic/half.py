@@ -105,5 +105,18 @@ def bf16_from_f32(a: Bits) -> Bits:
     return _canonical(upper, (a & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000))
 
 
+@quiet
+def f32_from_f16(a: Bits) -> Bits:
+    """cvt.f32.f16: exact."""
+    wide = a.view(np.float16).astype(np.float32).view(np.uint32)
+    nan = (a & np.uint16(0x7FFF)) > np.uint16(0x7C00)
+    return np.where(nan, np.uint32(0x7FFFFFFF), wide) if nan.any() else wide
+
+
+def f32_from_bf16(a: Bits) -> Bits:
+    """cvt.f32.bf16: exact; a NaN stays as it is."""
+    return a.astype(np.uint32) << np.uint32(16)
+
+
 f16 = Half(F16)
 bf16 = Half(BF16)

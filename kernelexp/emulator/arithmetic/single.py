@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kernelexp.emulator.arithmetic.formats import F32, Bits, Double
+from kernelexp.emulator.arithmetic.formats import F32, Bits, Double, sum_to_odd
 from kernelexp.emulator.arithmetic.ieee import Float, quiet
 
 
@@ -51,9 +51,13 @@ class Single(Float):
             return super().fma(a, b, c, rounding=rounding, ftz=ftz, sat=sat, relu=relu)
         if ftz:
             a, b, c = self.flush(a), self.flush(b), self.flush(c)
-        total = self._value(a, False) * self._value(b, False) + self._value(c, False)
+        product, addend = self._value(a, False) * self._value(b, False), self._value(c, False)
+        total = product + addend
         if self._may_round_twice(total):
-            return super().fma(a, b, c, ftz=ftz)
+            # Rounded to odd, so that f32's rounding is the only one.
+            total = sum_to_odd(product, addend)
+            if ftz and bool((np.abs(total) <= self._least).any()):
+                return super().fma(a, b, c, ftz=True)
         return self._canonical(total.astype(np.float32), ftz)
 
     @staticmethod
