@@ -1,4 +1,4 @@
-"""The tensor core's aligned sum in compiled code, for a process that was given the library.
+"""The tensor core's aligned sum in compiled code (compiled/aligned_sum.cpp).
 
 Without it tensor.py computes the same bits in NumPy, 2 to 12 times as slowly.
 """
@@ -6,40 +6,14 @@ Without it tensor.py computes the same bits in NumPy, 2 to 12 times as slowly.
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from kernelexp.emulator import compiled
 from kernelexp.emulator.arithmetic.formats import Double
 from kernelexp.emulator.arithmetic.operands import Integers, Operand
 
-
-class _Loaded:
-    function: Any = None
-
-
-def load(library: Path) -> None:
-    """From now on sums are taken by the library; OSError where it can't be loaded."""
-    pointers = [np.ctypeslib.ndpointer(t, 2, flags="C") for t in (np.float64, np.int16)]
-    values, exponents = pointers
-    function = ctypes.CDLL(str(library)).kx_aligned_sum
-    function.restype = None
-    function.argtypes = [
-        *(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64),
-        *(values, values, exponents, exponents, values, exponents),
-        *(ctypes.c_int, values),
-    ]
-    _Loaded.function = function
-
-
-def unload() -> None:
-    """Back to NumPy."""
-    _Loaded.function = None
-
-
-def is_loaded() -> bool:
-    return _Loaded.function is not None
+_MATRIX, _LONG = ctypes.py_object, ctypes.c_int64
 
 
 def aligned_sum(
@@ -47,20 +21,20 @@ def aligned_sum(
 ) -> Double:
     """Every element's terms truncated to multiples of its unit, and added: [M, N].
 
-    left is [M, K], right [N, K], the addend and its exponents [M, N]. Only after load().
+    left is [M, K], right [N, K], the addend and its exponents [M, N]. Only where compiled code is
+    loaded.
     """
-    assert _Loaded.function is not None
     (m, k), n = left.values.shape, len(right.values)
     total = np.empty((m, n))
-    _Loaded.function(
-        *(m, n, k),
+    function = compiled.function("kx_aligned_sum", *[_LONG] * 4, *[_MATRIX] * 7)
+    function(
+        *(m, n, k, fraction),
         np.ascontiguousarray(left.values),
         np.ascontiguousarray(right.values.T),
         np.ascontiguousarray(left.exponents),
         np.ascontiguousarray(right.exponents.T),
         np.ascontiguousarray(addend),
         np.ascontiguousarray(addend_exponents),
-        fraction,
         total,
     )
     return total

@@ -22,6 +22,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from kernelexp.emulator import compiled
 from kernelexp.emulator.arithmetic import floats, fp8, native
 from kernelexp.emulator.arithmetic.formats import (
     F16,
@@ -126,7 +127,7 @@ def mma_int8(
 def _aligned_sum(left: Operand, right: Operand, c: Bits, fmt: Format, fraction: int) -> Double:
     """Steps 1 to 3 but for the final rounding, with NaNs and infinities counted as zeros."""
     addend, addend_exponent = _addend(c, fmt)
-    if native.is_loaded():
+    if compiled.is_loaded():
         return native.aligned_sum(left, right, addend, addend_exponent, fraction)
     cuts = np.maximum(_product_exponent(left, right), addend_exponent) - np.int16(fraction)
     total = np.empty(addend.shape)

@@ -55,7 +55,7 @@ class Races:
         """The variable at an arena offset: races for one variable are one finding."""
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.engines
-        self._columns: dict[int, list[int]] = {}
+        self._columns: dict[int, Array] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 
     def _flat(self, warps: Warps, offsets: Array, size: int, m: Mask) -> tuple[Array, Array, Array]:
@@ -68,13 +68,17 @@ class Races:
             warp, thread = warp[..., None], thread[..., None]
         return units, warp, thread
 
+    def columns(self, warps: Warps) -> Array:
+        """Of the history, where the reads of each warp of a set are kept, [n]."""
+        columns = self._columns.get(id(warps))
+        if columns is None:
+            columns = self._columns[id(warps)] = self._column[warps.warps]
+            self.history.use(columns.tolist())
+        return columns
+
     def _note_read(self, warps: Warps, units: Array, warp: Array, thread: Array) -> None:
         history, epochs = self.history, self.clocks.epoch(thread)
-        key = id(warps)
-        if key not in self._columns:
-            self._columns[key] = columns = self._column[warps.warps].tolist()
-            history.use(columns)
-        columns = self._columns[key]
+        columns = self.columns(warps)
         if len(columns) == 1:
             history.read[columns[0]][units] = epochs
         else:

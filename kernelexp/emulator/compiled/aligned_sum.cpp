@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "array.hpp"
+
 namespace {
 
 double power_of_two(int exponent) {
@@ -17,19 +19,21 @@ double power_of_two(int exponent) {
 
 }  // namespace
 
-#if defined(__x86_64__)
-#define KX_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define KX_CLONES
-#endif
-
 // total[m, n] = sum over k of left[m, k] * right[k, n], and addend[m, n]: each term truncated to a
 // multiple of 2^(its element's largest exponent - fraction).
-extern "C" KX_CLONES void kx_aligned_sum(int64_t m, int64_t n, int64_t depth, const double* left,
-                                         const double* right, const int16_t* left_exponents,
-                                         const int16_t* right_exponents, const double* addend,
-                                         const int16_t* addend_exponents, int fraction,
-                                         double* total) {
+extern "C" KX_CLONES int kx_aligned_sum(int64_t m, int64_t n, int64_t depth, int64_t fraction,
+                                        const kx::Array* left_values,
+                                        const kx::Array* right_values,
+                                        const kx::Array* left_powers,
+                                        const kx::Array* right_powers, const kx::Array* addends,
+                                        const kx::Array* addend_powers, const kx::Array* totals) {
+  const auto* left = reinterpret_cast<const double*>(left_values->data);
+  const auto* right = reinterpret_cast<const double*>(right_values->data);
+  const auto* left_exponents = reinterpret_cast<const int16_t*>(left_powers->data);
+  const auto* right_exponents = reinterpret_cast<const int16_t*>(right_powers->data);
+  const auto* addend = reinterpret_cast<const double*>(addends->data);
+  const auto* addend_exponents = reinterpret_cast<const int16_t*>(addend_powers->data);
+  auto* total = reinterpret_cast<double*>(totals->data);
   std::vector<int16_t> highest(n);
   std::vector<double> unit(n), inverse(n), sum(n);
   for (int64_t i = 0; i < m; ++i) {
@@ -58,4 +62,5 @@ extern "C" KX_CLONES void kx_aligned_sum(int64_t m, int64_t n, int64_t depth, co
       total[i * n + j] = sum[j] * unit[j];
     }
   }
+  return 0;
 }

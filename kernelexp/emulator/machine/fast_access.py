@@ -1,0 +1,94 @@
+"""Loads and stores of one memory in compiled code (compiled/access.cpp), where nothing is amiss."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from kernelexp.emulator import compiled
+from kernelexp.emulator.machine.access import Access, Cost
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.races import Races
+from kernelexp.emulator.machine.warps import Warps
+
+_POINTERS = ("data", "state", "written", "read", "pages", "seen")
+_NUMBERS = ("size", "units", "unit", "agents", "is_global")
+_OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
+_COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in _POINTERS),
+        *((name, ctypes.c_int64) for name in _NUMBERS),
+        ("cost", ctypes.c_int64 * 5),
+    )
+
+
+class _Warps(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("base", "lower", "places", "columns")),
+        ("rows", ctypes.c_int64),
+        ("extent", ctypes.c_int64),
+    )
+
+
+class FastAccess:
+    """One memory. A load or a store that Python has to look at is declined and changes nothing."""
+
+    def __init__(self, races: Races) -> None:
+        self.races = races
+        history, arena, seen = races.history, races.arena, races.clocks.seen
+        arrays = (arena.data, arena.state, history.written, history.read, history.pages, seen)
+        self._memory = _Memory(
+            *(array.ctypes.data for array in arrays),
+            *(len(arena.data), len(history.written), history.unit, seen.shape[1]),
+            races.space == "global",
+        )
+        self._address = ctypes.addressof(self._memory)
+        self._sets: dict[int, tuple[int, Any]] = {}
+        """By the identity of a set: the address of its _Warps, and what that needs to live."""
+        self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
+        self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT, _OBJECT)
+
+    def add(self, warps: Warps, base: Array, lower: Array, extent: int) -> int:
+        """Makes a set of warps known: `base` makes addresses offsets, `lower` is the first that is
+        allowed, both int64 [n]; bytes from there."""
+        columns = self.races.columns(warps)
+        arrays = [np.ascontiguousarray(a, np.int64) for a in (base, lower, warps.warps, columns)]
+        made = _Warps(*(array.ctypes.data for array in arrays), warps.count, extent)
+        address = ctypes.addressof(made)
+        self._sets[id(warps)] = address, (made, arrays)
+        return address
+
+    def known(self, warps: Warps) -> int:
+        """The address of a set of warps; 0 before add()."""
+        found = self._sets.get(id(warps))
+        return 0 if found is None else found[0]
+
+    def load(self, known: int, address: Array, access: Access, m: Mask) -> Array | None:
+        """As Space.load; None if declined."""
+        shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
+        out = np.empty(shape, f"u{access.element}")
+        declined = self._load(
+            *(self._address, known, address, address.itemsize, m, m is not True),
+            *(self.races.clocks.now, access.size, access.pairs, access.coherent, out),
+        )
+        return None if declined else out
+
+    def store(self, known: int, address: Array, values: Array, access: Access, m: Mask) -> bool:
+        """As Space.store; False if declined."""
+        if values.itemsize != access.element:
+            return False
+        used = self.races.history.used
+        declined = self._store(
+            *(self._address, known, address, address.itemsize, m, m is not True),
+            *(self.races.clocks.now, access.size, values, access.element, used),
+        )
+        return not declined
+
+    def cost(self) -> Cost:
+        """Of the last access that was not declined."""
+        return Cost(*self._memory.cost)
