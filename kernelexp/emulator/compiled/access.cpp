@@ -49,6 +49,7 @@ struct Call {
   int address_bytes;
   int size;
   int64_t now;
+  int lanes = kLanes;  // that give an address
 
   int64_t thread(int64_t row, int lane) const { return warps.places[row] * kLanes + lane; }
   int64_t epoch(int64_t row, int lane) const { return now << kThreadBits | thread(row, lane); }
@@ -71,7 +72,7 @@ bool lanes_of(const Call& call, int64_t row, Lanes& lanes) {
   const kx::Rows address(call.address);
   lanes.count = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
-    lanes.on[lane] = !call.mask || *kx::Rows(call.mask).at(row, lane);
+    lanes.on[lane] = lane < call.lanes && (!call.mask || *kx::Rows(call.mask).at(row, lane));
     if (!lanes.on[lane]) continue;
     ++lanes.count;
     const char* at = address.at(row, lane);
@@ -274,4 +275,105 @@ extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address
     count(*memory, lanes, size, false);
   }
   return 0;
+}
+
+// Matrices of 8 rows of 16 bytes whose addresses are 8 lanes' each: ldmatrix and stmatrix. The
+// bytes go through all lanes of the warp, so that its own earlier accesses are others' to it.
+
+namespace {
+
+// The lane that a unit of a row belongs to.
+int lane_of(int line, int64_t unit, int units) { return line % 8 * 4 + unit * 4 / units; }
+
+bool may_move(const Memory& memory, const Call& call, int64_t row, const Lanes& lanes,
+              const Array* used) {
+  const int64_t* seen = memory.seen + call.warps.places[row] * memory.agents;
+  const int units = units_of(memory, call.size);
+  for (int line = 0; line < call.lanes; ++line) {
+    const int64_t offset = lanes.offsets[line];
+    for (int byte = 0; !used && byte < call.size; ++byte) {
+      if (!(memory.state[offset + byte] & kWritten)) return false;
+    }
+    for (int unit = 0; unit < units; ++unit) {
+      const int64_t at = offset / memory.unit + unit;
+      if (unordered(seen, memory.written[at], -1)) return false;
+      for (int64_t i = 0; used && i < used->shape[0]; ++i) {
+        const int64_t column = reinterpret_cast<const int64_t*>(used->data)[i];
+        if (unordered(seen, memory.read[column * memory.units + at], -1)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Where in its 8 x 8 matrix the two elements of a lane's register are, in bytes from the row.
+struct Pair {
+  int line[2], byte[2];
+  Pair(int lane, bool transposed) {
+    for (int half = 0; half < 2; ++half) {
+      const int major = lane / 4, minor = lane % 4 * 2 + half;
+      line[half] = transposed ? minor : major;
+      byte[half] = 2 * (transposed ? major : minor);
+    }
+  }
+};
+
+}  // namespace
+
+// registers: uint32 [n, count, 32], written by a load; used: as in kx_store, null for a load.
+static int move_matrices(Memory* memory, const Warps* warps, const Array* address,
+                         int address_bytes, int64_t now, int count_, bool transposed,
+                         const Array* registers, const Array* used) {
+  const Call call{*warps, address, nullptr, address_bytes, 16, now, 8 * count_};
+  if (!is_plain(call)) return 1;
+  Lanes lanes;
+  for (int64_t row = 0; row < warps->rows; ++row) {
+    if (!lanes_of(call, row, lanes) || !may_move(*memory, call, row, lanes, used)) return 1;
+  }
+  std::memset(memory->cost, 0, sizeof memory->cost);
+  const int units = units_of(*memory, call.size);
+  char* word = registers->data;
+  for (int64_t row = 0; row < warps->rows; ++row) {
+    lanes_of(call, row, lanes);
+    int64_t* history =
+        used ? memory->written : memory->read + warps->columns[row] * memory->units;
+    for (int line = 0; line < call.lanes; ++line) {
+      const int64_t first = lanes.offsets[line] / memory->unit;
+      for (int unit = 0; unit < units; ++unit) {
+        history[first + unit] = call.epoch(row, lane_of(line, unit, units));
+      }
+      if (!used) continue;
+      memory->pages[first >> kPage] = memory->pages[(first + units - 1) >> kPage] = 1;
+      std::memset(memory->state + lanes.offsets[line], kWritten, call.size);
+    }
+    for (int matrix = 0; matrix < count_; ++matrix) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const Pair pair(lane, transposed);
+        for (int half = 0; half < 2; ++half, word += 2) {
+          uint8_t* at = memory->data + lanes.offsets[8 * matrix + pair.line[half]] + pair.byte[half];
+          if (used) {
+            std::memcpy(at, word, 2);
+          } else {
+            std::memcpy(word, at, 2);
+          }
+        }
+      }
+    }
+    count(*memory, lanes, call.size, false);
+  }
+  return 0;
+}
+
+extern "C" int kx_load_matrices(Memory* memory, const Warps* warps, const Array* address,
+                                int address_bytes, int64_t now, int count, int transposed,
+                                const Array* registers) {
+  return move_matrices(memory, warps, address, address_bytes, now, count, transposed, registers,
+                       nullptr);
+}
+
+extern "C" int kx_store_matrices(Memory* memory, const Warps* warps, const Array* address,
+                                 int address_bytes, int64_t now, int count, int transposed,
+                                 const Array* registers, const Array* used) {
+  return move_matrices(memory, warps, address, address_bytes, now, count, transposed, registers,
+                       used);
 }

@@ -16,6 +16,7 @@ from kernelexp.emulator.machine.warps import Warps
 _POINTERS = ("data", "state", "written", "read", "pages", "seen")
 _NUMBERS = ("size", "units", "unit", "agents", "is_global")
 _OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
+_MATRICES = (_POINTER, _POINTER, _OBJECT, _INT, _LONG, _INT, _INT, _OBJECT)
 _COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
 
 
@@ -52,6 +53,8 @@ class FastAccess:
         """By the identity of a set: the address of its _Warps, and what that needs to live."""
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
         self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT, _OBJECT)
+        self._load_matrices = compiled.function("kx_load_matrices", *_MATRICES)
+        self._store_matrices = compiled.function("kx_store_matrices", *_MATRICES, _OBJECT)
 
     def add(self, warps: Warps, base: Array, lower: Array, extent: int) -> int:
         """Makes a set of warps known: `base` makes addresses offsets, `lower` is the first that is
@@ -86,6 +89,29 @@ class FastAccess:
         declined = self._store(
             *(self._address, known, address, address.itemsize, m, m is not True),
             *(self.races.clocks.now, access.size, values, access.element, used),
+        )
+        return not declined
+
+    def load_matrices(
+        self, known: int, address: Array, count: int, transposed: bool
+    ) -> Array | None:
+        """As MatrixAccess.load; None if declined."""
+        out = np.empty((len(address), count, 32), np.uint32)
+        declined = self._load_matrices(
+            *(self._address, known, address, address.itemsize),
+            *(self.races.clocks.now, count, transposed, out),
+        )
+        return None if declined else out
+
+    def store_matrices(
+        self, known: int, address: Array, count: int, transposed: bool, values: Array
+    ) -> bool:
+        """As MatrixAccess.store; False if declined."""
+        values = np.ascontiguousarray(values, np.uint32)
+        used = self.races.history.used
+        declined = self._store_matrices(
+            *(self._address, known, address, address.itemsize),
+            *(self.races.clocks.now, count, transposed, values, used),
         )
         return not declined
 

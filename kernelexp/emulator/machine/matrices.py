@@ -33,6 +33,13 @@ class MatrixAccess:
     def load(self, warps: WarpSet, addresses: Array) -> Array:
         """The registers of the matrices, [n, count, 32]."""
         machine, site = warps.machine, self.access.site
+        space = machine.shared_space
+        if space.fast is not None:
+            known = space.known(warps)
+            values = space.fast.load_matrices(known, addresses, self.count, self.transposed)
+            if values is not None:
+                space.count_fast(self.access)
+                return values
         offsets = self._rows(warps, addresses)
         machine.races.matrix_read(warps, offsets, site)
         if not machine.shared.readable(offsets, 16):
@@ -44,6 +51,12 @@ class MatrixAccess:
 
     def store(self, warps: WarpSet, addresses: Array, values: Array) -> None:
         """Writes matrices given as registers, [n, count, 32]."""
+        space = warps.machine.shared_space
+        if space.fast is not None:
+            known = space.known(warps)
+            if space.fast.store_matrices(known, addresses, self.count, self.transposed, values):
+                space.count_fast(self.access)
+                return
         offsets = self._rows(warps, addresses)
         tiles = fragments.tiles(values)
         if self.transposed:

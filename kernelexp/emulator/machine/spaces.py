@@ -76,10 +76,9 @@ class Space(Memory):
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         if self.fast is not None and not access.relaxed:
-            known = self.fast.known(warps) or self.fast.add(warps, *self.bounds(warps))
-            values = self.fast.load(known, address, access, m)
+            values = self.fast.load(self.known(warps), address, access, m)
             if values is not None:
-                self.residents.execution.tally(access.site.number).add(self.fast.cost())
+                self.count_fast(access)
                 return values
         offsets = self.offsets(warps, address, access, m)
         if not self.arena.readable(offsets, access.size):
@@ -90,9 +89,8 @@ class Space(Memory):
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
         if self.fast is not None and not (access.relaxed or self.undefined.storing):
-            known = self.fast.known(warps) or self.fast.add(warps, *self.bounds(warps))
-            if self.fast.store(known, address, values, access, m):
-                self.residents.execution.tally(access.site.number).add(self.fast.cost())
+            if self.fast.store(self.known(warps), address, values, access, m):
+                self.count_fast(access)
                 return
         offsets = self.offsets(warps, address, access, m)
         self._writable(warps, offsets, access, m)
@@ -123,6 +121,16 @@ class Space(Memory):
         cost = self.cost(offsets, access, m)
         if cost is not None:
             self.residents.execution.tally(access.site.number).add(cost)
+
+    def known(self, warps: Warps) -> int:
+        """A set of warps as `fast` knows it."""
+        assert self.fast is not None
+        return self.fast.known(warps) or self.fast.add(warps, *self.bounds(warps))
+
+    def count_fast(self, access: Access) -> None:
+        """Counts what `fast` has just done."""
+        assert self.fast is not None
+        self.residents.execution.tally(access.site.number).add(self.fast.cost())
 
     def on_barrier(self, offsets: Array, access: Access) -> None:
         """Told of stores to mbarriers."""
