@@ -1,6 +1,7 @@
-"""The tensor core's products in compiled code (compiled/tensor.cpp).
+"""Arithmetic in compiled code (compiled/tensor.cpp, compiled/single.cpp), where there is any.
 
-Without it tensor.py computes the same bits in NumPy, 3 to 20 times as slowly.
+Each function returns None where there is none, or where it leaves the operation to NumPy, which
+computes the same bits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from kernelexp.emulator.arithmetic.formats import Bits
 from kernelexp.emulator.arithmetic.operands import code_table
 
 _OBJECT, _LONG, _INT, _POINTER = ctypes.py_object, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
+_SINGLE = ("kx_single", _INT, _OBJECT, _OBJECT, _OBJECT, _INT, _OBJECT)
+ADD, MUL, FMA, MIN, MAX = range(5)
+"""Operations of single()."""
 _MATRIX = (_OBJECT, _POINTER, _POINTER)
 _ARGUMENTS = (*[_LONG] * 4, _INT, _INT, *_MATRIX, *_MATRIX, _INT, _OBJECT, _INT, _OBJECT)
 
@@ -23,8 +27,7 @@ def mma(
 ) -> Bits | None:
     """D = A * B^T + C as tensor.mma, or one of each in [count, M, K], [count, N, K], [count, M, N].
 
-    None where there is no compiled code, or where it leaves the product to NumPy: NaNs, infinities,
-    subnormal results, codes of more than two bytes.
+    NaNs, infinities, subnormal results and codes of more than two bytes are NumPy's.
     """
     if not compiled.is_loaded() or a.itemsize > 2:
         return None
@@ -36,4 +39,16 @@ def mma(
         *(np.ascontiguousarray(a), *left.addresses, np.ascontiguousarray(b), *right.addresses),
         *(a.itemsize, None if c is None else np.ascontiguousarray(c), c is not None, result),
     )
+    return None if declined else result
+
+
+def single(operation: int, a: Bits, b: Bits, c: Bits, flush: bool) -> Bits | None:
+    """An operation on f32 patterns [rows, columns], rounded to nearest; `c` counts for FMA only.
+
+    Where `flush` makes subnormals zeros, the smallest results are NumPy's.
+    """
+    if not compiled.is_loaded() or a.ndim != 2:
+        return None
+    result = np.empty(a.shape, np.uint32)
+    declined = compiled.function(*_SINGLE)(operation, a, b, c, flush, result)
     return None if declined else result

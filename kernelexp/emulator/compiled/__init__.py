@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ SOURCES = Path(__file__).parent
 
 class _Loaded:
     library: Any = None
+    functions: ClassVar[dict[tuple[Any, ...], Any]] = {}
 
 
 def load(path: Path) -> None:
@@ -27,12 +28,14 @@ def load(path: Path) -> None:
     check.argtypes = [ctypes.py_object, ctypes.c_void_p, *[ctypes.c_int64] * 4]
     if not check(matrix, matrix.ctypes.data, *matrix.shape, *matrix.strides):
         raise OSError(f"{path} does not know NumPy {np.__version__}'s arrays.")
+    _Loaded.functions.clear()
     _Loaded.library = library
 
 
 def unload() -> None:
     """Back to Python."""
     _Loaded.library = None
+    _Loaded.functions.clear()
 
 
 def is_loaded() -> bool:
@@ -44,6 +47,9 @@ def function(name: str, *arguments: Any) -> Any:
 
     An array is passed as ctypes.py_object: that costs a tenth of what ndpointer does.
     """
-    found = _Loaded.library[name]  # a new object each time: each caller has types of its own
-    found.argtypes = list(arguments)
+    key = name, *arguments
+    found = _Loaded.functions.get(key)
+    if found is None:
+        found = _Loaded.functions[key] = _Loaded.library[name]
+        found.argtypes = list(arguments)
     return found
