@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 import numpy as np
 
+from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arena import Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
@@ -26,6 +28,9 @@ _ENGINES = {
     ),
     "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
 }
+_OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
+_READ = ("kx_engine_read", *[_OBJECT] * 4, _LONG, _OBJECT, _OBJECT, _LONG)
+_WRITE = ("kx_engine_write", *[_OBJECT] * 6, _LONG, _LONG)
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
 
@@ -159,26 +164,37 @@ class Races:
 
     def engine_read(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy or an MMA reads: its issuer must have seen the writes, through a proxy fence."""
-        clocks, writer = self.clocks, self.history.written[units]
+        clocks, history = self.clocks, self.history
+        units, epoch = _listed(units), clocks.epoch(agent << 5)
+        history.use([history.engines])
+        fences, fenced = clocks.proxy[self.space].time, issuer.fences[self.space]
+        if compiled.is_loaded() and not compiled.function(*_READ)(
+            *(units, history.written, history.read[-1], issuer.seen, issuer.thread),
+            *(fenced, fences, int(epoch)),
+        ):
+            return
+        writer = history.written[units]
         bad = clocks.unseen(issuer.seen, issuer.thread, writer)
         if bad.any():
             self._report_engine("race", units, bad, writer, issuer, agent)
         else:
-            bad = clocks.unfenced(self.space, issuer.fences[self.space], writer)
+            bad = clocks.unfenced(self.space, fenced, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        self.history.use([self.history.engines])
-        self.history.read[-1][units] = clocks.epoch(agent << 5)
+        history.read[-1][units] = epoch
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
-        clocks, history = self.clocks, self.history
+        clocks, history, units = self.clocks, self.history, _listed(units)
+        if compiled.is_loaded() and not compiled.function(*_WRITE)(
+            *(units, history.written, history.read, history.used, history.pages),
+            *(issuer.seen, issuer.thread, int(clocks.epoch(agent << 5))),
+        ):
+            return
         for epochs in (history.written[units], history.readers(units)):
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
                 self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
-        if isinstance(units, slice):
-            units = np.arange(units.start, units.stop)
         self._note_write(units, np.array(agent << 5))
 
     def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
@@ -205,11 +221,9 @@ class Races:
             )
 
     def _report_engine(
-        self, name: str, units: Array | slice, bad: Array, epochs: Array, issuer: Issuer, agent: int
+        self, name: str, units: Array, bad: Array, epochs: Array, issuer: Issuer, agent: int
     ) -> None:
         now, before, tail = _ENGINES[name]
-        if isinstance(units, slice):
-            units = np.arange(units.start, units.stop)
         index = tuple(axis[0] for axis in np.nonzero(bad))
         offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
         address, who = self.name_of(offset), self._agent((int(epochs[index]) & THREAD) >> 5)
@@ -250,3 +264,10 @@ class Races:
             if bad.any():
                 self._report("written", before, units, bad, warp, epochs, site)
         self._note_write(units, thread)
+
+
+def _listed(units: Array | slice) -> Array:
+    """Units as int64 [n]."""
+    if isinstance(units, slice):
+        return np.arange(units.start, units.stop)
+    return np.ascontiguousarray(units, np.int64)
