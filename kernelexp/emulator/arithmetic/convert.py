@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelexp.emulator.arithmetic import fp8, packed
+from kernelexp.emulator.arithmetic import fp8, native, packed
 from kernelexp.emulator.arithmetic.floats import Float, bf16, f16, f32, f64
 from kernelexp.emulator.arithmetic.formats import (
     TF32,
@@ -133,6 +133,10 @@ def pack_x2(
     FP8 pairs (uint16) always saturate; f16 and bf16 pairs (uint32) where `satfinite` says so.
     """
     saturate = dst in fp8.FORMATS if satfinite is None else satfinite
+    if dst == "bf16" and rounding == "rn" and not (relu or saturate):
+        found = native.single(native.PACK_BF16, high, low, low, False)
+        if found is not None:
+            return found
     both = np.array((low, high))  # one pass over both: most of the time is NumPy's overhead
     first, second = floating(both, "f32", dst, rounding=rounding, relu=relu, satfinite=saturate)
     if dst in fp8.FORMATS:

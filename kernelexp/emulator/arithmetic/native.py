@@ -15,9 +15,9 @@ from kernelexp.emulator.arithmetic.formats import Bits
 from kernelexp.emulator.arithmetic.operands import code_table
 
 _OBJECT, _LONG, _INT, _POINTER = ctypes.py_object, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
-_SINGLE = ("kx_single", _INT, _OBJECT, _OBJECT, _OBJECT, _INT, _OBJECT)
-ADD, MUL, FMA, MIN, MAX = range(5)
-"""Operations of single()."""
+_SINGLE = (_INT, _OBJECT, _OBJECT, _OBJECT, _INT, _OBJECT)
+ADD, MUL, FMA, MIN, MAX, PACK_BF16 = range(6)
+"""Operations of single(); the last gives a pair of bf16, its first operand high."""
 _MATRIX = (_OBJECT, _POINTER, _POINTER)
 _ARGUMENTS = (*[_LONG] * 4, _INT, _INT, *_MATRIX, *_MATRIX, _INT, _OBJECT, _INT, _OBJECT)
 
@@ -50,5 +50,5 @@ def single(operation: int, a: Bits, b: Bits, c: Bits, flush: bool) -> Bits | Non
     if not compiled.is_loaded() or a.ndim != 2:
         return None
     result = np.empty(a.shape, np.uint32)
-    declined = compiled.function(*_SINGLE)(operation, a, b, c, flush, result)
+    declined = compiled.function("kx_single", *_SINGLE)(operation, a, b, c, flush, result)
     return None if declined else result

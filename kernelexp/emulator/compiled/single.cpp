@@ -65,6 +65,16 @@ inline __attribute__((always_inline)) bool row_of(const uint32_t* a, const uint3
   return plain;
 }
 
+// Rounded to the upper half of the pattern.
+inline uint32_t bf16_of(uint32_t a) {
+  return is_nan(a) ? 0x7FFF : (a + 0x7FFF + (a >> 16 & 1)) >> 16;
+}
+
+inline __attribute__((always_inline)) void pack_row(const uint32_t* high, const uint32_t* low,
+                                                    int64_t n, uint32_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = bf16_of(high[i]) << 16 | bf16_of(low[i]);
+}
+
 }  // namespace
 
 // d = a op b (op c), all uint32 [rows, columns] with columns side by side; operations by the order
@@ -89,7 +99,8 @@ extern "C" KX_CLONES int kx_single(int operation, const kx::Array* a, const kx::
       case 1: plain &= row_of<Mul>(x, y, z, n, flush, at(d)); break;
       case 2: plain &= row_of<Fma>(x, y, z, n, flush, at(d)); break;
       case 3: plain &= row_of<Min>(x, y, z, n, flush, at(d)); break;
-      default: plain &= row_of<Max>(x, y, z, n, flush, at(d)); break;
+      case 4: plain &= row_of<Max>(x, y, z, n, flush, at(d)); break;
+      default: pack_row(x, y, n, at(d)); break;
     }
   }
   return !plain;

@@ -29,8 +29,8 @@ _ENGINES = {
     "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
 }
 _OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
-_READ = ("kx_engine_read", *[_OBJECT] * 4, _LONG, _OBJECT, _OBJECT, _LONG)
-_WRITE = ("kx_engine_write", *[_OBJECT] * 6, _LONG, _LONG)
+_READ = (*[_OBJECT] * 4, _LONG, _OBJECT, _OBJECT, _LONG)
+_WRITE = (*[_OBJECT] * 6, _LONG, _LONG)
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
 
@@ -168,7 +168,7 @@ class Races:
         units, epoch = _listed(units), clocks.epoch(agent << 5)
         history.use([history.engines])
         fences, fenced = clocks.proxy[self.space].time, issuer.fences[self.space]
-        if compiled.is_loaded() and not compiled.function(*_READ)(
+        if compiled.is_loaded() and not compiled.function("kx_engine_read", *_READ)(
             *(units, history.written, history.read[-1], issuer.seen, issuer.thread),
             *(fenced, fences, int(epoch)),
         ):
@@ -186,7 +186,7 @@ class Races:
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
         clocks, history, units = self.clocks, self.history, _listed(units)
-        if compiled.is_loaded() and not compiled.function(*_WRITE)(
+        if compiled.is_loaded() and not compiled.function("kx_engine_write", *_WRITE)(
             *(units, history.written, history.read, history.used, history.pages),
             *(issuer.seen, issuer.thread, int(clocks.epoch(agent << 5))),
         ):
