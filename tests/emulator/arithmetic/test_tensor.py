@@ -182,24 +182,3 @@ def test_bytes_multiply_exactly_and_wrap(data) -> None:  # type: ignore[no-untyp
     )  # fmt: skip
     left = [x - 256 if signed and x > 127 else x for x in a]
     assert int(got[0, 0]) == (sum(x * y for x, y in zip(left, b, strict=True)) + c) % 2**32
-
-
-@pytest.mark.parametrize("kind", ["e4m3", "e5m2", "f16", "bf16", "tf32"])
-def test_compiled_sums_are_those_of_numpy_on_any_codes(
-    kind: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    random = np.random.default_rng(7)
-    bits = {"e4m3": 8, "e5m2": 8, "tf32": 32}.get(kind, 16)
-    depth = 256 // bits
-    dtype = {8: np.uint8, 16: np.uint16, 32: np.uint32}[bits]
-    a, b = (random.integers(0, 1 << bits, (n, depth)).astype(dtype) for n in (64, 192))
-    c = random.integers(0, 1 << 32, (64, 192)).astype(np.uint32)
-    results = []
-    for library in ("", native.library(tmp_path_factory.mktemp("native"))):
-        compiled.unload()
-        if library:
-            compiled.load(Path(library))
-        for precision in PRECISIONS.values():
-            results.append(tensor.mma(a, b, c, a_type=kind, precision=precision))
-    assert np.array_equal(results[0], results[2])
-    assert np.array_equal(results[1], results[3])
