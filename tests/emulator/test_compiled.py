@@ -150,6 +150,7 @@ def matrix(step: tuple[Any, ...], number: int) -> str:
     )
 
 
+BUFFER = ".shared .align 16 .b8 buffer[2048];"
 HEAD = """
 .reg .b64 %s, %g; .reg .b32 %sa;
 mov.u64 %s, buffer; mov.u32 %sa, buffer; mov.u64 %g, %out;
@@ -176,7 +177,7 @@ def test_accesses_right_and_wrong(
 ) -> None:
     body = HEAD + (FILL if filled else "")
     body += "".join(write(step, number) for number, (write, step) in enumerate(steps))
-    text = ptx(body, ["out"], shared=".shared .align 16 .b8 buffer[2048];")
+    text = ptx(body, ["out"], shared=BUFFER)
     schedule = emulator.Schedule(seed=seed, asynchrony="late")
 
     def compute() -> tuple[Any, ...]:
@@ -187,3 +188,18 @@ def test_accesses_right_and_wrong(
 
     python, fast = both(library, compute)
     assert python == fast
+
+
+def test_a_lane_may_overwrite_what_ldmatrix_gave_to_it_and_no_other(library: Path) -> None:
+    head = FILL + "mul.lo.u32 %r1, %t, 16;\nadd.u32 %r1, %r1, %sa;\n"
+    load = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r1];\n"
+
+    def named(lane: str) -> list[str]:
+        where = f"{lane}\nshl.b32 %r5, %r5, 2;\nadd.u32 %r5, %r5, %sa;\nst.shared.u32 [%r5], 1;"
+        text = ptx(HEAD + head + load + where, ["out"], shared=BUFFER)
+        result = run(text, {"out": np.zeros(64, np.uint8)})
+        return [finding.name for finding in result.findings]
+
+    own, others = "mov.u32 %r5, %t;", "xor.b32 %r5, %t, 1;"
+    assert both(library, lambda: named(own)) == ([], [])
+    assert both(library, lambda: named(others)) == (["race"], ["race"])

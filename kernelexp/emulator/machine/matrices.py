@@ -33,12 +33,10 @@ class MatrixAccess:
     def load(self, warps: WarpSet, addresses: Array) -> Array:
         """The registers of the matrices, [n, count, 32]."""
         machine, site = warps.machine, self.access.site
-        space = machine.shared_space
-        if space.fast is not None:
-            known = space.known(warps)
-            values = space.fast.load_matrices(known, addresses, self.count, self.transposed)
+        fast, form = machine.shared_space.fast, (self.count, self.transposed)
+        if fast is not None:
+            values = fast.load_matrices(warps, addresses, *form, self.access)
             if values is not None:
-                space.count_fast(self.access)
                 return values
         offsets = self._rows(warps, addresses)
         machine.races.matrix_read(warps, offsets, site)
@@ -51,12 +49,9 @@ class MatrixAccess:
 
     def store(self, warps: WarpSet, addresses: Array, values: Array) -> None:
         """Writes matrices given as registers, [n, count, 32]."""
-        space = warps.machine.shared_space
-        if space.fast is not None:
-            known = space.known(warps)
-            if space.fast.store_matrices(known, addresses, self.count, self.transposed, values):
-                space.count_fast(self.access)
-                return
+        fast, form = warps.machine.shared_space.fast, (self.count, self.transposed)
+        if fast and fast.store_matrices(warps, addresses, *form, values, self.access):
+            return
         offsets = self._rows(warps, addresses)
         tiles = fragments.tiles(values)
         if self.transposed:

@@ -59,11 +59,6 @@ class Space(Memory):
         self.fast: FastAccess | None = None
         """What does the accesses that nothing is wrong with, if there is compiled code."""
 
-    def bounds(self, warps: Warps) -> tuple[Array, Array, int]:
-        """What makes addresses arena offsets, the first offset that is allowed, both [n]; bytes
-        from there. For `fast`."""
-        raise NotImplementedError
-
     def parts(self, address: Array, m: Mask) -> list[tuple[Space, Array, Mask]]:
         return [(self, address, m)]
 
@@ -75,11 +70,9 @@ class Space(Memory):
         return None
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
-        if self.fast is not None and not access.relaxed:
-            values = self.fast.load(self.known(warps), address, access, m)
-            if values is not None:
-                self.count_fast(access)
-                return values
+        fast = None if self.fast is None else self.fast.load(warps, address, access, m)
+        if fast is not None:
+            return fast
         offsets = self.offsets(warps, address, access, m)
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m, load=True)
@@ -88,9 +81,8 @@ class Space(Memory):
         return self.arena.gather(offsets, access.element, access.elements)
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
-        if self.fast is not None and not (access.relaxed or self.undefined.storing):
-            if self.fast.store(self.known(warps), address, values, access, m):
-                self.count_fast(access)
+        if self.fast is not None and not self.undefined.storing:
+            if self.fast.store(warps, address, values, access, m):
                 return
         offsets = self.offsets(warps, address, access, m)
         self._writable(warps, offsets, access, m)
@@ -121,16 +113,6 @@ class Space(Memory):
         cost = self.cost(offsets, access, m)
         if cost is not None:
             self.residents.execution.tally(access.site.number).add(cost)
-
-    def known(self, warps: Warps) -> int:
-        """A set of warps as `fast` knows it."""
-        assert self.fast is not None
-        return self.fast.known(warps) or self.fast.add(warps, *self.bounds(warps))
-
-    def count_fast(self, access: Access) -> None:
-        """Counts what `fast` has just done."""
-        assert self.fast is not None
-        self.residents.execution.tally(access.site.number).add(self.fast.cost())
 
     def on_barrier(self, offsets: Array, access: Access) -> None:
         """Told of stores to mbarriers."""
@@ -218,9 +200,10 @@ class Global(Space):
     ) -> None:
         super().__init__(undefined, residents, arena)
         self.races = races
-        self.fast = FastAccess(races) if compiled.is_loaded() else None
+        if compiled.is_loaded():
+            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
 
-    def bounds(self, warps: Warps) -> tuple[Array, Array, int]:
+    def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
         base = np.full(warps.count, -GLOBAL_BASE)
         return base, np.zeros_like(base), len(self.arena.data) - 64
 
@@ -287,9 +270,9 @@ class Shared(Space):
         self.races = races
         self.mbarriers = mbarriers
         if compiled.is_loaded() and self.name == Shared.name:
-            self.fast = FastAccess(races)
+            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
 
-    def bounds(self, warps: Warps) -> tuple[Array, Array, int]:
+    def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
         return warps.shared[:, 0], warps.shared_base[:, 0], self.residents.shared_stride
 
     def on_barrier(self, offsets: Array, access: Access) -> None:
