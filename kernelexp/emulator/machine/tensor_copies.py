@@ -141,8 +141,11 @@ def _read_box(machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[
 
 
 def _distinct(units: Array) -> Array:
-    """Each unit once, ascending: as those of a box mostly are already."""
-    return units if (units[1:] > units[:-1]).all() else np.unique(units)
+    """Each unit once, ascending: in the order in which a box mostly has them."""
+    step = np.diff(units)
+    if (step > 0).all():
+        return units
+    return units[np.append(True, step > 0)] if (step >= 0).all() else np.unique(units)
 
 
 def _write_box(
