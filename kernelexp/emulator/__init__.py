@@ -9,7 +9,7 @@ Knows nothing of experiments: it takes PTX, a launch, arrays. The arrays are wri
 
 from __future__ import annotations
 
-from kernelexp.emulator.arithmetic.native import load as load_native
+from kernelexp.emulator.compiled import load as load_compiled
 from kernelexp.emulator.execute import Comparison, Module, Result, compare, load, run, run_each
 from kernelexp.emulator.machine.counters import Counters, add_up
 from kernelexp.emulator.machine.execution import Printed
@@ -33,7 +33,7 @@ __all__ = [
     "add_up",
     "compare",
     "load",
-    "load_native",
+    "load_compiled",
     "run",
     "run_each",
 ]
