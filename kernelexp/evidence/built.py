@@ -29,7 +29,7 @@ def collect(variant: Variant, made: Artefacts, launches: Launches) -> BuildEvide
     """
     symbols = resources.entries(made.ptxas_report)
     exports = resources.read_exports(made.cubin)
-    jobs = [[_named(each, symbols) for each in job] for job in _full_first(launches)]
+    jobs = [[_named(variant, each, symbols) for each in job] for job in _full_first(launches)]
     if jobs:
         main = main_launch(jobs[0])
         entry, footprint = main.entry, _footprint(main, exports)
@@ -54,12 +54,12 @@ def _full_first(launches: Launches) -> list[Sequence[Launch]]:
     return [launches[size] for size in sorted(launches, key=lambda size: size != FULL)]
 
 
-def _named(launch: Launch, symbols: Sequence[str]) -> Launch:
+def _named(variant: Variant, launch: Launch, symbols: Sequence[str]) -> Launch:
     found = of_entries(launch, symbols)
     if found.entry not in symbols:
         raise ConfigurationError(
-            f"launch() names the entry {launch.entry!r}; the source has "
-            f"{', '.join(symbols) or 'none'}."
+            f"variants/{variant.kernel}/problem.py: launch() names the entry {launch.entry!r}; "
+            f"{variant.source} has {', '.join(symbols) or 'none'}."
         )
     return found
 

@@ -65,27 +65,22 @@ def launch(entry: str, threads: int, *, main: bool = False) -> Launch:
 
 
 def test_each_entry_that_is_launched_has_resources(scale: Path, tools: Toolchain) -> None:
-    launches = {"emulated": [launch("x", 1)], "full": [launch("scale", 256), launch("other", 32)]}
-    with pytest.raises(ConfigurationError, match="names the entry 'x'; the source has "):
-        collect(scale, tools, SECOND, launches)
-    del launches["emulated"]
-    found = collect(scale, tools, ("THREADS", "THREADS"), launches)
-    assert (found.entry, found.resources.threads) == ("scale", 256)
-    (symbol, other), *_ = found.others.items()
-    assert symbol == "_Z5otherPi"
-    assert (other.resources.threads, other.resources.static_smem_bytes) == (32, 128)
-    assert found.resources.static_smem_bytes == 0
-    assert other.occupancy.ctas_per_sm == 32
-
-
-def test_an_entry_that_is_not_launched_does_not_matter(scale: Path, tools: Toolchain) -> None:
     with pytest.raises(ConfigurationError, match=r"has 2 __global__ functions \(.*other"):
         collect(scale, tools, SECOND)
+    same = ("THREADS", "THREADS")
+    with pytest.raises(
+        ConfigurationError, match=r"launch\(\) names the entry 'x'; .*scale.cu has "
+    ):
+        collect(scale, tools, same, {"full": [launch("x", 1)]})
+    alone = collect(scale, tools, same, {"full": [launch("scale", 256)]})
+    assert (alone.entry, alone.others) == ("scale", {})
     both = [launch("other", 32), launch("scale", 256, main=True)]
-    found = collect(scale, tools, ("THREADS", "THREADS"), {"full": both[1:]})
-    assert (found.entry, found.others) == ("scale", {})
-    found = collect(scale, tools, ("THREADS", "THREADS"), {"full": both})
-    assert (found.entry, list(found.others)) == ("scale", ["_Z5otherPi"])
+    found = collect(scale, tools, same, {"emulated": both[:1], "full": both})
+    assert (found.entry, found.resources) == ("scale", alone.resources)
+    assert list(found.others) == ["_Z5otherPi"]
+    other = found.others["_Z5otherPi"]
+    assert (other.resources.threads, other.resources.static_smem_bytes) == (32, 128)
+    assert (found.resources.static_smem_bytes, other.occupancy.ctas_per_sm) == (0, 32)
 
 
 def test_what_is_not_exported_is_as_launched(scale: Path, tools: Toolchain) -> None:

@@ -29,7 +29,7 @@ UPDATE = "python benchmarks/mutation_rate.py --update"
 @pytest.fixture(scope="module", autouse=True)
 def compiled_arithmetic() -> None:
     if library := native.library(ROOT):
-        emulator.load_native(Path(library))
+        emulator.load_compiled(Path(library))
 
 
 @functools.cache
