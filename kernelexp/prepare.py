@@ -231,32 +231,29 @@ def _launches(
 ) -> dict[str, _Launches]:
     """Of the variants that were built, by their keys."""
     found: dict[str, _Launches] = {}
-    for kernel in dict.fromkeys(each.variant.kernel for each in builds):
-        group = [each for each in builds if each.variant.kernel == kernel]
-        sizes = rules[key(group[0].variant)].sizes
+    points: dict[str, dict[str, Point]] = {}
+    for each in builds:
         try:
-            found |= _ask_launches(project, kernel, group, sizes, limits)
-        except KernelexpError:
-            for each in group:  # one at a time: what one raises is not the others' fault
-                try:
-                    found |= _ask_launches(project, kernel, [each], sizes, limits)
-                except KernelexpError as error:
-                    found[key(each.variant)] = error
+            points.setdefault(each.variant.kernel, {})[key(each.variant)] = _point(project, each)
+        except KernelexpError as error:
+            found[key(each.variant)] = error
+    for kernel, group in points.items():
+        sizes, asked = rules[next(iter(group))].sizes, list(group.values())
+        try:
+            answer = consult.consult(
+                project.root, kernel, asked, sizes, timeout_s=limits.problem_s, separately=True
+            )
+        except KernelexpError as error:
+            found |= dict.fromkeys(group, error)
+            continue
+        for name, facts in zip(group, answer.points, strict=True):
+            found[name] = ConfigurationError(facts.fault) if facts.fault else facts.launches
     return found
 
 
-def _ask_launches(
-    project: Project, kernel: str, builds: Sequence[Built], sizes: Sequence[str], limits: Limits
-) -> dict[str, _Launches]:
-    points = []
-    for each in builds:
-        cubin = build.artefacts(project.root, each.identity).cubin
-        exports = resources.read_exports(cubin)
-        points.append(Point(axes=each.variant.axes, arch=each.variant.arch, exports=exports))
-    answer = consult.consult(project.root, kernel, points, sizes, timeout_s=limits.problem_s)
-    return {
-        key(each.variant): facts.launches for each, facts in zip(builds, answer.points, strict=True)
-    }
+def _point(project: Project, one: Built) -> Point:
+    exports = resources.read_exports(build.artefacts(project.root, one.identity).cubin)
+    return Point(axes=one.variant.axes, arch=one.variant.arch, exports=exports)
 
 
 def emulated(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelexp import isolated
+from kernelexp.errors import ConfigurationError
 from kernelexp.isolated import Watch
 from kernelexp.problem import Problem, consult, loader
 from kernelexp.problem.consult import Consulted, Facts, Point, Question
@@ -25,7 +26,7 @@ def answer(question: Question, watch: Watch) -> Consulted:
             points=tuple(
                 _rules(problem, point)
                 if point.exports is None
-                else _launches(problem, point, point.exports, question.launches_of)
+                else _try_launches(problem, point, point.exports, question)
                 for point in question.points
             ),
         )
@@ -38,6 +39,17 @@ def _rules(problem: Problem, point: Point) -> Facts:
         budget=problem.budget(point.axes, point.arch),
         terms={name: term for name, term in terms.items() if isinstance(term, str)},
     )
+
+
+def _try_launches(
+    problem: Problem, point: Point, exports: dict[str, int], question: Question
+) -> Facts:
+    try:
+        return _launches(problem, point, exports, question.launches_of)
+    except ConfigurationError as error:
+        if not question.separately:
+            raise
+        return Facts(fault=str(error))
 
 
 def _launches(

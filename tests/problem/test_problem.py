@@ -15,7 +15,7 @@ from support import Kx
 
 from kernelexp import errors, isolated
 from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
-from kernelexp.launch import Launch, to_bytes
+from kernelexp.launch import Launch, main_launch, to_bytes
 from kernelexp.problem import Problem, consult, faults, loader
 from kernelexp.problem.consult import Consulted, Point
 
@@ -112,6 +112,47 @@ def test_launches_and_tiles_are_asked_for_by_size(scale: Path) -> None:
     (facts,) = said.points
     assert [each.grid for each in facts.launches["emulated"]] == [(16, 1, 1)]
     assert facts.tiles == {"full": 1 << 18, "emulated": 1024}
+
+
+def test_a_variant_whose_launch_raises_spoils_no_other(scale: Path) -> None:
+    change(scale, ("    count = size", "    assert axes['width'] != 2, 'two'\n    count = size"))
+    points = [
+        Point(axes={**AXES, "width": width}, arch="sm_90a", exports=EXPORTS) for width in (2, 4)
+    ]
+    said = consult.consult(scale, "scale", points, ["emulated"], separately=True)
+    assert "AssertionError: two" in said.points[0].fault
+    assert (said.points[1].fault, len(said.points[1].launches["emulated"])) == ("", 1)
+    with pytest.raises(ConfigurationError, match="AssertionError: two"):
+        consult.consult(scale, "scale", points, ["emulated"])
+
+
+def test_a_job_is_its_launches_in_their_order(edited: Edit) -> None:
+    found = edited(
+        ("(axes, size, exports):", "(axes, size):\n    exports = {'threads': 9}"),
+            "def launch(axes, size, exports):",
+            "def launch(axes, size):\n    exports = {'threads': 9}",
+        ),
+        ("    return Launch(", "    for main in (False, True): yield Launch(main=main,"),
+    )
+    first, second = found.launches(AXES, {"count": 4096}, EXPORTS)
+    assert (first.block, main_launch([first, second])) == ((9, 1, 1), second)
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        ("return [] and Launch(", "it returns no launch"),
+        (
+            "return 2 * [Launch(main=True, entry='k', grid=(1, 1, 1), block=(1, 1, 1))] or Launch(",
+            "one launch of a job at most has main=True",
+        ),
+        ("return 'ab' or Launch(", "it returns a str"),
+    ],
+)
+def test_what_is_no_job_is_a_sentence(edited: Edit, returned: str, words: str) -> None:
+    found = edited(("return Launch(", returned))
+    with pytest.raises(ConfigurationError, match=rf"launch\(\): {words}"):
+        found.launches(AXES, {"count": 4096}, EXPORTS)
 
 
 # ---- what its functions return -------------------------------------------------------------------
