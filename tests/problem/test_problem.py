@@ -128,7 +128,7 @@ def test_a_variant_whose_launch_raises_spoils_no_other(scale: Path) -> None:
 
 def test_a_job_is_its_launches_in_their_order(edited: Edit) -> None:
     found = edited(
-        ("(axes, size, exports):", "(axes, size):\n    exports = {'threads': 9}"),
+        (
             "def launch(axes, size, exports):",
             "def launch(axes, size):\n    exports = {'threads': 9}",
         ),
