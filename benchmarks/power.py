@@ -82,7 +82,7 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     import torch
 
     from kernelexp.gpu.launch import Kernel
-    from kernelexp.results import torch_dtype
+    from kernelexp.tensors import torch_dtype
 
     loaded = project.load(ROOT)
     variants = parse_variants(loaded, list(names), None)

@@ -10,12 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import results
+from kernelexp import results, tensors
 from kernelexp.arm import EmulatedEvidence
 from kernelexp.dtypes import TORCH_NAMES
 from kernelexp.measurement import WORST, ArrayCheck, ArrayResult
 from kernelexp.problem import Array, Chunk, Tolerance
-from kernelexp.results import compare, describe, describe_wrong, fingerprint
+from kernelexp.results import compare, describe, describe_wrong
+from kernelexp.tensors import fingerprint
 
 TOLERANCE = Tolerance(rtol=0.01, atol=0.1, why="a test")
 EXACT = Tolerance(rtol=0.0, atol=0.0, why="bits")
@@ -33,7 +34,7 @@ def check(got, want, tolerance=TOLERANCE, poison=results.POISON):
 
 
 def poisoned(*shape, dtype="f32"):
-    return results.allocate({"y": Array(shape=shape, dtype=dtype)})["y"]
+    return tensors.allocate({"y": Array(shape=shape, dtype=dtype)})["y"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_infinities_and_nans_are_right_where_they_are_wanted(got, want, right, t
 @pytest.mark.parametrize("dtype", TORCH_NAMES)
 def test_what_was_never_written_is_wrong_even_where_a_nan_is_wanted(dtype):
     got = poisoned(4, 2, dtype=dtype)
-    want = torch.full((4, 2), 7.0 if results.is_integral(got.dtype) else NAN)
+    want = torch.full((4, 2), 7.0 if tensors.is_integral(got.dtype) else NAN)
     found = check(got, want)
     elements = 16 if got.is_complex() else 8
     assert (found.elements, found.unwritten) == (elements, elements)
@@ -94,7 +95,7 @@ def test_what_was_never_written_is_wrong_even_where_a_nan_is_wanted(dtype):
 
 @pytest.mark.parametrize("dtype", TORCH_NAMES)
 def test_what_equals_the_reference_is_right_in_every_type(dtype):
-    kind = results.torch_dtype(dtype)
+    kind = tensors.torch_dtype(dtype)
     got = torch.tensor([[1.0], [0.0]]).to(kind)
     want = got if got.is_complex() else got.double()
     (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
@@ -105,7 +106,7 @@ def test_what_equals_the_reference_is_right_in_every_type(dtype):
 @given(st.integers(0, 2**63 - 1), st.integers(-3, 3))
 def test_integers_of_64_bits_are_compared_exactly(dtype, value, off):
     want = torch.tensor([min(2**63 - 4, max(3, value))])
-    got = (want + off).to(results.torch_dtype(dtype))
+    got = (want + off).to(tensors.torch_dtype(dtype))
     (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
     assert found.wrong == (off != 0)
 

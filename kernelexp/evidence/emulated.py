@@ -156,7 +156,7 @@ def _digest(root: Path, kernel: str) -> str:
     found += sorted((_PACKAGE / "problem").glob("*.py"))
     found += [
         _PACKAGE / f"{name}.py"
-        for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule")
+        for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule", "tensors")
     ]
     own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
     found += [Path(__file__).with_name(f"{name}.py") for name in own]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp import accesses, isolated, results
+from kernelexp import accesses, isolated, results, tensors
 from kernelexp.accesses import Access
 from kernelexp.arm import (
     EmulatedEvidence,
@@ -173,11 +173,11 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
 def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     require_size(job.kernel, problem.sizes, job.size)
     size = problem.sizes[job.size]
-    inputs, others = results.draw_inputs(problem, size, SEED, "cpu")
+    inputs, others = tensors.draw_inputs(problem, size, SEED, "cpu")
     given = problem.arrange(others, job.axes)
     outputs = problem.outputs(size)
     workspaces = problem.workspaces(job.axes, size, job.exports)
-    results.check_names(problem, others, given, outputs, workspaces)
+    tensors.check_names(problem, others, given, outputs, workspaces)
     written = {**outputs, **workspaces}
     launches = problem.launches(job.axes, size, job.exports)
     return _Case(
@@ -185,8 +185,8 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         size=size,
         inputs=inputs,
         given={name: tensor for name, tensor in given.items() if name not in outputs},
-        outputs=results.allocate(outputs, others),
-        workspaces=results.allocate(workspaces),
+        outputs=tensors.allocate(outputs, others),
+        workspaces=tensors.allocate(workspaces),
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
         launches=tuple(of_entries(each, job.entries) for each in launches),
         tolerance=problem.tolerance(size, job.arch, job.axes),
@@ -198,7 +198,7 @@ def _numpy(tensor: torch.Tensor) -> Any:
     import torch
 
     widths = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
-    tensor = results.as_numbers(tensor)
+    tensor = tensors.as_numbers(tensor)
     return tensor.view(widths[tensor.element_size()]).numpy()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from kernelexp.problem import Array, Axes, Problem, Size
-from kernelexp.results import (
+from kernelexp.tensors import (
     POISON,
     as_bytes,
     check_names,

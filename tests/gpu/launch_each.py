@@ -32,7 +32,7 @@ def launch_each(jobs: Sequence[LaunchJob]) -> None:
     import torch
 
     from kernelexp.gpu.launch import Kernel
-    from kernelexp.results import torch_dtype
+    from kernelexp.tensors import torch_dtype
 
     torch.zeros(1, device="cuda")
     for job in jobs:
