@@ -16,7 +16,6 @@ from kernelexp.dtypes import TORCH_NAMES
 from kernelexp.measurement import WORST, ArrayCheck, ArrayResult
 from kernelexp.problem import Array, Chunk, Tolerance
 from kernelexp.results import compare, describe, describe_wrong
-from kernelexp.tensors import fingerprint
 
 TOLERANCE = Tolerance(rtol=0.01, atol=0.1, why="a test")
 EXACT = Tolerance(rtol=0.0, atol=0.0, why="bits")
@@ -240,25 +239,6 @@ def test_the_check_is_its_definition(pairs, rtol, atol):
 
     assert found.wrong == sum(not right(*pair) for pair in pairs)
     assert msgspec.json.decode(msgspec.json.encode(found), type=ArrayResult) == found
-
-
-@given(st.data())
-def test_the_fingerprint_sees_any_change_and_any_exchange(data):
-    raw = data.draw(st.lists(st.integers(0, 255), min_size=1, max_size=70))
-    tensor = torch.tensor(raw, dtype=torch.uint8)
-    before = fingerprint(tensor)
-    one, other = (data.draw(st.integers(0, len(raw) - 1)) for _ in range(2))
-    changed = tensor.clone()
-    changed[one], changed[other] = tensor[other].item(), tensor[one].item()
-    assert (fingerprint(changed) == before) == torch.equal(changed, tensor)
-    flipped = tensor.clone()
-    flipped[one] ^= 1 << data.draw(st.integers(0, 7))
-    assert fingerprint(flipped) != before
-
-
-def test_the_fingerprint_sees_words_exchanged_that_differ_in_their_top_bit_alone():
-    words = torch.tensor([0, -(1 << 63), 5], dtype=torch.int64)
-    assert fingerprint(words) != fingerprint(words[[1, 0, 2]])
 
 
 def test_old_records_of_either_kind_are_still_read():
