@@ -269,21 +269,28 @@ def _plateau(record: Record, examined: Examined, flat: Plateau) -> Iterator[Bloc
         )
 
 
-def _map(record: Record, down: str, across: str) -> Iterator[Block]:
-    """Changes of time, or registers where nothing was timed."""
+def mapped(record: Record) -> tuple[str, dict[str, float]]:
+    """What a map of the sweep shows, and its value for each arm that has one, less being better:
+    ratios to the baseline, or registers where nothing was timed."""
     arms = dict(zip(record.names, record.arms, strict=True))
     values = {
         name: arm.measured.effect.ratio if arm.measured.effect else 1.0
         for name, arm in arms.items()
         if arm.measured
     }
-    yield paragraph(Span("Time" if values else "Registers per thread", "strong"))
-    if not values:
-        values = {
-            name: float(arm.build.resources.registers)
-            for name, arm in arms.items()
-            if arm.build and not arm.refused
-        }
+    if values:
+        return "Time", values
+    return "Registers per thread", {
+        name: float(arm.build.resources.registers)
+        for name, arm in arms.items()
+        if arm.build and not arm.refused
+    }
+
+
+def _map(record: Record, down: str, across: str) -> Iterator[Block]:
+    arms = dict(zip(record.names, record.arms, strict=True))
+    what, values = mapped(record)
+    yield paragraph(Span(what, "strong"))
     if values:
         yield from heatmap.render(arms, values, across, down, record.margin)
 
