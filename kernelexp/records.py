@@ -95,6 +95,12 @@ def read(root: Path, experiment: str) -> tuple[list[Record], list[Unreadable]]:
     return _split(_read(path, experiment) for path in _list(root, experiment))
 
 
+def last(root: Path, experiment: str, count: int) -> list[Record]:
+    """The latest `count` files of an experiment, oldest first; those that are no records, not."""
+    found = (_read(path, experiment) for path in _list(root, experiment)[-count:])
+    return [each for each in found if isinstance(each, Record)]
+
+
 def read_file(path: Path) -> Record:
     """One record by its path; UsageError says why a file is none."""
     record = _read(str(path))

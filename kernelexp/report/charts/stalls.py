@@ -38,6 +38,11 @@ def bars(subjects: Sequence[tuple[str, ProfiledEvidence]]) -> Bars:
     )
 
 
+def has_any(evidence: ProfiledEvidence) -> bool:
+    """Whether bars() has something to show."""
+    return any(map(_STALL.fullmatch, evidence.figures))
+
+
 def _stalls(name: str, evidence: ProfiledEvidence) -> dict[str, float]:
     found = {
         match[1]: value

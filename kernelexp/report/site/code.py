@@ -1,0 +1,204 @@
+"""Sources of a record with what their lines cost, and what differs: since then, and in SASS."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import build, sources
+from kernelexp.arm import Arm
+from kernelexp.errors import KernelexpError
+from kernelexp.evidence import instructions
+from kernelexp.lines import costs
+from kernelexp.lines.costs import Costs, Figure
+from kernelexp.record import Profile, Record
+from kernelexp.report import figures
+
+_SHOWN = ("stalls", "wavefronts", "conflicts", "sectors", "tma_sectors")
+_CONTEXT = 2
+_ARMS_MAX = 4
+_SHADES = 5
+DIFF_MAX = 500
+"""Lines of a difference that are shown."""
+_SASS_MAX = 6000
+"""Instructions of an entry that a difference is made of: more take seconds."""
+
+Place = tuple[str, int]
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """One field of the heat columns: a figure, and its shade from 0 (none) to 5 (most)."""
+
+    text: str
+    shade: int
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a listing; `gap` where lines before it are left out."""
+
+    number: int
+    text: str
+    costs: tuple[Cost, ...]
+    gap: bool = False
+
+
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines of a file that cost something, with some around them."""
+
+    file: str
+    digest: str
+    """Of the text, by which its page is named; empty where it can't be had."""
+    columns: tuple[tuple[str, str], ...]
+    """Figure and arm."""
+    lines: tuple[Line, ...]
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A unified difference of two texts, without its header."""
+
+    title: str
+    lines: tuple[str, ...]
+    left_out: int = 0
+
+
+class Texts:
+    """Files as records were made from them; each is read and checked once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, str | None] = {}
+
+    def of(self, record: Record, file: str) -> str | None:
+        """The file's text when the record was made; None where that can't be had."""
+        wanted = sources.of_record(record).get(file)
+        if wanted is None:
+            return None
+        if wanted not in self._known:
+            try:
+                content = sources.content(self._root, record, file)
+                self._known[wanted] = content.decode("utf-8", "replace")
+            except (KernelexpError, OSError):
+                self._known[wanted] = None
+        return self._known[wanted]
+
+    def now(self, file: str) -> str:
+        """The file's text in the tree; empty where there is none."""
+        try:
+            return (self._root / file).read_text("utf-8", "replace")
+        except OSError:
+            return ""
+
+
+def digest(text: str) -> str:
+    """What a text's page is named after."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> Iterator[Excerpt]:
+    """The dear lines of each file, by what the emulation and the `profiles` of arms counted."""
+    arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
+    spent = {name: _lines(arm, profiles.get(name)) for name, arm in arms.items()}
+    columns = [
+        (costs.FIGURES[figure], name)
+        for figure in _SHOWN
+        for name, lines in spent.items()
+        if any(costs.FIGURES[figure].read(each) for each in lines.values())
+    ]
+    most = {
+        figure.name: max(figure.read(each) for lines in spent.values() for each in lines.values())
+        for figure, _ in columns
+    }
+    for file in sorted({place[0] for lines in spent.values() for place in lines}):
+        own = {
+            number: tuple(
+                _cost(figure, spent[name].get((file, number)), most) for figure, name in columns
+            )
+            for number in sorted({p[1] for lines in spent.values() for p in lines if p[0] == file})
+        }
+        own = {number: row for number, row in own.items() if any(each.shade for each in row)}
+        if own:
+            yield _excerpt(file, texts.of(record, file), columns, own)
+
+
+def _excerpt(
+    file: str,
+    text: str | None,
+    columns: Sequence[tuple[Figure, str]],
+    own: Mapping[int, tuple[Cost, ...]],
+) -> Excerpt:
+    whole = text.split("\n") if text is not None else []
+    around = {n + off for n in own for off in range(-_CONTEXT, _CONTEXT + 1)}
+    shown = sorted(n for n in around if 1 <= n <= len(whole)) if whole else sorted(own)
+    empty = tuple(Cost("", 0) for _ in columns)
+    return Excerpt(
+        file=file,
+        digest=digest(text) if text is not None else "",
+        columns=tuple((figure.label, name) for figure, name in columns),
+        lines=tuple(
+            Line(
+                number=number,
+                text=whole[number - 1] if whole else "",
+                costs=own.get(number, empty),
+                gap=number - 1 not in shown and number > 1,
+            )
+            for number in shown
+        ),
+    )
+
+
+def _lines(arm: Arm, profile: Profile | None) -> dict[Place, Costs]:
+    """What each source line costs: counted by the emulation, sampled by the profiler."""
+    found: dict[Place, list[Costs]] = {}
+    for line in arm.emulated.lines if arm.emulated else ():
+        found.setdefault((line.file, line.line), []).append(Costs(emulated=line.counters))
+    sampled = profile.arm.profiled.instructions if profile and profile.arm.profiled else ()
+    for each in sampled:
+        if each.line and each.file in arm.files:
+            found.setdefault((each.file, each.line), []).append(Costs(profiled=each.figures))
+    return {place: costs.add(parts) for place, parts in found.items()}
+
+
+def _cost(figure: Figure, own: Costs | None, most: Mapping[str, float]) -> Cost:
+    value = figure.read(own) if own else 0.0
+    if value <= 0:
+        return Cost("", 0)
+    return Cost(figures.value(int(value)), max(1, round(_SHADES * value / most[figure.name])))
+
+
+def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Difference]:
+    """What has changed in the record's files since it was made."""
+    for file in changed:
+        then = texts.of(record, file)
+        if then is not None:
+            yield _difference(f"{file} since run {record.run}", then, texts.now(file))
+
+
+def sass(root: Path, record: Record) -> Iterator[Difference]:
+    """What differs in the SASS of baseline and candidates, of builds that are still kept."""
+    before = _listing(root, record.baseline)
+    for name, arm in list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]:
+        after = _listing(root, arm)
+        if before and after and max(len(before), len(after)) <= _SASS_MAX:
+            yield _difference(f"SASS of baseline and {name}", "\n".join(before), "\n".join(after))
+
+
+def _listing(root: Path, arm: Arm) -> list[str]:
+    """The instructions of a build that is still in the cache; else nothing."""
+    if arm.build is None or not arm.identity.isalnum():  # a record may hold any text
+        return []
+    try:
+        kept = build.artefacts(root, arm.identity)
+    except KernelexpError:
+        return []
+    return instructions.texts(kept.sass, arm.build.entry)
+
+
+def _difference(title: str, before: str, after: str) -> Difference:
+    lines = list(difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=3))[2:]
+    return Difference(
+        title=title, lines=tuple(lines[:DIFF_MAX]), left_out=max(0, len(lines) - DIFF_MAX)
+    )
