@@ -98,6 +98,11 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def split(text: str) -> list[str]:
+    """The lines of a text, as editors number them."""
+    return text.removesuffix("\n").split("\n")
+
+
 def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> Iterator[Excerpt]:
     """The dear lines of each file, by what the emulation and the `profiles` of arms counted."""
     arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
@@ -130,7 +135,7 @@ def _excerpt(
     columns: Sequence[tuple[Figure, str]],
     own: Mapping[int, tuple[Cost, ...]],
 ) -> Excerpt:
-    whole = text.split("\n") if text is not None else []
+    whole = split(text) if text is not None else []
     around = {n + off for n in own for off in range(-_CONTEXT, _CONTEXT + 1)}
     shown = sorted(n for n in around if 1 <= n <= len(whole)) if whole else sorted(own)
     empty = tuple(Cost("", 0) for _ in columns)

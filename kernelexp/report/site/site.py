@@ -91,7 +91,7 @@ class Site:
         return self._page(
             INDEX,
             "",
-            "Experiments",
+            "Kernel experiments",
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rows=list(index.rows(values)),
@@ -191,9 +191,7 @@ class Site:
 
     def _source(self, digest: str) -> bytes:
         file, text = self._sources[digest]
-        return self._page(
-            "source.html", "../", file, file=file, lines=text.removesuffix("\n").split("\n")
-        )
+        return self._page("source.html", "../", file, file=file, lines=code.split(text))
 
 
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
