@@ -2,9 +2,9 @@
 
     python benchmarks/report_pages.py [EXPERIMENTS] [RECORDS]
 
-Makes a project of 1,000 experiments with 10,000 records: one in ten of the records is measured, with
-the samples of a real run. Prints the wall time of `kernelexp report`, the size of its pages, and,
-where Chromium and selenium are, the time from opening the first page until its table filters.
+Makes a project of 1,000 experiments with 10,000 records: one in ten of the records is measured,
+with the samples of a real run. Prints the wall time of `kernelexp report`, the size of its pages,
+and, where Chromium and selenium are, the time from opening the first page until its table filters.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kernelexp import __version__
-from kernelexp.report.document import text_of
+from kernelexp.report.document import Cell, text_of
 from kernelexp.report.site import svg
 from kernelexp.text import printable
 
@@ -69,9 +69,25 @@ def _environment() -> Environment:
         finalize=_spell,
     )
     environment.filters["kind"] = lambda block: type(block).__name__
+    environment.filters["cell"] = _cell
+    environment.filters["field"] = _field
     environment.filters["word"] = text_of
     environment.filters["drawing"] = svg.draw
     return environment
+
+
+def _cell(cell: Cell) -> Markup:
+    """A text in its style. Macros for these would take half of a large project's time."""
+    if isinstance(cell, str):
+        return escape(printable(cell))
+    return Markup(f'<span class="{cell.style}">{escape(printable(cell.text))}</span>')
+
+
+def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:
+    """A cell of a table; that of its first column names the row."""
+    numeric = ' class="n"' if column in numbers else ""
+    tag, scope = ("td", "") if column else ("th", ' scope="row"')
+    return Markup(f"<{tag}{scope}{numeric}>{_cell(cell)}</{tag}>")
 
 
 def _spell(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import profiles, records, wholefile
+from kernelexp import profiles, records
 from kernelexp.errors import UsageError
 from kernelexp.judge import standing
 from kernelexp.judge.standing import StandingProfile, Tree
@@ -205,13 +205,14 @@ def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
 
 
 def write(site: Site, folder: Path) -> int:
-    """Writes every page; a page appears whole. Returns how many there are."""
+    """Writes every page, and returns how many there are."""
     count = 0
     written: set[str] = set()
     for _ in range(2):  # sources are known after the first round
         for path in list(site.paths()):
             if path not in written and (content := site.render(path)) is not None:
-                wholefile.write(folder / path, content, durable=False)
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(content)
                 written.add(path)
                 count += 1
     return count

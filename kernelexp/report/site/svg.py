@@ -7,7 +7,7 @@ that they follow light and dark.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -75,10 +75,16 @@ class _Scale(msgspec.Struct, frozen=True, kw_only=True):
     log: bool
 
     def at(self, value: float) -> float:
-        low, high, here = (
-            math.log10(each) if self.log else each for each in (self.low, self.high, value)
-        )
-        return round(self.start + (here - low) / (high - low) * (self.end - self.start), 1)
+        return self.all((value,))[0]
+
+    def all(self, values: Iterable[float]) -> list[float]:
+        """The places of many values: there are hundreds of dots on hundreds of pages."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high = math.log10(low), math.log10(high)
+            values = map(math.log10, values)
+        start, slope = self.start, (self.end - self.start) / (high - low)
+        return [round(start + (value - low) * slope, 1) for value in values]
 
 
 def draw(plot: Plot) -> Drawing:
@@ -143,7 +149,9 @@ def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
             for mark in series.marks:
                 yield from _point(plot, mark, number, x, y)
             continue
-        places = (f"{x.at(mark.x)} {y.at(mark.y)}" for mark in series.marks)
+        across = x.all(mark.x for mark in series.marks)
+        upwards = y.all(mark.y for mark in series.marks)
+        places = (f"{left} {up}" for left, up in zip(across, upwards, strict=True))
         path = "M" + ("L" if series.look == "line" else "h0M").join(places)
         ending = "" if series.look == "line" else "h0"
         yield Shape(path=path + ending, number=number, look=series.look, title=series.name)
