@@ -36,9 +36,16 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
 
 
 def render(
-    record: Record, by: tuple[str, str] | None = None, path: str = "", verbose: bool = False
+    record: Record,
+    by: tuple[str, str] | None = None,
+    path: str = "",
+    verbose: bool = False,
+    maps: bool = True,
 ) -> Iterator[Block]:
-    """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two."""
+    """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two.
+
+    Without `maps` nothing is mapped, where the page has maps of its own.
+    """
     examined = sweep.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield _ranking(record, examined)
@@ -57,7 +64,7 @@ def render(
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
     swept = sweep.swept_axes(record)
-    if by or len(swept) == 2:
+    if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
     yield from measurement.render(record, verbose)
     if path:

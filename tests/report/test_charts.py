@@ -62,7 +62,9 @@ def test_the_history_has_the_times_of_the_log(kx: Kx) -> None:
     }
     shown = {}
     for chart in json.loads(kx("plot", "history", "--json").stdout):
+        unit = chart["y"]["unit"]
         metric = "time_ms" if "measured" in chart["title"] else "published_time_ms"
+        metric = "published_tflops" if unit == "TFLOPS" else metric
         kernel, arch = chart["title"].split(":")[0].split(", ")
         for series in chart["series"]:
             for mark in series["marks"]:
@@ -71,7 +73,7 @@ def test_the_history_has_the_times_of_the_log(kx: Kx) -> None:
     expected = {
         (*where, metric): arm[metric]
         for where, arm in logged.items()
-        for metric in ("time_ms", "published_time_ms")
+        for metric in ("time_ms", "published_time_ms", "published_tflops")
         if metric in arm
     }
     assert shown == expected
@@ -83,7 +85,7 @@ def test_measured_and_published_times_never_share_a_plot(kx: Kx) -> None:
     assert ["published" in title for title in titles] == [
         "measured" not in title for title in titles
     ]
-    assert len(titles) == 2
+    assert len(titles) == 3
 
 
 def test_the_pairs_of_a_run_lie_around_the_interval_of_its_record() -> None:

@@ -106,7 +106,7 @@ def test_every_page_has_a_policy_a_language_a_title_and_one_first_heading(
 
 def test_tables_have_header_cells_with_a_scope(read: dict[str, Reader]) -> None:
     scopes = {each.get("scope") for page in read.values() for each in page.all("th")}
-    assert scopes == {"col", "row"}
+    assert scopes == {"col", "colgroup", "row"}
 
 
 def test_no_element_has_a_style_or_a_handler_of_its_own(read: dict[str, Reader]) -> None:
@@ -175,6 +175,29 @@ def test_words_of_people_and_records_run_nothing(tmp_path: Path) -> None:
 def test_the_file_of_a_hostile_log_is_json(tmp_path: Path) -> None:
     out = build(hostile(tmp_path), tmp_path / "out")
     assert json.loads((out / "log.json").read_text())
+
+
+def test_sass_differs_where_both_builds_are_kept_and_sources_since_the_run(
+    kx: Kx, scale: Path, tmp_path: Path
+) -> None:
+    assert kx("run", "S1", "--no-gpu", cwd=scale).exit_code == errors.OK
+    before = Reader((build(scale, tmp_path / "a") / "experiments/S1.html").read_text()).text
+    assert "SASS of baseline and candidate" in before
+    assert "@@" in before
+    assert "since run" not in before
+    source = next((scale / "variants/scale").glob("*.cu"))
+    source.write_text(f"{source.read_text()}// a later thought\n")
+    after = Reader((build(scale, tmp_path / "b") / "experiments/S1.html").read_text()).text
+    assert f"{source.relative_to(scale)} since run" in after
+    assert "+// a later thought" in after
+
+
+def test_lines_of_code_are_hot_where_the_emulation_counted_most(
+    read: dict[str, Reader],
+) -> None:
+    cells = read["experiments/T1.html"].all("td")
+    shades = {word for each in cells for word in (each.get("class") or "").split()} & {"h1", "h5"}
+    assert shades == {"h1", "h5"}
 
 
 # ---- the command ---------------------------------------------------------------------------------

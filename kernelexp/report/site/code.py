@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,8 @@ _SHOWN = ("stalls", "wavefronts", "conflicts", "sectors", "tma_sectors")
 _CONTEXT = 2
 _ARMS_MAX = 4
 _SHADES = 5
+# Lines with a smaller share of what the dearest line costs are left out.
+_COOL = 0.01
 DIFF_MAX = 500
 """Lines of a difference that are shown."""
 _SASS_MAX = 6000
@@ -52,8 +55,8 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     digest: str
     """Of the text, by which its page is named; empty where it can't be had."""
-    columns: tuple[tuple[str, str], ...]
-    """Figure and arm."""
+    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each figure with the arms that have it."""
     lines: tuple[Line, ...]
 
 
@@ -104,7 +107,8 @@ def split(text: str) -> list[str]:
 
 
 def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> Iterator[Excerpt]:
-    """The dear lines of each file, by what the emulation and the `profiles` of arms counted."""
+    """The dear lines of each file, the dearest file first: by the counters of emulations, and by
+    the samples of `profiles`, which are those of arms by name."""
     arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
     spent = {name: _lines(arm, profiles.get(name)) for name, arm in arms.items()}
     columns = [
@@ -117,7 +121,8 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
         figure.name: max(figure.read(each) for lines in spent.values() for each in lines.values())
         for figure, _ in columns
     }
-    for file in sorted({place[0] for lines in spent.values() for place in lines}):
+    found = []
+    for file in {place[0] for lines in spent.values() for place in lines}:
         own = {
             number: tuple(
                 _cost(figure, spent[name].get((file, number)), most) for figure, name in columns
@@ -126,7 +131,10 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
         }
         own = {number: row for number, row in own.items() if any(each.shade for each in row)}
         if own:
-            yield _excerpt(file, texts.of(record, file), columns, own)
+            heat = sum(each.shade for row in own.values() for each in row)
+            found.append((-heat, file, own))
+    for _, file, own in sorted(found):
+        yield _excerpt(file, texts.of(record, file), columns, own)
 
 
 def _excerpt(
@@ -135,6 +143,9 @@ def _excerpt(
     columns: Sequence[tuple[Figure, str]],
     own: Mapping[int, tuple[Cost, ...]],
 ) -> Excerpt:
+    used = [i for i in range(len(columns)) if any(row[i].text for row in own.values())]
+    columns = [columns[i] for i in used]
+    own = {number: tuple(row[i] for i in used) for number, row in own.items()}
     whole = split(text) if text is not None else []
     around = {n + off for n in own for off in range(-_CONTEXT, _CONTEXT + 1)}
     shown = sorted(n for n in around if 1 <= n <= len(whole)) if whole else sorted(own)
@@ -142,7 +153,10 @@ def _excerpt(
     return Excerpt(
         file=file,
         digest=digest(text) if text is not None else "",
-        columns=tuple((figure.label, name) for figure, name in columns),
+        columns=tuple(
+            (label, tuple(name for _, name in own_columns))
+            for label, own_columns in groupby(columns, key=lambda each: each[0].label)
+        ),
         lines=tuple(
             Line(
                 number=number,
@@ -171,7 +185,8 @@ def _cost(figure: Figure, own: Costs | None, most: Mapping[str, float]) -> Cost:
     value = figure.read(own) if own else 0.0
     if value <= 0:
         return Cost("", 0)
-    return Cost(figures.value(int(value)), max(1, round(_SHADES * value / most[figure.name])))
+    share = value / most[figure.name]
+    return Cost(figures.value(int(value)), max(1, round(_SHADES * share)) if share > _COOL else 0)
 
 
 def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Difference]:

@@ -171,7 +171,7 @@ class Site:
             "../",
             f"{record.experiment}: {record.title}",
             record=record,
-            document=list(sweep_report.render(record))[1:],
+            document=list(sweep_report.render(record, maps=False))[1:],
             maps=list(heat.maps(record)),
         )
 
