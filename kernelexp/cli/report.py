@@ -39,7 +39,7 @@ def report(
 
     For example: kernelexp report --out /tmp/pages
     """
-    from kernelexp.report.site import server, site
+    from kernelexp.report.site import folder, server, site
 
     if serve and (out or force):
         raise UsageError("--serve writes nothing: leave out --out and --force.")
@@ -48,9 +48,9 @@ def report(
         server.serve(project, port, lambda address: typer.echo(f"serving on {address}"))
         return
     loaded = common.load(project, sources=False)
-    folder = out or loaded.root / FOLDER
-    site.require_own(folder, force)
+    place = out or loaded.root / FOLDER
+    folder.former(place, force)  # refuses another's folder before all records are read
     made = site.Site(loaded)
     common.warn(loaded.root, made.unreadable)
-    count = site.write(made, folder)
-    typer.echo(f"wrote {count} pages: {folder / site.INDEX}")
+    count = folder.write(made, place, force)
+    typer.echo(f"wrote {count} pages: {place / site.INDEX}")

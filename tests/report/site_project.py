@@ -9,6 +9,7 @@ import msgspec
 from support import ROOT
 
 from kernelexp import project, records
+from kernelexp.report.site import folder as report_folder
 from kernelexp.report.site import site
 
 SCRIPT = '<script>document.title="run"</script>'
@@ -58,5 +59,5 @@ changes: ["{YAML}"]
 
 def build(root: Path, folder: Path) -> Path:
     """The pages of a project in `folder`."""
-    site.write(site.Site(project.load(root, sources=False)), folder)
+    report_folder.write(site.Site(project.load(root, sources=False)), folder)
     return folder

@@ -96,7 +96,7 @@ def _plot(axes: Any, plot: Plot) -> None:
         look = {"color": "0.85"} if number == 0 else {"color": "0.55", "hatch": "///", "fill": None}
         axes.axhspan(band.low, band.high, label=printable(band.name), linewidth=0, **look)
     for number, series in enumerate(plot.series):
-        _series(axes, series, number)
+        _series(axes, series, number, joined=bool(plot.x.categories))
     if plot.x.categories:
         step = -(-len(plot.x.categories) // _LABELS_MAX)
         shown = range(0, len(plot.x.categories), step)
@@ -120,7 +120,7 @@ def _scale(axes: Any, axis: Any) -> None:
     axis.set_tick_params(which="minor", labelsize=7)
 
 
-def _series(axes: Any, series: Series, number: int) -> None:
+def _series(axes: Any, series: Series, number: int, joined: bool) -> None:
     colour = _COLOURS[number % len(_COLOURS)]
     x, y = [mark.x for mark in series.marks], [mark.y for mark in series.marks]
     name = printable(series.name)
@@ -133,6 +133,8 @@ def _series(axes: Any, series: Series, number: int) -> None:
         return
     below = [mark.y - mark.low if mark.low is not None else 0.0 for mark in series.marks]
     above = [mark.high - mark.y if mark.high is not None else 0.0 for mark in series.marks]
+    if joined:
+        axes.plot(x, y, color=colour, alpha=0.4, linewidth=1)
     marker = _MARKERS[number % len(_MARKERS)]
     axes.errorbar(
         x, y, yerr=(below, above), fmt=marker, color=colour, capsize=3, markersize=5, label=name

@@ -36,7 +36,8 @@ def _plot(plot: Plot) -> Iterator[Block]:
     marks = [mark for each in plot.series if each.look == "points" for mark in each.marks]
     yield _points(plot, marks)
     for band in plot.bands:
-        ends = f"{_figure(band.low)} to {_figure(band.high)} {plot.y.unit}".rstrip()
+        unit = "%" if plot.y.unit == "%" else f" {plot.y.unit}".rstrip()
+        ends = f"{_figure(band.low)}{unit} to {_figure(band.high)}{unit}"
         yield paragraph(f"{band.name}: {ends}", indent=2)
 
 

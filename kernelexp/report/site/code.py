@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -54,7 +53,7 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str
     digest: str
-    """Of the text, by which its page is named; empty where it can't be had."""
+    """By which the page of its text is named; empty where that can't be had."""
     columns: tuple[tuple[str, tuple[str, ...]], ...]
     """Each figure with the arms that have it."""
     lines: tuple[Line, ...]
@@ -89,16 +88,21 @@ class Texts:
         return self._known[wanted]
 
     def now(self, file: str) -> str:
-        """The file's text in the tree; empty where there is none."""
+        """The file's text in the tree; empty where there is none.
+
+        A record may name any file: pages show none from outside of the project.
+        """
+        path = self._root / file
         try:
-            return (self._root / file).read_text("utf-8", "replace")
+            inside = path.resolve().is_relative_to(self._root.resolve())
+            return path.read_text("utf-8", "replace") if inside else ""
         except OSError:
             return ""
 
 
-def digest(text: str) -> str:
-    """What a text's page is named after."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def page_of(digest: str) -> str:
+    """What the page of a file with this SHA-256 is called."""
+    return digest[:16]
 
 
 def split(text: str) -> list[str]:
@@ -134,11 +138,14 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
             heat = sum(each.shade for row in own.values() for each in row)
             found.append((-heat, file, own))
     for _, file, own in sorted(found):
-        yield _excerpt(file, texts.of(record, file), columns, own)
+        text = texts.of(record, file)
+        page = page_of(sources.of_record(record)[file]) if text is not None else ""
+        yield _excerpt(file, page, text, columns, own)
 
 
 def _excerpt(
     file: str,
+    digest: str,
     text: str | None,
     columns: Sequence[tuple[Figure, str]],
     own: Mapping[int, tuple[Cost, ...]],
@@ -152,7 +159,7 @@ def _excerpt(
     empty = tuple(Cost("", 0) for _ in columns)
     return Excerpt(
         file=file,
-        digest=digest(text) if text is not None else "",
+        digest=digest,
         columns=tuple(
             (label, tuple(name for _, name in own_columns))
             for label, own_columns in groupby(columns, key=lambda each: each[0].label)

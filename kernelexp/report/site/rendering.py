@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import re
 from importlib import resources
 from typing import Any
 
@@ -17,9 +18,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kernelexp import __version__
+from kernelexp.model import spell_point
+from kernelexp.report import figures
 from kernelexp.report.document import Cell, text_of
 from kernelexp.report.site import svg
 from kernelexp.text import printable
+
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, live: bool, **values: Any) -> bytes:
@@ -70,6 +75,9 @@ def _environment() -> Environment:
     )
     environment.filters["kind"] = lambda block: type(block).__name__
     environment.filters["cell"] = _cell
+    environment.filters["prose"] = _prose
+    environment.filters["figure"] = figures.value
+    environment.filters["point"] = spell_point
     environment.filters["field"] = _field
     environment.filters["word"] = text_of
     environment.filters["drawing"] = svg.draw
@@ -79,8 +87,14 @@ def _environment() -> Environment:
 def _cell(cell: Cell) -> Markup:
     """A text in its style. Macros for these would take half of a large project's time."""
     if isinstance(cell, str):
-        return escape(printable(cell))
-    return Markup(f'<span class="{cell.style}">{escape(printable(cell.text))}</span>')
+        return _prose(cell)
+    return Markup(f'<span class="{cell.style}">{_prose(cell.text)}</span>')
+
+
+def _prose(text: str) -> Markup:
+    """A text with what is between backticks as code."""
+    escaped = escape(printable(text))
+    return Markup(_CODE.sub(r"<code>\1</code>", escaped)) if "`" in escaped else escaped
 
 
 def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kernelexp import profiles, records
-from kernelexp.errors import UsageError
+from kernelexp import profiles, records, sources
 from kernelexp.judge import standing
 from kernelexp.judge.standing import StandingProfile, Tree
 from kernelexp.model import Variant, arm_names
@@ -52,7 +51,12 @@ class Site:
             for each in self.logs
             for name, entry in {**each.history, **each.experiments}.items()
         }
-        self._sources: dict[str, tuple[str, str]] = {}
+        names = ["", *self._standings, ""]
+        self._neighbours = {
+            name: (before, after)
+            for before, name, after in zip(names, names[1:], names[2:], strict=False)
+        }
+        self._linked: dict[str, None] = {}
         self.unreadable: tuple[Unreadable, ...] = (
             *(each for one in self.logs for each in one.unreadable),
             *unreadable,
@@ -64,7 +68,7 @@ class Site:
         yield from (f"experiments/{name}.html" for name in self._standings)
         yield from (f"sweeps/{run}.html" for run in self._sweeps)
         yield from (f"profiles/{run}.html" for run in self._profiles)
-        yield from (f"sources/{digest}.html" for digest in list(self._sources))
+        yield from (f"sources/{digest}.html" for digest in list(self._linked))
 
     def render(self, path: str) -> bytes | None:
         """A file of the site; None where it has none of this name."""
@@ -73,7 +77,7 @@ class Site:
         if path == LOG:
             return msgspec.json.format(msgspec.json.encode(export.to_values(self.logs)), indent=1)
         folder, _, name = path.partition("/")
-        known: dict[str, tuple[dict[str, Any], Callable[[str], bytes]]] = {
+        known: dict[str, tuple[dict[str, Any], Callable[[str], bytes | None]]] = {
             "experiments": (self._standings, self._experiment),
             "sweeps": (self._sweeps, self._sweep),
             "profiles": (self._profiles, self._profile),
@@ -112,12 +116,15 @@ class Site:
             if each.record
         }
         profiled = self._profiles_of(name)
+        before, after = self._neighbours[name]
         return self._page(
             "experiment.html",
             "../",
             f"{name}: {standings.experiment.title}",
             name=name,
             log=kernel_log,
+            before=before,
+            after=after,
             earlier=max(0, standings.records - len(found)),
             document=list(listing.experiment(name, standings, found, every=True)),
             runs=[self._run(each, changed[run], profiled) for run, each in runs.items()],
@@ -132,10 +139,7 @@ class Site:
         """What the page of an experiment shows of one of its records."""
         own = {each.name: each.profile for each in profiled if not each.changed}
         excerpts = list(code.excerpts(record, own, self._texts))
-        for each in excerpts:
-            text = self._texts.of(record, each.file)
-            if text is not None:
-                self._sources[each.digest] = (each.file, text)
+        self._linked.update({each.digest: None for each in excerpts if each.digest})
         return {
             "record": record,
             "document": list(page.render(record))[1:],
@@ -179,19 +183,34 @@ class Site:
         profile = self._profiles[run]
         evidence = profile.arm.profiled
         assert evidence is not None, "read_file() refuses others"
-        readings = [evaluate(builtin(name), evidence, Run()) for name in NAMES]
+        readings = [(name, evaluate(builtin(name), evidence, Run())) for name in NAMES]
         return self._page(
             "profile.html",
             "../",
-            f"Profile {run}",
+            f"{profile.arm.kernel}@{profile.arm.arch}: profile {run}",
             profile=profile,
             conditions=profile_report.conditions(profile),
-            readings=[list(section_report.document(each)) for each in readings],
+            stalls=stalls.bars([("stalls", evidence)]) if stalls.has_any(evidence) else None,
+            readings=[(name, list(section_report.document(each))) for name, each in readings],
         )
 
-    def _source(self, digest: str) -> bytes:
-        file, text = self._sources[digest]
-        return self._page("source.html", "../", file, file=file, lines=code.split(text))
+    @functools.cached_property
+    def _sources(self) -> dict[str, tuple[Record, str]]:
+        """Every file of the records that are shown, by the name of its page."""
+        return {
+            code.page_of(digest): (standing.record, file)
+            for _, standings in self._standings.values()
+            for standing in standings.candidates
+            if standing.record
+            for file, digest in sources.of_record(standing.record).items()
+        }
+
+    def _source(self, name: str) -> bytes | None:
+        record, file = self._sources[name]
+        text = self._texts.of(record, file)
+        if text is None:
+            return None
+        return self._page("source.html", "../", file, lines=code.split(text))
 
 
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
@@ -202,29 +221,3 @@ def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
         if each.profile.arm.profiled and stalls.has_any(each.profile.arm.profiled)
     ]
     return stalls.bars(found) if found else None
-
-
-def write(site: Site, folder: Path) -> int:
-    """Writes every page, and returns how many there are."""
-    count = 0
-    written: set[str] = set()
-    for _ in range(2):  # sources are known after the first round
-        for path in list(site.paths()):
-            if path not in written and (content := site.render(path)) is not None:
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).write_bytes(content)
-                written.add(path)
-                count += 1
-    return count
-
-
-def require_own(folder: Path, force: bool = False) -> None:
-    """UsageError where the folder holds something that is not a report, unless `force`."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder: name another one with --out.")
-    if force or not folder.is_dir() or not any(folder.iterdir()) or (folder / LOG).is_file():
-        return
-    raise UsageError(
-        f"{folder} holds files that kernelexp did not write: name another folder with --out, or "
-        "write into it with --force."
-    )

@@ -12,10 +12,13 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kernelexp.report import figures
-from kernelexp.report.charts.chart import Axis, Mark, Plot
+from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
 
 WIDTH, HEIGHT = 720.0, 320.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 12.0, 12.0, 64.0
+_LEFT, _RIGHT, _TOP = 64.0, 12.0, 12.0
+_BOTTOM, _BOTTOM_TILTED = 44.0, 76.0
+_LEVEL_MAX = 8
+"""Categories whose names stand level: those of more are tilted."""
 _LABELS_MAX = 24
 _SHAPES = (
     "M{0} {1}m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
@@ -39,6 +42,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     look: str
     title: str = ""
+    category: str = ""
+    """That of the x axis where a point stands."""
 
 
 class Stripe(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +61,8 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     left: float = _LEFT
     right: float = WIDTH - _RIGHT
     top: float = _TOP
-    bottom: float = HEIGHT - _BOTTOM
+    bottom: float
+    tilted: bool
     width: float = WIDTH
     height: float = HEIGHT
     across: tuple[Tick, ...]
@@ -93,9 +99,13 @@ def draw(plot: Plot) -> Drawing:
     x = _scale(plot.x, [mark.x for mark in marks], _LEFT, WIDTH - _RIGHT)
     ends = [each for mark in marks for each in (mark.y, mark.low, mark.high) if each is not None]
     ends += [end for band in plot.bands for end in (band.low, band.high)]
-    y = _scale(plot.y, ends, HEIGHT - _BOTTOM, _TOP)
+    tilted = len(plot.x.categories) > _LEVEL_MAX
+    bottom = HEIGHT - (_BOTTOM_TILTED if tilted else _BOTTOM)
+    y = _scale(plot.y, ends, bottom, _TOP)
     return Drawing(
         plot=plot,
+        bottom=bottom,
+        tilted=tilted,
         across=tuple(_ticks(plot.x, x)),
         upwards=tuple(_ticks(plot.y, y)),
         stripes=tuple(
@@ -146,6 +156,8 @@ def _steps_log(scale: _Scale) -> Iterator[float]:
 def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
     for number, series in enumerate(plot.series):
         if series.look == "points":
+            if plot.x.categories:
+                yield _trail(series, number, x, y)
             for mark in series.marks:
                 yield from _point(plot, mark, number, x, y)
             continue
@@ -157,6 +169,12 @@ def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
         yield Shape(path=path + ending, number=number, look=series.look, title=series.name)
 
 
+def _trail(series: Series, number: int, x: _Scale, y: _Scale) -> Shape:
+    """Leads the eye from step to step."""
+    places = (f"{x.at(mark.x)} {y.at(mark.y)}" for mark in series.marks)
+    return Shape(path="M" + "L".join(places), number=number, look="trail")
+
+
 def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterator[Shape]:
     across, up = x.at(mark.x), y.at(mark.y)
     if mark.low is not None and mark.high is not None:
@@ -166,4 +184,4 @@ def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterato
     words = [each for each in (name, mark.label) if each]
     title = f"{', '.join(words)}: {figures.value(float(mark.y))} {plot.y.unit}"
     path = _SHAPES[number % len(_SHAPES)].format(across, up)
-    yield Shape(path=path, number=number, look="point", title=title)
+    yield Shape(path=path, number=number, look="point", title=title.rstrip(), category=name)
