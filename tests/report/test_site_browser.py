@@ -25,7 +25,7 @@ from kernelexp.report.site import server
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 pytestmark = [
-    pytest.mark.browser,
+    pytest.mark.slow,
     pytest.mark.xdist_group("site"),
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver here"),
 ]
@@ -43,9 +43,9 @@ def chromium() -> Iterator[webdriver.Chrome]:
 
 
 @pytest.fixture
-def page(chromium: webdriver.Chrome, pages: Path) -> webdriver.Chrome:
+def page(chromium: webdriver.Chrome, every_page: Path) -> webdriver.Chrome:
     """The first page, opened from its file."""
-    show(chromium, pages / "index.html")
+    show(chromium, every_page / "index.html")
     return chromium
 
 
@@ -66,8 +66,10 @@ def visible(chromium: webdriver.Chrome) -> list[str]:
 
 def figures(chromium: webdriver.Chrome, name: str) -> list[float | None]:
     found = chromium.execute_script(
-        "return [...document.querySelectorAll(`#experiments td[data-name=${arguments[0]}]`)]"
-        ".filter(cell => cell.offsetParent)"
+        "const heads = [...document.querySelectorAll('#experiments thead th')];"
+        "const place = heads.findIndex(head => head.dataset.key === arguments[0]);"
+        "return [...document.querySelectorAll('#experiments tbody tr')]"
+        ".map(row => row.cells[place]).filter(cell => cell.offsetParent)"
         ".map(cell => 'value' in cell.dataset ? Number(cell.dataset.value) : null)",
         name,
     )
@@ -82,9 +84,9 @@ def head(chromium: webdriver.Chrome, key: str) -> WebElement:
     return chromium.find_element(By.CSS_SELECTOR, f"#experiments th[data-key={key}]")
 
 
-def test_no_page_has_an_error_on_its_console(chromium: webdriver.Chrome, pages: Path) -> None:
+def test_no_page_has_an_error_on_its_console(chromium: webdriver.Chrome, every_page: Path) -> None:
     said = {}
-    for path in [*sorted(pages.rglob("*.html"))[::4], pages / "index.html"]:
+    for path in [*sorted(every_page.rglob("*.html"))[::4], every_page / "index.html"]:
         show(chromium, path)
         if entries := chromium.get_log("browser"):
             said[path.name] = entries
@@ -99,14 +101,14 @@ def test_words_filter_the_rows_and_their_number_is_said(page: webdriver.Chrome) 
 
 
 def test_a_filter_is_in_the_address_and_comes_back_with_it(
-    page: webdriver.Chrome, pages: Path
+    page: webdriver.Chrome, every_page: Path
 ) -> None:
     control(page, "verdict").send_keys("IMPROVED")
     control(page, "q").send_keys("S")
     filtered = visible(page)
     fragment = page.current_url.partition("#")[2]
     assert fragment == "q=S&verdict=IMPROVED"
-    show(page, pages / "index.html", f"#{fragment}")
+    show(page, every_page / "index.html", f"#{fragment}")
     assert visible(page) == filtered
     assert 0 < len(filtered) < 40
 
@@ -181,12 +183,12 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_a_phone_scrolls_tables_but_not_the_page(page: webdriver.Chrome, pages: Path) -> None:
+def test_a_phone_scrolls_tables_but_not_the_page(page: webdriver.Chrome, every_page: Path) -> None:
     phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     widths = {}
     for name in ("index.html", "experiments/H3.html"):
-        show(page, pages / name)
+        show(page, every_page / name)
         widths[name] = page.execute_script("return document.documentElement.scrollWidth")
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert all(width <= 360 for width in widths.values()), widths
@@ -202,9 +204,9 @@ def test_hostile_words_are_shown_and_do_nothing(chromium: webdriver.Chrome, tmp_
 
 
 def test_the_policy_stops_a_script_that_escaping_missed(
-    chromium: webdriver.Chrome, pages: Path, tmp_path: Path
+    chromium: webdriver.Chrome, every_page: Path, tmp_path: Path
 ) -> None:
-    text = (pages / "index.html").read_text()
+    text = (every_page / "index.html").read_text()
     bad = tmp_path / "index.html"
     bad.write_text(text.replace("<h1>", "<script>document.title='run'</script><h1>", 1))
     show(chromium, bad)

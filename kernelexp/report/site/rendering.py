@@ -94,7 +94,9 @@ def _cell(cell: Cell) -> Markup:
 def _prose(text: str) -> Markup:
     """A text with what is between backticks as code."""
     escaped = escape(printable(text))
-    return Markup(_CODE.sub(r"<code>\1</code>", escaped)) if "`" in escaped else escaped
+    if "`" not in escaped:
+        return escaped
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escaped)))  # parts of Markup escape again
 
 
 def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:

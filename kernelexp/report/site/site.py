@@ -106,8 +106,8 @@ class Site:
 
     def _experiment(self, name: str) -> bytes:
         kernel_log, standings = self._standings[name]
-        found = records.last(self._project.root, name, RECORDS_SHOWN)
         runs = {each.record.run: each.record for each in standings.candidates if each.record}
+        found = records.last(self._project.root, name, RECORDS_SHOWN, runs)
         changed = {
             each.record.run: [
                 word for one in standings.candidates if one.record for word in one.changed
@@ -190,7 +190,7 @@ class Site:
             f"{profile.arm.kernel}@{profile.arm.arch}: profile {run}",
             profile=profile,
             conditions=profile_report.conditions(profile),
-            stalls=stalls.bars([("stalls", evidence)]) if stalls.has_any(evidence) else None,
+            stalls=stalls.bars([("this profile", evidence)]) if stalls.has_any(evidence) else None,
             readings=[(name, list(section_report.document(each))) for name, each in readings],
         )
 

@@ -10,9 +10,9 @@
   const keys = heads.map((head) => head.dataset.key);
   const place = (key) => keys.indexOf(key);
   const text = (row, key) => row.cells[place(key)].textContent;
-  const words = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+  const words = new Map();
   const order = new Map(rows.map((row, index) => [row, index]));
-  let sort = "", descending = false;
+  let sort = "", descending = false, sorted = "";
 
   for (const head of heads) {
     const button = document.createElement("button");
@@ -29,9 +29,14 @@
     });
   }
 
+  function holds(row, word) {
+    if (!words.has(row)) words.set(row, row.textContent.toLowerCase());
+    return words.get(row).includes(word);
+  }
+
   function value(row, at) {
     const cell = row.cells[at];
-    if ("name" in cell.dataset) return "value" in cell.dataset ? Number(cell.dataset.value) : null;
+    if (cell.className === "n") return "value" in cell.dataset ? Number(cell.dataset.value) : null;
     return cell.textContent || null;
   }
 
@@ -47,12 +52,14 @@
     const wanted = form.elements.q.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const row of rows) {
-      const fits = wanted.every((word) => words.get(row).includes(word))
+      const fits = wanted.every((word) => holds(row, word))
         && ["kernel", "verdict", "section"].every((key) => !form.elements[key].value || text(row, key) === form.elements[key].value);
       row.hidden = !fits;
       shown += fits;
     }
-    body.append(...[...rows].sort(compare));
+    const wish = sort && (descending ? "-" : "+") + sort;
+    if (wish !== sorted) body.append(...[...rows].sort(compare));
+    sorted = wish;
     for (const head of heads) {
       head.setAttribute("aria-sort", head.dataset.key !== sort ? "none" : descending ? "descending" : "ascending");
     }
