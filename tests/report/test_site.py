@@ -216,6 +216,12 @@ def test_marks_of_the_history_lead_to_their_experiments(read: dict[str, Reader])
     assert {"experiments/S7.html", "experiments/abf04a5.html"} <= {e["href"] for e in links}
 
 
+def test_defines_of_the_variants_stand_side_by_side(read: dict[str, Reader]) -> None:
+    text = read["experiments/T1.html"].text
+    assert "-DKX_LAYOUT=plain" in text
+    assert "+-DKX_LAYOUT=padded" in text
+
+
 def test_words_between_backticks_are_code(read: dict[str, Reader]) -> None:
     page = read["experiments/H3.html"]
     assert page.all("code")

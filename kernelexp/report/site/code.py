@@ -204,6 +204,22 @@ def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Diff
             yield _difference(f"{file} since run {record.run}", then, texts.now(file))
 
 
+def compiled(record: Record) -> Iterator[Difference]:
+    """What differs in what the variants are compiled from: defines, flags, files that are read.
+
+    A file is the same for all variants of a run, so that these say how its text is used.
+    """
+    if not record.baseline.source:
+        return  # published
+    before = _inputs(record.baseline)
+    for name, arm in list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]:
+        yield _difference(f"What baseline and {name} are compiled from", before, _inputs(arm))
+
+
+def _inputs(arm: Arm) -> str:
+    return "\n".join((*(f"-D{each}" for each in arm.defines), *arm.flags, *sorted(arm.files)))
+
+
 def sass(root: Path, record: Record) -> Iterator[Difference]:
     """What differs in the SASS of baseline and candidates, of builds that are still kept."""
     before = _listing(root, record.baseline)

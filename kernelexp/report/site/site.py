@@ -146,6 +146,7 @@ class Site:
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
             "differences": [
+                *code.compiled(record),
                 *code.since(record, dict.fromkeys(changed), self._texts),
                 *code.sass(self._project.root, record),
             ],
