@@ -59,7 +59,7 @@ def plot(
 ) -> None:
     """Show a chart: in the terminal, or drawn into an SVG or PNG file.
 
-    For example: kernelexp plot stalls F3:baseline F3 --out stalls.svg
+    For example: kernelexp plot history --out history.svg
     """
     from kernelexp.report.charts import matplot, text
 
@@ -164,7 +164,7 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
     profiled = []
     for each in found:
         if each.arm.profiled is None:
-            raise UsageError(f"{each.label} has no profile: kernelexp profile takes one.")
+            raise UsageError(common.unprofiled(each.label, each.arm, project))
         profiled.append((each.label, each.arm.profiled))
     return [stalls.bars(profiled)]
 
