@@ -11,6 +11,7 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
+from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
 from kernelexp.errors import UsageError, suggest
@@ -42,6 +43,7 @@ def plot(
             help="history, roofline: KERNEL or KERNEL@ARCH, all without one. sweep: the same, for "
             "the latest sweep, or its run. run: an experiment, for its latest measured run, or a "
             "run. stalls: profiles, as for `kernelexp sections`.",
+            autocompletion=complete(variant_names),
         ),
     ] = None,
     out: Annotated[

@@ -7,10 +7,13 @@ import json
 import re
 import runpy
 import shutil
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
 
 import pytest
@@ -18,6 +21,7 @@ from site_project import build, copy, hostile
 from support import ROOT, Kx, edit
 
 from kernelexp import errors, project, records
+from kernelexp.cli import completion
 from kernelexp.report.site import code, server, site
 
 pytestmark = pytest.mark.xdist_group("site")
@@ -286,6 +290,14 @@ def test_what_only_reads_never_runs_a_projects_python(
     assert not (trap.parent / "ran").exists()
 
 
+def test_completion_never_runs_a_projects_python(trap: Path) -> None:
+    words = completion.complete(completion.variant_names)(
+        SimpleNamespace(params={"project": trap}, args=[]), "S"
+    )
+    assert [name for name, _ in words] == ["S1", "S2"]
+    assert not (trap.parent / "ran").exists()
+
+
 def test_a_folder_with_other_files_is_left_as_it_is(kx: Kx, trap: Path) -> None:
     (trap / "report").mkdir()
     (trap / "report" / "thesis.tex").write_text("mine")
@@ -444,6 +456,23 @@ def test_a_source_is_served_to_those_who_come_by_its_link(
     path = next(name for name in read if name.startswith("sources/"))
     shown = Reader((site.Site(project.load(part, sources=False)).render(path) or b"").decode())
     assert shown.text == read[path].text
+
+
+def test_a_file_that_is_being_written_is_not_yet_a_change(serving: tuple[Path, int]) -> None:
+    root, port = serving
+    before = ask(port, "/version")[1]
+    (root / records.FOLDER / "T1/.record.1234.tmp").write_text("{")
+    assert ask(port, "/version")[1] == before
+
+
+def test_a_reader_that_leaves_is_no_fault(
+    serving: tuple[Path, int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(("127.0.0.1", serving[1])) as leaving:
+        leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        leaving.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{serving[1]}\r\n\r\n".encode())
+    assert ask(serving[1], "/experiments/T1.html")[0] == http.HTTPStatus.OK
+    assert capfd.readouterr().err == ""
 
 
 def test_a_port_that_is_taken_is_said(serving: tuple[Path, int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -53,6 +54,8 @@ def _states(root: Path) -> Iterator[str]:
         top = root / name
         paths = [top] if top.is_file() else (Path(d) / f for d, _, fs in os.walk(top) for f in fs)
         for path in paths:
+            if path.name.startswith("."):  # a file that is being written
+                continue
             try:
                 state = path.stat()
             except OSError:
@@ -122,6 +125,11 @@ class _Server(ThreadingHTTPServer):
         super().__init__((ADDRESS, port), _Handler)
         self.pages = pages
         self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that was left before it had come is no fault."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def make(start: Path, port: int) -> _Server:
