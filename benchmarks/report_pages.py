@@ -9,6 +9,7 @@ and, where Chromium and selenium are, the time from opening the first page until
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,7 @@ def main() -> None:
         start = time.perf_counter()
         subprocess.run(program, cwd=root, stdout=subprocess.DEVNULL, check=True)
         whole = time.perf_counter() - start
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
         site.Site(project.load(root, sources=False)).render(site.INDEX)
         first = time.perf_counter() - start
@@ -93,7 +95,10 @@ def main() -> None:
         machine = surroundings.read_machine()
         print(f"{machine.cpu}, {machine.cores} cores, Python {machine.python}")
         print(f"{experiments:,} experiments, {count:,} records")
-        print(f"kernelexp report            {whole:6.1f} s, {size / 1e6:.0f} MB")
+        print(
+            f"kernelexp report            {whole:6.1f} s, {size / 1e6:.0f} MB, "
+            f"{used.ru_utime + used.ru_stime:.1f} s of CPU time"
+        )
         print(f"the first page of --serve   {first:6.1f} s")
         ready = usable(out / site.INDEX)
         print(
