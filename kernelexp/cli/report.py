@@ -53,4 +53,4 @@ def report(
     made = site.Site(loaded)
     common.warn(loaded.root, made.unreadable)
     count = folder.write(made, place, force)
-    typer.echo(f"wrote {count} pages: {place / site.INDEX}")
+    typer.echo(f"wrote {count} files; open {place / site.INDEX}")

@@ -108,13 +108,19 @@ def _plot(axes: Any, plot: Plot) -> None:
     axes.set_ylabel(printable(plot.y.title))
     axes.grid(axis="y", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
+    if plot.y.log:  # below a roof there is room for the legend
+        axes.set_ylim(bottom=axes.get_ylim()[0] / 6)
     if len(plot.series) + len(plot.bands) > 1:
-        axes.legend(fontsize=8, framealpha=0.85, edgecolor="none")
+        place = "lower right" if plot.y.log else "best"
+        axes.legend(fontsize=8, framealpha=0.85, edgecolor="none", loc=place)
 
 
 def _scale(axes: Any, axis: Any) -> None:
     """A logarithmic axis with plain numbers: matplotlib's own are powers, in its mathtext."""
+    from matplotlib.ticker import LogLocator
+
     (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
+    axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter("{x:g}")
     axis.set_tick_params(which="minor", labelsize=7)
@@ -133,12 +139,11 @@ def _series(axes: Any, series: Series, number: int, joined: bool) -> None:
         return
     below = [mark.y - mark.low if mark.low is not None else 0.0 for mark in series.marks]
     above = [mark.high - mark.y if mark.high is not None else 0.0 for mark in series.marks]
+    ends = (below, above) if any(below) or any(above) else None
     if joined:
         axes.plot(x, y, color=colour, alpha=0.4, linewidth=1)
     marker = _MARKERS[number % len(_MARKERS)]
-    axes.errorbar(
-        x, y, yerr=(below, above), fmt=marker, color=colour, capsize=3, markersize=5, label=name
-    )
+    axes.errorbar(x, y, yerr=ends, fmt=marker, color=colour, capsize=3, markersize=5, label=name)
 
 
 def _heat(axes: Any, heat: Heat) -> None:

@@ -34,7 +34,7 @@ def bars(subjects: Sequence[tuple[str, ProfiledEvidence]]) -> Bars:
             (state.replace("_", " "), tuple(each.get(state) for each in found))
             for state in sorted(states, key=lambda state: -states[state])
         ),
-        note="In `selected` the warp issues. States below 1% are left out.",
+        note="In the state `selected` the warp issues. States below 1% are left out.",
     )
 
 
