@@ -1,8 +1,9 @@
-"""Projects whose pages the tests of the report render: the repository's, and a hostile one."""
+"""Projects whose pages the tests render, the repository's and a hostile one, and what reads them."""
 
 from __future__ import annotations
 
 import shutil
+from html.parser import HTMLParser
 from pathlib import Path
 
 import msgspec
@@ -61,3 +62,32 @@ def build(root: Path, folder: Path) -> Path:
     """The pages of a project in `folder`."""
     report_folder.write(site.Site(project.load(root, sources=False)), folder)
     return folder
+
+
+class Reader(HTMLParser):
+    """What a page holds that tests ask for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "input", "br", "wbr"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]

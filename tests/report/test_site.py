@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import runpy
 import shutil
-import socket
-import struct
-import threading
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from site_project import build, copy, hostile
+from site_project import Reader, build, copy, hostile
 from support import ROOT, Kx, edit
 
 from kernelexp import errors, project, records
 from kernelexp.cli import completion
-from kernelexp.report.site import code, server, site
+from kernelexp.report.site import code, site
 
 pytestmark = pytest.mark.xdist_group("site")
-
-
-class Reader(HTMLParser):
-    """What a page holds that tests ask for."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "input", "br", "wbr"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag, f"</{tag}> closes another element"
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +222,14 @@ def test_lines_of_code_are_hot_where_the_emulation_counted_most(
     assert shades == {"h1", "h5"}
 
 
+def test_a_source_is_served_to_those_who_come_by_its_link(
+    part: Path, read: dict[str, Reader]
+) -> None:
+    path = next(name for name in read if name.startswith("sources/"))
+    shown = Reader((site.Site(project.load(part, sources=False)).render(path) or b"").decode())
+    assert shown.text == read[path].text
+
+
 # ---- the command ---------------------------------------------------------------------------------
 
 
@@ -376,105 +349,3 @@ def test_a_broken_record_is_named_and_the_others_shown(kx: Kx, trap: Path) -> No
 def test_serving_writes_no_folder(kx: Kx, trap: Path) -> None:
     said = kx("report", "--serve", "--out", "x", cwd=trap)
     assert (said.exit_code, "leave out --out" in said.stderr) == (errors.USAGE, True)
-
-
-# ---- the server ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def serving(tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    root = copy(tmp_path, "T1")
-    with server.make(root, 0) as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.05,))
-        thread.start()
-        yield root, running.server_port
-        running.shutdown()
-        thread.join()
-
-
-def ask(port: int, path: str, host: str | None = None, method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request(method, path, headers={"Host": host or f"127.0.0.1:{port}"})
-    with connection.getresponse() as response:
-        found = response.status, response.read().decode()
-    connection.close()
-    return found
-
-
-def test_a_page_is_served_as_it_is_written_but_for_its_script(serving: tuple[Path, int]) -> None:
-    root, port = serving
-    status, text = ask(port, "/experiments/T1.html")
-    assert status == http.HTTPStatus.OK
-    page = Reader(text)
-    assert "connect-src 'self'" in (page.all("meta")[1]["content"] or "")
-    assert len(page.all("script")) == 1
-    assert ask(port, "/")[1] == ask(port, "/index.html?x=1")[1]
-    assert not (root / "report").exists()
-
-
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil:80"])
-def test_another_hosts_name_is_refused(serving: tuple[Path, int], host: str) -> None:
-    assert ask(serving[1], "/", host)[0] == http.HTTPStatus.FORBIDDEN
-    assert ask(serving[1], "/version", host)[0] == http.HTTPStatus.FORBIDDEN
-
-
-@pytest.mark.parametrize(
-    "path", ["/../experiments.yaml", "/%2e%2e/experiments.yaml", "/experiments/../x", "/nothing"]
-)
-def test_no_file_is_served_that_is_no_page(serving: tuple[Path, int], path: str) -> None:
-    assert ask(serving[1], path)[0] == http.HTTPStatus.NOT_FOUND
-
-
-def test_nothing_can_be_sent_to_the_server(serving: tuple[Path, int]) -> None:
-    assert ask(serving[1], "/", method="POST")[0] == http.HTTPStatus.NOT_IMPLEMENTED
-
-
-def test_a_new_record_is_shown_without_a_restart(serving: tuple[Path, int]) -> None:
-    root, port = serving
-    before = ask(port, "/version")[1]
-    assert "not run" in ask(port, "/experiments/T2.html")[1]
-    shutil.copytree(ROOT / records.FOLDER / "T2", root / records.FOLDER / "T2")
-    assert ask(port, "/version")[1] != before
-    assert "not run" not in ask(port, "/experiments/T2.html")[1]
-
-
-def test_a_project_that_is_being_edited_is_an_error_and_then_a_page(
-    serving: tuple[Path, int],
-) -> None:
-    root, port = serving
-    good = (root / "experiments.yaml").read_text()
-    (root / "experiments.yaml").write_text("version: [")
-    status, text = ask(port, "/")
-    assert (status, "experiments.yaml" in text) == (500, True)
-    (root / "experiments.yaml").write_text(good)
-    assert ask(port, "/")[0] == http.HTTPStatus.OK
-
-
-def test_a_source_is_served_to_those_who_come_by_its_link(
-    part: Path, read: dict[str, Reader]
-) -> None:
-    path = next(name for name in read if name.startswith("sources/"))
-    shown = Reader((site.Site(project.load(part, sources=False)).render(path) or b"").decode())
-    assert shown.text == read[path].text
-
-
-def test_a_file_that_is_being_written_is_not_yet_a_change(serving: tuple[Path, int]) -> None:
-    root, port = serving
-    before = ask(port, "/version")[1]
-    (root / records.FOLDER / "T1/.record.1234.tmp").write_text("{")
-    assert ask(port, "/version")[1] == before
-
-
-def test_a_reader_that_leaves_is_no_fault(
-    serving: tuple[Path, int], capfd: pytest.CaptureFixture[str]
-) -> None:
-    with socket.create_connection(("127.0.0.1", serving[1])) as leaving:
-        leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        leaving.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{serving[1]}\r\n\r\n".encode())
-    assert ask(serving[1], "/experiments/T1.html")[0] == http.HTTPStatus.OK
-    assert capfd.readouterr().err == ""
-
-
-def test_a_port_that_is_taken_is_said(serving: tuple[Path, int]) -> None:
-    with pytest.raises(errors.EnvironmentFault, match="can't be had"):
-        server.make(serving[0], serving[1])
