@@ -1,4 +1,4 @@
-"""Projects whose pages the tests render, the repository's and a hostile one, and what reads them."""
+"""Projects whose pages the tests render: the repository's, a hostile one; a reader of pages."""
 
 from __future__ import annotations
 
