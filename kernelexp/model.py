@@ -74,7 +74,13 @@ class Experiment(Written, frozen=True, kw_only=True):
     kernel: Annotated[str, Meta(description="The kernel's name.")]
     arch: Annotated[str, Meta(description="The architecture, one of the kernel's targets.")]
     title: Annotated[Line, Meta(description="What is tried, in a line.")]
-    baseline: Annotated[Point, Meta(description="Where it departs from the axes' defaults.")]
+    baseline: Annotated[
+        Point,
+        Meta(
+            description="Where it departs from the axes' defaults. Without it, the variant that "
+            "was accepted last is the baseline (kernelexp accept), or the defaults."
+        ),
+    ] = {}
     candidate: Annotated[
         Point | list[Point],
         Meta(description="Where it departs from the baseline; several candidates as a list."),
@@ -145,6 +151,14 @@ class Placed(Protocol):
 
     @property
     def axes(self) -> Mapping[str, AxisValue]: ...
+
+
+def holds(point: Mapping[str, AxisValue], axes: Mapping[str, AxisValue]) -> bool:
+    """Whether `axes` has every value of `point`, of the same type: 1 is not true."""
+    return all(
+        name in axes and type(axes[name]) is type(value) and axes[name] == value
+        for name, value in point.items()
+    )
 
 
 def spell(value: AxisValue) -> str:

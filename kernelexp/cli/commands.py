@@ -19,6 +19,9 @@ SUMMARIES = {
     "list": "List kernels, axes, experiments and verdicts.",
     "show": "Show an experiment and its records, or one run.",
     "log": "Print the log: history and experiments with verdicts.",
+    "accept": "Accept a candidate: it becomes the current best.",
+    "reject": "Reject a candidate, or all of an experiment.",
+    "replace": "Replace an accepted variant by another experiment's.",
     "diff": "Compare two records: axes, compiler, sources, figures.",
     "compare": "Rank what changed between two variants, runs, profiles.",
     "explain": "Explain an experiment: expectations, changes, limits.",
@@ -35,7 +38,10 @@ SUMMARIES = {
     "schema": "Print the JSON Schema of experiments.yaml, for editors.",
 }
 """In the order of --help."""
-_FILES = {"selftest": "calibrate"}
+_FILES = {
+    "selftest": "calibrate",
+    **dict.fromkeys(("accept", "reject", "replace"), "decide"),
+}
 """Commands in a file that another one gave its name."""
 
 

@@ -4,6 +4,7 @@
     experiments/<id>.yaml        one more experiment, at the top of its own file
     history/<number>-<id>.yaml   one more step of the history
     variants/<kernel>/           problem.py and sources of a kernel
+    logs/decisions/              what is accepted: the baseline of experiments that name none
 
 Experiments that have files of their own follow those of experiments.yaml, F2 before F10; steps by
 their number, and by name where two have the same. So branches that add experiments or steps merge
@@ -20,7 +21,7 @@ import msgspec
 
 from kernelexp.errors import ConfigurationError, UsageError, suggest
 from kernelexp.model import Experiment, Kernel, Placed, Point, Target, Variant, spell, spell_point
-from kernelexp.project import layout, meaning, shape
+from kernelexp.project import baselines, layout, meaning, shape
 from kernelexp.project.faults import Fault
 from kernelexp.project.meaning import Entry, check_point, section_of
 from kernelexp.project.yamlfile import Document
@@ -122,6 +123,8 @@ def load(start: Path, *, sources: bool = True) -> Project:
             id=source.id, section=source.section, document=document, path=(), experiment=experiment
         )
         entries.append(entry)
+    entries, unfilled = baselines.fill(entries, kernels, path.parent)
+    faults += unfilled
     faults += islice(meaning.check(main, kernels, entries, path.parent, sources), MAX_FAULTS)
     if faults:
         raise _configuration_error(faults)

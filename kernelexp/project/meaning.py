@@ -32,6 +32,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """None where it is not of the right form, which has its own faults."""
 
     @property
+    def names_baseline(self) -> bool:
+        """Whether it is written from what it starts."""
+        return (*self.path, "baseline") in self.document.places
+
+    @property
     def place(self) -> str:
         return f"{self.document.file}:{self.document.places[self.path][0]}"
 
@@ -158,7 +163,16 @@ def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Itera
             _same(value, experiment.baseline.get(name, target.axes[name].default))
             for name, value in point.items()
         ):
-            yield document.fault(place, "this is identical to the baseline.")
+            yield document.fault(place, _identical(entry))
+
+
+def _identical(entry: Entry) -> str:
+    if entry.names_baseline or not (entry.experiment and entry.experiment.baseline):
+        return "this is identical to the baseline."
+    return (
+        "this is identical to the baseline, which is the variant that was accepted last: write a "
+        "baseline to start from."
+    )
 
 
 def _check_expectations(entry: Entry, experiment: Experiment) -> Iterator[Fault]:
