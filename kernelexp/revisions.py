@@ -1,9 +1,14 @@
-"""What git knows: revisions, who works here."""
+"""What git knows: revisions, what changed since one, the files of one, who works here."""
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import os
 import re
+import secrets
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from kernelexp import processes
@@ -68,3 +73,81 @@ def author(root: Path) -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
+
+
+def between(root: Path, first: str, last: str) -> list[str]:
+    """The commits after `first` up to `last`, oldest first, first parents only; full names."""
+    done = git(root, "rev-list", "--reverse", "--first-parent", f"{first}..{last}", "--")
+    return done.stdout.split() if done.returncode == 0 else []
+
+
+def subject(root: Path, commit: str) -> str:
+    """The first line of a commit's message."""
+    return git(root, "log", "-1", "--format=%s", commit, "--").stdout.strip()
+
+
+def last_change(root: Path, file: str) -> str | None:
+    """The last commit that changed a file; None where no commit has it."""
+    try:
+        done = git(root, "log", "-1", "--format=%H", "--", file)
+    except EnvironmentFault:
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def changed_since(root: Path, commit: str) -> set[str]:
+    """The files below `root` that differ from a commit's or that git does not know, by path from
+    `root`."""
+    tracked = git(root, "diff", "--name-only", "--no-renames", "-z", "--relative", commit, "--")
+    new = git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    if tracked.returncode or new.returncode:
+        raise EnvironmentFault(f"git can't compare with {commit[:10]}: {tracked.stderr.strip()}")
+    return {name for done in (tracked, new) for name in done.stdout.split("\0") if name}
+
+
+@contextlib.contextmanager
+def checked_out(root: Path, commit: str, cache: str) -> Iterator[Path]:
+    """The project's folder as a commit has it, in a worktree that is gone afterwards, whatever
+    happens. It shares the folder `cache` of `root`, where the worktree itself lies too.
+
+    EnvironmentFault where git can't make it.
+    """
+    folder = root / cache / "worktrees"
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(folder)
+    place = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        done = git(
+            *(root, "-c", f"core.hooksPath={os.devnull}", "worktree", "add", "--detach", "--quiet"),
+            *(str(place), commit),
+        )
+        if done.returncode:
+            raise EnvironmentFault(f"git can't check out {commit[:10]}: {done.stderr.strip()}")
+        below = git(root, "rev-parse", "--show-prefix").stdout.strip()
+        inside = place / below
+        if not inside.is_dir():
+            raise EnvironmentFault(f"{commit[:10]} has no folder {below}.")
+        own = inside / cache
+        if not own.exists():
+            own.symlink_to(root.resolve() / cache)
+        yield inside
+    finally:
+        _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """What `git worktree remove --force` does; no process starts once a signal has come."""
+    with contextlib.suppress(OSError):
+        pointer = (place / ".git").read_text().strip()
+        kept = Path(pointer.removeprefix("gitdir: "))
+        if kept.parent.name == "worktrees":
+            shutil.rmtree(kept, ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Worktrees of processes that were killed."""
+    for place in folder.iterdir():
+        owner = place.name.partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            _remove(place)

@@ -28,7 +28,7 @@ from kernelexp.judge import reproduction, verdict
 from kernelexp.judge.stats import estimate
 from kernelexp.limits import Limits
 from kernelexp.measurement import Device, Measurement
-from kernelexp.model import Point, Variant, arm_names
+from kernelexp.model import Experiment, Point, Variant, arm_names
 from kernelexp.prepare import Prepared
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
@@ -181,11 +181,45 @@ def _run_one(
     experiment = shared.project.experiments[name]
     variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
-    timed = _time(shared, arms)
-    baseline, *candidates = arms
     earlier, unreadable = records.read(shared.home, name)
     if repeats:
         earlier = [each for each in earlier if each.run == repeats]
+    made, journal = _judged(shared, name, experiment, arms, earlier)
+    made = msgspec.structs.replace(made, repeats=repeats, overrides=overrides)
+    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    if journal:
+        journal.unlink(missing_ok=True)
+    return Outcome(
+        experiment=name,
+        record=made,
+        path=path,
+        earlier=tuple(earlier),
+        unreadable=tuple(unreadable),
+        faults=faults,
+    )
+
+
+def compare(
+    project: Project,
+    name: str,
+    experiment: Experiment,
+    arms: Sequence[Arm],
+    tools: Toolchain,
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+) -> Record:
+    """Arms that are built already, the baseline first, timed and judged as a run does with its own;
+    nothing is written. Raises what kept them from being timed."""
+    shared = _share(project, project.root, tools, settings, on_progress)
+    return _judged(shared, name, experiment, arms, ())[0]
+
+
+def _judged(
+    shared: _Run, name: str, experiment: Experiment, arms: Sequence[Arm], earlier: Sequence[Record]
+) -> tuple[Record, Path | None]:
+    """The record of arms, timed where they can be, and the journal of that."""
+    timed = _time(shared, arms)
+    baseline, *candidates = arms
     made = Record(
         version=records.VERSION,
         run=records.new_run_name(),
@@ -203,9 +237,7 @@ def _run_one(
         compiler=shared.tools.version,
         git=shared.git,
         host_files=shared.host_files[experiment.kernel],
-        repeats=repeats,
         machine=shared.machine,
-        overrides=overrides,
         device=timed.measurement.device.name if timed.measurement else "",
         size=timed.size,
         flops=timed.flops,
@@ -213,18 +245,7 @@ def _run_one(
         measurement=timed.measurement,
         estimate=estimate(timed.measurement) if timed.measurement else None,
     )
-    made = _judge(record.complete(made), timed.why_not, earlier)
-    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
-    if timed.journal:
-        timed.journal.unlink(missing_ok=True)
-    return Outcome(
-        experiment=name,
-        record=made,
-        path=path,
-        earlier=tuple(earlier),
-        unreadable=tuple(unreadable),
-        faults=faults,
-    )
+    return _judge(record.complete(made), timed.why_not, earlier), timed.journal
 
 
 def _examined(

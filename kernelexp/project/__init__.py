@@ -23,7 +23,8 @@ from kernelexp.errors import ConfigurationError, UsageError, suggest
 from kernelexp.model import Experiment, Kernel, Placed, Point, Target, Variant, spell, spell_point
 from kernelexp.project import baselines, layout, meaning, shape
 from kernelexp.project.faults import Fault
-from kernelexp.project.meaning import Entry, check_point, section_of
+from kernelexp.project.meaning import Entry, section_of
+from kernelexp.project.points import check_point
 from kernelexp.project.yamlfile import Document
 from kernelexp.project.yamlnodes import MAX_VALUES
 from kernelexp.text import quote

@@ -11,7 +11,8 @@ from kernelexp import decisions
 from kernelexp.decisions import Decision
 from kernelexp.model import Kernel, Point
 from kernelexp.project.faults import Fault
-from kernelexp.project.meaning import Entry, check_point
+from kernelexp.project.meaning import Entry
+from kernelexp.project.points import check_point
 
 
 def fill(
