@@ -24,6 +24,7 @@ SUMMARIES = {
     "replace": "Replace an accepted variant by another experiment's.",
     "diff": "Compare two records: axes, compiler, sources, figures.",
     "compare": "Rank what changed between two variants, runs, profiles.",
+    "audit": "Write a performance audit of a variant from the records.",
     "explain": "Explain an experiment: expectations, changes, limits.",
     "profile": "Profile variants with ncu, or import what ncu printed.",
     "sections": "Show a profile as tables with what each figure means.",

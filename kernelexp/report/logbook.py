@@ -33,7 +33,7 @@ def tables(logs: Sequence[KernelLog]) -> Iterator[Block]:
     for log in logs:
         yield paragraph(f"{log.kernel}, {log.arch}. ", *_best(log))
         if log.history:
-            yield _history(log)
+            yield history(log)
         if log.experiments:
             rows = [row for name, each in log.experiments.items() for row in _rows(name, each)]
             yield _with_decisions(rows, log.experiments)
@@ -60,8 +60,8 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
             yield paragraph(sources)
         if log.history:
             yield Heading("Optimization history (committed)", 3)
-            yield _history(log)
-            for line in _changes(log, history=True):
+            yield history(log)
+            for line in _changes(log, steps=True):
                 yield paragraph(line)
         if log.experiments:
             yield Heading("Experiments", 3)
@@ -113,9 +113,9 @@ def _sources(log: KernelLog) -> str:
     return " ".join(sentences)
 
 
-def _changes(log: KernelLog, history: bool = False) -> Iterator[str]:
+def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
     """What is no longer as it was measured, a line for each candidate."""
-    entries = log.history if history else {**log.history, **log.experiments}
+    entries = log.history if steps else {**log.history, **log.experiments}
     for name, entry in entries.items():
         for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
             if each.changed:
@@ -142,7 +142,8 @@ def _sweeps(log: KernelLog) -> Block:
     return table(("Sweep", "Axes", "Time (ms)", "Fastest"), rows, numbers=(2,))
 
 
-def _history(log: KernelLog) -> Block:
+def history(log: KernelLog) -> Block:
+    """The committed steps, one row each."""
     rows = [history_row(name, entry) for name, entry in log.history.items()]
     return table(HISTORY_HEADER, rows, numbers=(2, 3, 4), unwrapped=(0,))
 
