@@ -24,6 +24,9 @@ KINDS = (
 )
 """In the order in which they are shown."""
 
+COMPARED = KINDS[:6]
+"""Those whose widths in PTX and in SASS compare: of a named space, by threads of their own."""
+
 _OPCODES = {
     "LDG": "global load",
     "STG": "global store",

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import affected, atrevision, build, inspection, prepare, revisions, runner
+from kernelexp import affected, atrevision, build, inspection, prepare, revisions, runner, timing
 from kernelexp.arm import Arm, Status
-from kernelexp.errors import EnvironmentFault, KernelexpError
+from kernelexp.errors import KernelexpError
 from kernelexp.evidence.emulated import How
 from kernelexp.evidence.measured import Measuring
-from kernelexp.gpu import device as devices
+from kernelexp.executor import Executor, Local
 from kernelexp.judge import conditions, gates
 from kernelexp.judge.conditions import SASS, Subject
 from kernelexp.judge.gates import FILE, UPDATE, Baseline, Finding
@@ -42,6 +42,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Gates on time have to be decided: no GPU is a fault."""
     measuring: Measuring = Measuring()
     limits: Limits = Limits()
+    executor: Executor = Local()
+    """Where there may be GPUs."""
     on_progress: OnProgress | None = None
 
 
@@ -239,9 +241,10 @@ def _timed(
     if subject.arm.refused:
         return found("unchecked", f"is not timed: {subject.arm.refused.sentence}")
     missing: gates.Outcome = "unchecked" if asked.measured else "skipped"
-    if why := _no_gpu(subject.arm.arch, asked.measuring):
-        return found(missing, f"its code has changed, and it is not timed: {why}")
     try:
+        cards = timing.cards(asked.executor.gpus(), subject.arm.arch)
+        if isinstance(cards, str):
+            return found(missing, f"its code has changed, and it is not timed: {cards}")
         commit = revisions.last_change(project.root, FILE)
         if commit is None:
             return found(
@@ -276,19 +279,12 @@ def _judge(
         candidate={},
         hypothesis="The time is that of the committed baseline.",
     )
-    settings = runner.Settings(measuring=asked.measuring, keep=False, limits=asked.limits)
+    settings = runner.Settings(
+        measuring=asked.measuring, keep=False, limits=asked.limits, executor=asked.executor
+    )
     arms = (baseline, candidate)
     made = runner.compare(
         project, "check", experiment, arms, asked.tools, settings, asked.on_progress
     )
     (judged,) = made.candidates
     return judged.verdict.status, judged.verdict.sentence
-
-
-def _no_gpu(arch: str, measuring: Measuring) -> str:
-    """Why nothing of this architecture can be timed here; empty where it can."""
-    try:
-        gpu = devices.find(measuring.device)
-    except EnvironmentFault as fault:
-        return str(fault)
-    return "" if gpu.arch == arch else f"this machine's is {gpu.name} ({gpu.arch})."

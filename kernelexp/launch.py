@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -49,8 +50,28 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of an entry: what a driver or an emulator has to be told."""
 
     entry: str
+    """The symbol in the cubin, or the function's own name where that is mangled in it."""
     grid: Dim3
     block: Dim3
     cluster: Dim3 = (1, 1, 1)
     dynamic_smem_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
+
+
+def plain_name(symbol: str) -> str:
+    """A function's own name: _ZN2kx4gemmILi64EEEvPKf is gemm, and transpose is itself."""
+    found = symbol
+    at = re.match(r"_ZN?L?", symbol)
+    place = at.end() if at else len(symbol)
+    while digits := re.match(r"[0-9]+", symbol[place:]):
+        first = place + digits.end()
+        place = first + int(digits[0])
+        found = symbol[first:place]
+    return found
+
+
+def of_entry(launch: Launch, symbol: str) -> Launch:
+    """The launch of the entry `symbol`, where launch() gives that its plain name."""
+    if launch.entry != plain_name(symbol):
+        return launch
+    return msgspec.structs.replace(launch, entry=symbol)

@@ -250,6 +250,15 @@ def kind_of(name: str) -> Kind | None:
     return "profiled" if _NCU.match(name) else None
 
 
+def find(name: str) -> Metric | None:
+    """The metric of a name, those of the families included; None for figures of a profile."""
+    if name in METRICS:
+        return METRICS[name]
+    if name.startswith(_STATIC):
+        return _of_pipe(name.removeprefix(_STATIC).upper())
+    return _of_counter(name) if kind_of(name) == "emulated" else None
+
+
 def unknown(name: str) -> str:
     """A sentence where no figure has this name; else empty."""
     if kind_of(name):

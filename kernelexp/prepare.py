@@ -14,6 +14,7 @@ from kernelexp.errors import OK, KernelexpError
 from kernelexp.evidence import built as build_evidence
 from kernelexp.evidence import emulated as emulated_evidence
 from kernelexp.evidence.emulated import How
+from kernelexp.executor import Executor, Local
 from kernelexp.judge import contradiction, verdict
 from kernelexp.limits import Limits
 from kernelexp.model import Variant, spell_point
@@ -25,6 +26,7 @@ from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
 
 _AS_USUAL = How()
+_HERE = Local()
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +72,7 @@ def built(
     limits: Limits,
     on_progress: OnProgress | None = None,
     size: str | None = None,
+    executor: Executor = _HERE,
 ) -> Prepared:
     """Rules, build and build evidence of each variant; what the rules refuse is not built.
 
@@ -91,7 +94,7 @@ def built(
             prepared.arms[name] = msgspec.structs.replace(arm.begin(variant), refused=against)
         else:
             possible.append(variant)
-    builds = _build(project, possible, tools, limits, on_progress)
+    builds = _build(project, possible, tools, limits, on_progress, executor)
     for variant, one in zip(possible, builds, strict=True):
         name = key(variant)
         try:
@@ -115,11 +118,18 @@ def _build(
     tools: Toolchain,
     limits: Limits,
     on_progress: OnProgress | None,
+    executor: Executor,
 ) -> list[Built]:
     if not variants:
         return []
     return build.build(
-        project.root, variants, tools, timeout_s=limits.build_s, on_progress=on_progress
+        project.root,
+        variants,
+        tools,
+        timeout_s=limits.build_s,
+        on_progress=on_progress,
+        builder=executor.build,
+        slots=executor.slots,
     )
 
 
@@ -239,6 +249,7 @@ def emulated(
     limits: Limits,
     on_progress: OnProgress | None = None,
     how: How = _AS_USUAL,
+    executor: Executor = _HERE,
 ) -> Prepared:
     """The same arms with what executing them showed, and refused for it where it must be."""
     wanted = {k: each for k, each in prepared.arms.items() if each.build and not each.refused}
@@ -250,6 +261,8 @@ def emulated(
         on_progress,
         project.label,
         how.schedules,
+        executor.emulate,
+        executor.slots,
     )
     arms, faults = dict(prepared.arms), dict(prepared.faults)
     for name, result in zip(wanted, taken, strict=True):

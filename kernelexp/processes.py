@@ -228,6 +228,16 @@ def _spawn_watchdog(heard: int, mark: str) -> None:
         raise EnvironmentFault(f"{sys.executable} can't be started: {error.strerror}.") from None
 
 
+def own_cancellation() -> threading.Event:
+    """What cancels the work of this thread: for `share_cancellation` in threads that it starts."""
+    return _thread.cancelled
+
+
+def share_cancellation(cancelled: threading.Event) -> None:
+    """What this thread starts ends with the work of the thread whose event this is."""
+    _thread.cancelled = cancelled
+
+
 def _raise_if_cancelled() -> None:
     raise_if_ending()
     if _thread.cancelled.is_set():

@@ -50,6 +50,43 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 Provenance: TypeAlias = Literal["run", "published"]
 
 
+class Heat(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of a record's arms, the baseline among them, timed on one GPU."""
+
+    measurement: Measurement
+    estimate: Estimate
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A variant that an optimiser proposed, and what it was told."""
+
+    axes: Point
+    """Its swept axes."""
+    arm: str = ""
+    """Its name in the record; empty where it could not be examined."""
+    value: float | None = None
+    """Of the objective; None where the variant was refused."""
+    why: str = ""
+    """What refused it, as a sentence."""
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """A search in a space of variants: with the same seed and figures it makes the same trials."""
+
+    strategy: str
+    optimizer: str
+    """The library with its version."""
+    seed: int
+    objective: str
+    """A figure of the table of metrics; the time is that relative to the baseline."""
+    better: Literal["less", "more"]
+    space: int
+    """Variants in it, those that the kernel's rules refuse included."""
+    trials: tuple[Trial, ...]
+    ended: str
+    """Why the search ended, as a sentence."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run of one experiment: written once, never edited.
 
@@ -101,6 +138,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Every sample, so that the verdict can be reached again."""
     estimate: Estimate | None = None
     """What the samples say, so that the log need not work it out again."""
+    heats: tuple[Heat, ...] = ()
+    """Measurements of part of the arms each; `measurement` is then the final, of the best."""
+    tuning: Tuning | None = None
+    """How the candidates were chosen, where an optimiser proposed them."""
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -177,11 +218,12 @@ def contradiction(record: Record) -> str:
     """How the samples of a record contradict its arms, as the end of a sentence; else empty."""
     if record.measurement is None:
         return ""
-    timed = {arm.name: arm.identity for arm in record.measurement.arms}
+    arms = [arm for taken in measurements(record) for arm in taken.arms]
     for name, arm in zip(record.names, record.arms, strict=True):
-        if timed.get(name, arm.identity) != arm.identity:
+        others = {each.identity for each in arms if each.name == name} - {arm.identity}
+        if others:
             return (
-                f"contradicts itself: its samples of the {name} are of build {timed[name]}, "
+                f"contradicts itself: its samples of the {name} are of build {min(others)}, "
                 f"its {name} is build {arm.identity}"
             )
     return ""
@@ -216,20 +258,38 @@ def _on_ptx(figure: str) -> str:
     return PTX + figure if was_emulated else figure
 
 
+def measurements(record: Record) -> tuple[Measurement, ...]:
+    """All that was timed: the final or the only measurement, then the heats."""
+    last = (record.measurement,) if record.measurement else ()
+    return (*last, *(heat.measurement for heat in record.heats))
+
+
+def measurement_of(record: Record, name: str) -> Measurement | None:
+    """What an arm's verdict is from: the final, for those that were in it, else its heat."""
+    for taken in measurements(record):
+        if any(arm.name == name for arm in taken.arms):
+            return taken
+    return record.measurement
+
+
 def _measured(record: Record, name: str) -> MeasuredEvidence | None:
-    found = record.estimate
-    times = next((each for each in found.times if each.arm == name), None) if found else None
-    if found is None or times is None:
-        return None
-    return MeasuredEvidence(
-        device=record.device,
-        size=record.size,
-        time_us=times.median_us,
-        low_us=times.low_us,
-        high_us=times.high_us,
-        flops=record.flops,
-        effect=next((each for each in found.effects if each.arm == name), None),
-    )
+    own = record.measurement
+    device = own.device.name if own else record.device
+    taken = [(device, record.estimate)] if record.estimate else []
+    taken += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
+    for device, found in taken:
+        for times in found.times:
+            if times.arm == name:
+                return MeasuredEvidence(
+                    device=device,
+                    size=record.size,
+                    time_us=times.median_us,
+                    low_us=times.low_us,
+                    high_us=times.high_us,
+                    flops=record.flops,
+                    effect=next((each for each in found.effects if each.arm == name), None),
+                )
+    return None
 
 
 def own_axes(baseline: Arm, arm: Arm) -> Point:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,27 +14,31 @@ from kernelexp import (
     arch,
     errors,
     prepare,
+    processes,
     record,
     records,
     sources,
     surroundings,
+    timing,
 )
 from kernelexp import repeat as repeating
 from kernelexp.arm import Arm, Verdict
 from kernelexp.errors import EnvironmentFault, KernelexpError
-from kernelexp.evidence import measured
 from kernelexp.evidence.measured import Measuring
-from kernelexp.gpu import device as devices
+from kernelexp.executor import Executor, Local
 from kernelexp.judge import reproduction, verdict
 from kernelexp.judge.stats import estimate
 from kernelexp.limits import Limits
-from kernelexp.measurement import Device, Measurement
-from kernelexp.model import Experiment, Point, Variant, arm_names
+from kernelexp.measurement import Device
+from kernelexp.model import Experiment, Point, Variant
 from kernelexp.prepare import Prepared
-from kernelexp.progress import OnProgress
+from kernelexp.progress import Joined, OnProgress
 from kernelexp.project import Project
-from kernelexp.record import Candidate, Git, Machine, Record
+from kernelexp.record import Candidate, Git, Heat, Machine, Record, Tuning
+from kernelexp.timing import Timed
 from kernelexp.toolchain import Toolchain
+
+Faults: TypeAlias = tuple[tuple[Variant, KernelexpError], ...]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     partial: bool = False
     """Leave out candidates that could not be examined, where there are others."""
     limits: Limits = Limits()
+    executor: Executor = Local()
+    """Where the work is done."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,11 +65,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     earlier: tuple[Record, ...] = ()
     unreadable: tuple[records.Unreadable, ...] = ()
     error: KernelexpError | None = None
-    faults: tuple[tuple[Variant, KernelexpError], ...] = ()
+    faults: Faults = ()
     """What kept candidates from being examined, where the others were run without them."""
 
 
-class _Run(msgspec.Struct, frozen=True, kw_only=True):
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """What all experiments of a run share."""
 
     project: Project
@@ -70,8 +77,8 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True):
     """Where records go: the project's root, or that of the project whose record is repeated."""
     tools: Toolchain
     settings: Settings
-    gpu: Device | str
-    """The GPU to time on, or why there is none."""
+    gpus: tuple[Device, ...] | str
+    """The GPUs to time on, or why there is none."""
     host_files: dict[str, dict[str, str]]
     """Of each kernel, as its files were before anything ran."""
     git: Git | None
@@ -93,7 +100,7 @@ def run(
     not timed. Records are written as soon as their experiment is done, and a fault of one
     experiment leaves the others to be done.
     """
-    shared = _share(project, project.root, tools, settings, on_progress)
+    shared = share(project, project.root, tools, settings, on_progress)
     return _run(shared, names, overrides or {}, "")
 
 
@@ -116,23 +123,23 @@ def repeat(
     """
     past = records.read_file(records.find(project.root, text))
     restored = repeating.project_of(project.root, past)
-    shared = _share(restored, project.root, tools, settings, on_progress)
+    shared = share(restored, project.root, tools, settings, on_progress)
     return _run(shared, [past.experiment], {}, past.run)
 
 
-def _share(
+def share(
     project: Project,
     home: Path,
     tools: Toolchain,
     settings: Settings,
     on_progress: OnProgress | None,
-) -> _Run:
-    return _Run(
+) -> Shared:
+    return Shared(
         project=project,
         home=home,
         tools=tools,
         settings=settings,
-        gpu=_find_gpu(settings.measuring),
+        gpus=_find_gpus(settings),
         host_files={name: sources.host_files(project.root, name) for name in project.kernels},
         # The files of a repeated run are not those of the tree.
         git=surroundings.read_git(home) if project.root == home else None,
@@ -141,10 +148,21 @@ def _share(
     )
 
 
+def examine(shared: Shared, variants: Sequence[Variant]) -> Prepared:
+    """The variants built, and emulated if they are to be."""
+    project, settings, tell = shared.project, shared.settings, shared.on_progress
+    limits, executor = settings.limits, settings.executor
+    size = settings.measuring.size if settings.measuring else None
+    prepared = prepare.built(project, variants, shared.tools, limits, tell, size, executor)
+    if settings.emulate:
+        prepared = prepare.emulated(project, prepared, limits, tell, executor=executor)
+    return prepared
+
+
 def _run(
-    shared: _Run, names: Sequence[str], overrides: Mapping[str, Point], repeats: str
+    shared: Shared, names: Sequence[str], overrides: Mapping[str, Point], repeats: str
 ) -> list[Outcome]:
-    project, limits = shared.project, shared.settings.limits
+    project = shared.project
     variants: dict[str, list[Variant]] = {}
     for name in dict.fromkeys(names):
         baseline, candidates = project.variants(project.experiment(name))
@@ -152,25 +170,37 @@ def _run(
         changed = [project.variant(v.kernel, v.arch, v.axes, point) for v in candidates]
         variants[name] = [baseline, *changed]
     every = [each for own in variants.values() for each in own]
-    size = shared.settings.measuring.size if shared.settings.measuring else None
-    prepared = prepare.built(project, every, shared.tools, limits, shared.on_progress, size)
-    if shared.settings.emulate:
-        prepared = prepare.emulated(project, prepared, limits, shared.on_progress)
-    outcomes = []
-    for name, own in variants.items():
+    prepared = examine(shared, every)
+
+    def one(name: str) -> Outcome:
+        own, point = variants[name], overrides.get(name, {})
         try:
-            outcome = _run_one(shared, name, own, prepared, overrides.get(name, {}), repeats)
+            return _run_one(telling.of(name), name, own, prepared, point, repeats)
         except KernelexpError as error:
-            outcome = Outcome(experiment=name, error=error)
+            return Outcome(experiment=name, error=error)
         except OSError as error:
             fault = EnvironmentFault(f"{errors.explain(error)}.")
-            outcome = Outcome(experiment=name, error=fault)
-        outcomes.append(outcome)
-    return outcomes
+            return Outcome(experiment=name, error=fault)
+
+    telling = _Telling(shared)
+    cards = 0 if isinstance(shared.gpus, str) else len(shared.gpus)
+    if min(cards, len(variants)) < 2:
+        return [one(name) for name in variants]
+    return processes.parallel(one, list(variants), workers=cards)
+
+
+class _Telling:
+    """What experiments that are measured at the same time share, each with its own progress."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._joined = shared, Joined(shared.on_progress)
+
+    def of(self, name: str) -> Shared:
+        return msgspec.structs.replace(self._shared, on_progress=self._joined.of(name))
 
 
 def _run_one(
-    shared: _Run,
+    shared: Shared,
     name: str,
     variants: Sequence[Variant],
     prepared: Prepared,
@@ -181,21 +211,9 @@ def _run_one(
     experiment = shared.project.experiments[name]
     variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
-    earlier, unreadable = records.read(shared.home, name)
-    if repeats:
-        earlier = [each for each in earlier if each.run == repeats]
-    made, journal = _judged(shared, name, experiment, arms, earlier)
-    made = msgspec.structs.replace(made, repeats=repeats, overrides=overrides)
-    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
-    if journal:
-        journal.unlink(missing_ok=True)
-    return Outcome(
-        experiment=name,
-        record=made,
-        path=path,
-        earlier=tuple(earlier),
-        unreadable=tuple(unreadable),
-        faults=faults,
+    timed = _time(shared, arms)
+    return conclude(
+        shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
     )
 
 
@@ -208,18 +226,46 @@ def compare(
     settings: Settings,
     on_progress: OnProgress | None = None,
 ) -> Record:
-    """Arms that are built already, the baseline first, timed and judged as a run does with its own;
-    nothing is written. Raises what kept them from being timed."""
-    shared = _share(project, project.root, tools, settings, on_progress)
-    return _judged(shared, name, experiment, arms, ())[0]
+    """Arms that are built already, the baseline first, timed and judged as a run does with its own.
+
+    Raises what kept them from being timed.
+    """
+    shared = share(project, project.root, tools, settings, on_progress)
+    done = conclude(shared, name, experiment, arms, _time(shared, arms))
+    assert done.record is not None
+    return done.record
 
 
-def _judged(
-    shared: _Run, name: str, experiment: Experiment, arms: Sequence[Arm], earlier: Sequence[Record]
-) -> tuple[Record, Path | None]:
-    """The record of arms, timed where they can be, and the journal of that."""
-    timed = _time(shared, arms)
+def _time(shared: Shared, arms: Sequence[Arm]) -> Timed:
+    settings = shared.settings
+    return timing.take(
+        shared.project.root,
+        arms,
+        settings.measuring,
+        settings.limits,
+        settings.executor,
+        shared.gpus,
+        shared.on_progress,
+    )
+
+
+def conclude(
+    shared: Shared,
+    name: str,
+    experiment: Experiment,
+    arms: Sequence[Arm],
+    timed: Timed,
+    faults: Faults = (),
+    *,
+    overrides: Point | None = None,
+    repeats: str = "",
+    tuning: Tuning | None = None,
+) -> Outcome:
+    """The record of arms, the baseline first, with its verdicts; written if records are kept."""
     baseline, *candidates = arms
+    earlier, unreadable = records.read(shared.home, name)
+    if repeats:
+        earlier = [each for each in earlier if each.run == repeats]
     made = Record(
         version=records.VERSION,
         run=records.new_run_name(),
@@ -237,20 +283,35 @@ def _judged(
         compiler=shared.tools.version,
         git=shared.git,
         host_files=shared.host_files[experiment.kernel],
+        repeats=repeats,
         machine=shared.machine,
+        overrides=overrides or {},
         device=timed.measurement.device.name if timed.measurement else "",
         size=timed.size,
         flops=timed.flops,
         margin=timed.margin,
         measurement=timed.measurement,
         estimate=estimate(timed.measurement) if timed.measurement else None,
+        heats=tuple(Heat(measurement=each, estimate=estimate(each)) for each in timed.heats),
+        tuning=tuning,
     )
-    return _judge(record.complete(made), timed.why_not, earlier), timed.journal
+    made = _judge(record.complete(made), timed.why_not, earlier)
+    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    for journal in timed.journals:
+        journal.unlink(missing_ok=True)
+    return Outcome(
+        experiment=name,
+        record=made,
+        path=path,
+        earlier=tuple(earlier),
+        unreadable=tuple(unreadable),
+        faults=tuple(faults),
+    )
 
 
 def _examined(
-    shared: _Run, variants: Sequence[Variant], prepared: Prepared
-) -> tuple[Sequence[Variant], tuple[tuple[Variant, KernelexpError], ...]]:
+    shared: Shared, variants: Sequence[Variant], prepared: Prepared
+) -> tuple[Sequence[Variant], Faults]:
     """The variants to go on with, the baseline first, and the faults of those left out."""
     if not shared.settings.partial:
         return variants, ()
@@ -288,14 +349,14 @@ def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
         return candidate.refused
     if made.baseline.refused:
         return verdict.without_baseline(made.baseline.refused)
-    if made.measurement:
-        return verdict.measured(made.measurement, name, made.margin)
+    if taken := record.measurement_of(made, name):
+        return verdict.measured(taken, name, made.margin)
     shown = candidate.emulated
     executed = shown is not None and not shown.unsupported
     return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)
 
 
-def _keep(shared: _Run, made: Record) -> tuple[Record, Path]:
+def _keep(shared: Shared, made: Record) -> tuple[Record, Path]:
     """Writes the record, and the files of the run where no commit has them."""
     if made.git is None or made.git.dirty:
         kept = sources.keep(shared.home, shared.project.root, sources.of_record(made))
@@ -303,56 +364,11 @@ def _keep(shared: _Run, made: Record) -> tuple[Record, Path]:
     return made, records.write(shared.home, made)
 
 
-class _Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """A measurement of an experiment's arms, or why there is none."""
-
-    measurement: Measurement | None = None
-    why_not: str = ""
-    size: str = ""
-    flops: int = 0
-    margin: float = 0.01
-    journal: Path | None = None
-
-
-def _find_gpu(measuring: Measuring | None) -> Device | str:
-    """The GPU to time on, or why there is none. A GPU that was asked for must be there."""
-    if measuring is None:
+def _find_gpus(settings: Settings) -> tuple[Device, ...] | str:
+    """The GPUs to time on, or why there is none. Those that were asked for must be there."""
+    if settings.measuring is None:
         return "timing was switched off."
-    try:
-        return devices.find(measuring.device)
-    except EnvironmentFault as fault:
-        if measuring.device is not None:
-            raise
-        return str(fault)
-
-
-def _time(shared: _Run, arms: Sequence[Arm]) -> _Timed:
-    """Times what can be timed; raises what keeps this machine from timing it."""
-    gpu, measuring = shared.gpu, shared.settings.measuring
-    if isinstance(gpu, str):
-        return _Timed(why_not=gpu)
-    if gpu.arch != arms[0].arch:
-        return _Timed(why_not=f"this machine's is {gpu.name} ({gpu.arch}).")
-    names = arm_names(len(arms) - 1)
-    usable = {
-        name: arm for name, arm in zip(names, arms, strict=True) if arm.build and not arm.refused
-    }
-    if measuring is None or names[0] not in usable or len(usable) < 2:
-        return _Timed(why_not="there is nothing to time.")
-    taken = measured.take(
-        shared.project.root,
-        usable,
-        measuring,
-        shared.settings.limits,
-        on_progress=shared.on_progress,
-    )
-    return _Timed(
-        measurement=taken.measurement,
-        size=measuring.size,
-        flops=taken.flops,
-        margin=measuring.margin,
-        journal=taken.journal,
-    )
+    return settings.executor.gpus()
 
 
 def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:

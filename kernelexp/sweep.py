@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import build, errors, prepare, records, runner
+from kernelexp import build, errors, metrics, prepare, records, runner
 from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.errors import UsageError, suggest
 from kernelexp.judge import plateau as plateaus
@@ -19,7 +19,7 @@ from kernelexp.judge.stats import LEVEL, share_of_look
 from kernelexp.limits import Limits
 from kernelexp.metrics import summarize
 from kernelexp.model import AxisValue, Experiment, Point, Variant, spell, spell_point
-from kernelexp.names import SWEEP
+from kernelexp.names import SWEEP, is_sweep
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project, parse_point
 from kernelexp.record import Candidate, Record, own_axes
@@ -50,6 +50,11 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         axes = (f"{axis}={','.join(map(spell, own))}" for axis, own in self.swept.items())
         return f"Sweep of {' '.join(axes)}"
 
+    @property
+    def size(self) -> int:
+        """Variants in the space, the baseline included."""
+        return math.prod(map(len, self.swept.values()))
+
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """What the samples and the evidence of a sweep's record come to."""
@@ -69,10 +74,42 @@ def plan(project: Project, name: str, choices: Sequence[str], baseline: Sequence
     Axes that are not named stay as in the baseline, which departs from the defaults in what
     `baseline` says. UsageError names what does not exist, and a grid that is too large.
     """
+    space = plan_space(project, name, choices, baseline)
+    if not space.swept or space.size > VARIANTS_MAX:
+        axes = project.kernels[space.kernel].targets[space.arch].axes
+        raise UsageError(
+            f"{space.size:,} variants are more than a sweep takes ({VARIANTS_MAX}): name fewer "
+            "values, or search them with --strategy."
+            if space.swept
+            else f"name the axes to sweep, as in {next(iter(axes), 'stages')}=*."
+        )
+    start = space.baseline
+    variants = [
+        project.variant(
+            start.kernel, start.arch, start.axes, dict(zip(space.swept, values, strict=True))
+        )
+        for values in product(*space.swept.values())
+    ]
+    candidates = tuple(each for each in variants if each != start)
+    if not candidates:
+        raise UsageError("this sweep has the baseline only: name more values.")
+    return msgspec.structs.replace(space, candidates=candidates)
+
+
+def plan_space(
+    project: Project,
+    name: str,
+    choices: Sequence[str],
+    baseline: Sequence[str] = (),
+    every: bool = False,
+) -> Grid:
+    """The same without candidates, of any size; with `every`, no choices are all axes."""
     kernel, _, arch = name.partition("@")
     default = project.variant(kernel, arch or None)
     target = project.kernels[kernel].targets[default.arch]
     start = project.variant(kernel, default.arch, parse_point(target, baseline, "--baseline"))
+    if every and not choices:
+        choices = [f"{axis}={EVERY}" for axis, each in target.axes.items() if len(each.values) > 1]
     swept: dict[str, tuple[AxisValue, ...]] = {}
     for choice in choices:
         axis, equals, text = choice.partition("=")
@@ -85,23 +122,7 @@ def plan(project: Project, name: str, choices: Sequence[str], baseline: Sequence
         words = [*map(spell, target.axes[axis].values)] if text == EVERY else text.split(",")
         points = (parse_point(target, [f"{axis}={word}"], choice) for word in words)
         swept[axis] = tuple({spell(point[axis]): point[axis] for point in points}.values())
-    count = math.prod(map(len, swept.values()))
-    if not swept or count > VARIANTS_MAX:
-        raise UsageError(
-            f"{count:,} variants are more than a sweep takes ({VARIANTS_MAX}): name fewer values."
-            if swept
-            else f"name the axes to sweep, as in {next(iter(target.axes), 'stages')}=*."
-        )
-    variants = [
-        project.variant(kernel, default.arch, start.axes, dict(zip(swept, values, strict=True)))
-        for values in product(*swept.values())
-    ]
-    candidates = tuple(each for each in variants if each != start)
-    if not candidates:
-        raise UsageError("this sweep has the baseline only: name more values.")
-    return Grid(
-        kernel=kernel, arch=default.arch, baseline=start, swept=swept, candidates=candidates
-    )
+    return Grid(kernel=kernel, arch=default.arch, baseline=start, swept=swept, candidates=())
 
 
 def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]:
@@ -182,24 +203,39 @@ def swept_axes(record: Record) -> list[str]:
     ]
 
 
+def objective(record: Record) -> dict[str, float]:
+    """The objective of each arm of a search by another figure than the time: less is better."""
+    tuning = record.tuning
+    if tuning is None or record.measurement is not None:
+        return {}
+    sign = 1.0 if tuning.better == "less" else -1.0
+    values = {each.arm: each.value for each in tuning.trials if each.arm and each.value is not None}
+    metric = metrics.find(tuning.objective)
+    base = metric.read(record.baseline) if metric else None
+    if isinstance(base, int | float):
+        values["baseline"] = float(base)
+    return {name: sign * value for name, value in values.items()}
+
+
 def examine(record: Record) -> Examined:
     """All that a sweep's record says, worked out from its samples and its evidence."""
     arms = dict(zip(record.names, record.arms, strict=True))
     timed = record.measurement
     race = racing.result(timed, record.margin) if timed and len(timed.workers) > 1 else None
-    ratios = _ratios(arms)
-    axes = _axes(record, arms) if race else ()
+    values = objective(record) or _ratios(arms)
+    # Pairs of variants that were timed side by side: heats tear them apart.
+    axes = _axes(record, arms) if race and not record.heats else ()
     costs = {
-        name: Cost(time=ratios.get(name), resources=_resources(arm))
+        name: Cost(time=values.get(name), resources=_resources(arm))
         for name, arm in arms.items()
-        if arm.build and not arm.refused and (name in ratios or not ratios)
+        if arm.build and not arm.refused and (name in values or not values)
     }
     return Examined(
-        ranking=tuple(sorted(arms, key=lambda name: ratios.get(name, math.inf))),
+        ranking=tuple(sorted(arms, key=lambda name: values.get(name, math.inf))),
         front=front(costs, record.margin),
         race=race,
         axes=axes,
-        plateau=plateaus.plateau(race, axes, arms, record.margin) if race else None,
+        plateau=plateaus.plateau(race, axes, arms, record.margin) if race and axes else None,
     )
 
 
@@ -258,12 +294,14 @@ def _figures(candidate: Candidate) -> str:
 
 
 def experiment_of(project: Project, record: Record, row: int) -> dict[str, Any]:
-    """A row of the sweep's table as an experiment, ready for YAML; UsageError where there is no
-    such candidate."""
+    """A row of the sweep's table as an experiment, ready for YAML; UsageError where the record is
+    of no sweep, or has no such candidate."""
+    if not is_sweep(record.experiment):
+        raise UsageError(f"run {record.run} is one of {record.experiment}, not of a sweep.")
     if not 1 <= row <= len(record.candidates):
         raise UsageError(
-            f"--experiment {row} should be a row of the sweep's table, 1 to "
-            f"{len(record.candidates)}; the baseline, row 0, is what it is compared with."
+            f"row {row} is no candidate of run {record.run}, which has rows 1 to "
+            f"{len(record.candidates)}; the baseline, row 0, is what they are compared with."
         )
     candidate = record.candidates[row - 1]
     own = own_axes(record.baseline, candidate.arm)

@@ -15,6 +15,8 @@ from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError
 
 NVCC_VARIABLE = "KERNELEXP_NVCC"
+HEADERS = Path(__file__).parent / "include"
+"""The headers that come with the package; every build finds them after the project's own."""
 
 
 class Toolchain(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,6 +59,21 @@ def warm(hashed: Path, tools: Toolchain, shared: Path) -> Path:
         return (root / build.CACHE).rename(done)
 
 
+@pytest.fixture
+def scale_grid(tmp_path: Path, warm_grid: Path) -> Path:
+    """The project `scale` with every combination of its axes built too."""
+    return _copy(tmp_path, warm_grid)
+
+
+@pytest.fixture(scope="session")
+def warm_grid(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = _copy(tmp_path_factory.mktemp("grid"), warm)
+    loaded = project.load(root)
+    points = [{"width": width, "order": "backward"} for width in (1, 2)]
+    prepare.built(loaded, [loaded.variant("scale", None, p) for p in points], tools, Limits())
+    return root / build.CACHE
+
+
 @pytest.fixture(scope="session")
 def hashed(tools: Toolchain, shared: Path) -> Path:
     """A cache in which the compiler's 200 MB are hashed already."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from measurements import DEVICE
 
@@ -54,7 +55,13 @@ class FakeGpu:
         self._patch = monkeypatch
         self._real = measure.run_worker
         monkeypatch.setattr(device, "LOCKS", locks)
-        monkeypatch.setattr(device, "find", lambda _=None: DEVICE)
+        self.has("GPU-0")
+
+    def has(self, *uuids: str) -> None:
+        """From now on the machine has these GPUs."""
+        gpus = tuple(msgspec.structs.replace(DEVICE, uuid=uuid) for uuid in uuids)
+        self._patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        self._patch.setattr(device, "list_gpus", lambda: gpus)
 
     def takes(self, formula: str, killed_at: int = -1) -> None:
         """From now on; `killed_at` is the process that is killed instead."""

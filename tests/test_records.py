@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp import records
-from kernelexp.arm import Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
+from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
 from kernelexp.errors import UsageError
 from kernelexp.record import Candidate, Record, complete
 
@@ -50,8 +50,18 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_any_axis_values_survive_a_record(axes: dict[str, bool | int | str]) -> None:
     record = a_record(baseline=Arm(axes=axes))
-    text = msgspec.json.encode(record)
-    assert msgspec.json.decode(text, type=Record) == record
+    assert complete(msgspec.json.decode(records.encode(record), type=Record)) == record
+
+
+def test_widths_of_accesses_survive_a_record(tmp_path: Path) -> None:
+    widths = AccessWidths(
+        file="a.cu", line=3, what="shared load", ptx={32: 4}, sass={64: 1, 128: 1}
+    )
+    evidence = EmulatedEvidence(size="emulated", widths=(widths,))
+    record = a_record(baseline=Arm(axes={"width": 1}, emulated=evidence))
+    records.write(tmp_path, record)
+    ((read,), []) = records.read(tmp_path, "S1")
+    assert read.baseline.emulated == evidence
 
 
 def test_a_record_cut_short_is_named_and_the_rest_is_read(tmp_path: Path) -> None:

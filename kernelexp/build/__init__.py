@@ -4,21 +4,26 @@ The identity is a hash of all that a build is made from: compiler, arguments, en
 file that the compiler says it read. It is the same in another folder and on another machine.
 """
 
-from kernelexp.build.diagnosis import Diagnostic, first_error
-from kernelexp.build.planning import compiler_flags
-from kernelexp.build.service import LIMIT_S, Built, build
+from kernelexp.build.diagnosis import Diagnostic, first_error, iter_errors
+from kernelexp.build.planning import Plan, compiler_flags
+from kernelexp.build.service import LIMIT_S, Builder, Built, build, build_one, make_plans
 from kernelexp.build.store import CACHE, Artefacts, artefacts, keep, kept
 
 __all__ = [
     "CACHE",
     "LIMIT_S",
     "Artefacts",
+    "Builder",
     "Built",
     "Diagnostic",
+    "Plan",
     "artefacts",
     "build",
+    "build_one",
     "compiler_flags",
     "first_error",
+    "iter_errors",
     "keep",
     "kept",
+    "make_plans",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -86,15 +87,21 @@ def find_cause(completed: Completed, words: str) -> Cause:
 
 def first_error(words: str) -> Diagnostic | None:
     """The first error that the compiler diagnosed in the source or in its own arguments."""
-    for match in _IN_FILE.finditer(words):
-        file, line, other_line, message = match.groups()
-        if not (_NOT_THE_SOURCE.match(message) or _INTERNAL.search(match[0])):
-            return Diagnostic(file=file, line=int(line or other_line), message=message.strip())
+    if found := next(iter_errors(words), None):
+        return found
     for pattern in (_BY_PTXAS, _IN_ARGUMENTS, _OF_OPTIONS):
         for match in pattern.finditer(words):
             if not (_NOT_THE_SOURCE.match(match[1]) or _INTERNAL.search(match[1])):
                 return Diagnostic(file="", line=0, message=match[1].strip())
     return None
+
+
+def iter_errors(words: str) -> Iterator[Diagnostic]:
+    """The errors that the compiler diagnosed at a line of a file."""
+    for match in _IN_FILE.finditer(words):
+        file, line, other_line, message = match.groups()
+        if not (_NOT_THE_SOURCE.match(message) or _INTERNAL.search(match[0])):
+            yield Diagnostic(file=file, line=int(line or other_line), message=message.strip())
 
 
 def quote(words: str) -> str:

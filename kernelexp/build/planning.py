@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp import toolchain
 from kernelexp.build import arguments, compiler, dependencies, store
 from kernelexp.build.compiler import Compiler
 from kernelexp.build.dependencies import Files
@@ -44,9 +45,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """nvcc's, but for what it is to write."""
+        """nvcc's, but for what it is to write and for the package's headers: where these are is a
+        matter of the machine, and those that are read count by their content."""
         defines = (f"-D{define}" for define in sorted(self.variant.defines))
         return (*self.flags, "-I", INCLUDE, *defines, self.variant.source)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What is run, but for what it is to write."""
+        return (self.tools.nvcc, *self.arguments, "-I", str(toolchain.HEADERS))
 
 
 def refuse(root: Path, variants: Sequence[Variant]) -> None:

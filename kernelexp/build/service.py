@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -43,6 +44,10 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     """The machine failed at this variant: nothing is known of it."""
 
 
+Builder: TypeAlias = Callable[[Plan], Built]
+"""Builds one variant, from any thread."""
+
+
 def build(
     root: Path,
     variants: Sequence[Variant],
@@ -50,28 +55,50 @@ def build(
     *,
     timeout_s: float = LIMIT_S,
     on_progress: OnProgress | None = None,
+    builder: Builder | None = None,
+    slots: int | None = None,
 ) -> list[Built]:
     """Builds what is not built yet, in parallel; one that fails is `not ok`, the rest go on.
 
-    `timeout_s` is for each step of each build. Raises ConfigurationError for a source that can't
-    be read and arguments that nvcc can't be given, EnvironmentFault if there is no compiler.
+    `timeout_s` is for each step of each build; `builder` builds one, `slots` at once: here, in as
+    many processes as there are cores, where nothing else is said. Raises ConfigurationError for a
+    source that can't be read and arguments that nvcc can't be given, EnvironmentFault if there is
+    no compiler.
     """
-    root = Path(os.path.realpath(root))
-    planning.refuse(root, variants)
     try:
-        _prepare(root)
-        plans = planning.make(root, variants, tools, timeout_s)
+        plans = make_plans(root, variants, tools, timeout_s=timeout_s)
         by_key = {plan.key: plan for plan in plans}
         builds = _find_all(list(by_key.values()))
         missing = [plan for key, plan in by_key.items() if key not in builds]
         if missing:
-            builds |= _build_all(root, missing, on_progress)
+            work = Work(builder=builder or _build, slots=slots, on_progress=on_progress)
+            builds |= _build_all(plans[0].root, missing, work)
     except OSError as error:
         raise _as_fault(error) from None
     return [
         msgspec.structs.replace(builds[plan.key], variant=variant)
         for plan, variant in zip(plans, variants, strict=True)
     ]
+
+
+def make_plans(
+    root: Path, variants: Sequence[Variant], tools: Toolchain, *, timeout_s: float = LIMIT_S
+) -> list[Plan]:
+    """What is needed to build each variant; raises as `build`."""
+    root = Path(os.path.realpath(root))
+    planning.refuse(root, variants)
+    _prepare(root)
+    return planning.make(root, variants, tools, timeout_s)
+
+
+def build_one(plan: Plan) -> Built:
+    """Builds one variant here, or finds its build; waits for no other build."""
+    return _find_all([plan]).get(plan.key) or _build(plan)
+
+
+def identify(plan: Plan, entry: Entry) -> str:
+    """The identity of a compilation."""
+    return planning.identify(plan, entry.read, entry.preprocessed)
 
 
 def _prepare(root: Path) -> None:
@@ -91,20 +118,28 @@ def _find_all(plans: Sequence[Plan]) -> dict[str, Built]:
     return {key: _cached(plan, entry) for key, (plan, entry) in found.items() if entry}
 
 
-def _build_all(
-    root: Path, plans: Sequence[Plan], on_progress: OnProgress | None
-) -> dict[str, Built]:
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """How to build several variants."""
+
+    builder: Builder
+    slots: int | None
+    on_progress: OnProgress | None
+
+
+def _build_all(root: Path, plans: Sequence[Plan], work: Work) -> dict[str, Built]:
     def on_change(done: int, now: Sequence[Plan]) -> None:
-        if on_progress:
+        if work.on_progress:
             label = now[-1].label if now else ""
-            on_progress(Step(phase="building", done=done, total=len(missing), now=label))
+            work.on_progress(Step(phase="building", done=done, total=len(missing), now=label))
 
     with _alone(root):
         store.remove_stale(store.builds(root))
         builds = _find_all(plans)  # by the run that was waited for
         missing = [plan for plan in plans if plan.key not in builds]
         if missing:
-            made = processes.parallel(_build, missing, on_change=on_change)
+            made = processes.parallel(
+                work.builder, missing, on_change=on_change, workers=work.slots
+            )
             builds |= {plan.key: built for plan, built in zip(missing, made, strict=True)}
     return builds
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kernelexp import processes
+from kernelexp import processes, toolchain
 from kernelexp.build import dependencies, diagnosis, store
 from kernelexp.build.planning import PTXAS_FLAGS, Plan
 from kernelexp.errors import EnvironmentFault
@@ -29,7 +29,7 @@ def compile_to_ptx(plan: Plan, folder: Path) -> str:
     """Leaves PTX and dependencies in `folder`; what nvcc said, which are warnings."""
     ptx, read = folder / store.PTX, folder / DEPENDENCIES
     outputs = ("-ptx", "-o", _relative(plan, ptx), "-MD", "-MF", _relative(plan, read))
-    argv = [plan.tools.nvcc, *plan.arguments, *outputs]
+    argv = [*plan.command, *outputs]
 
     def fault(_done: Completed) -> str:
         text = ptx.read_text("utf-8", "replace") if ptx.is_file() else ""
@@ -77,7 +77,7 @@ def disassemble(plan: Plan, folder: Path) -> str:
 
 def preprocess(plan: Plan, folder: Path) -> str:
     """Hash of the preprocessed text, for sources that ask for more than files' contents."""
-    argv = [plan.tools.nvcc, *plan.arguments, "-E", "-Xcompiler", "-P"]
+    argv = [*plan.command, "-E", "-Xcompiler", "-P"]
     done = _run(
         plan, folder, "nvcc -E", argv, lambda done: "" if done.stdout else "printed nothing"
     )
@@ -177,9 +177,15 @@ def _clean(plan: Plan, folder: Path, words: str) -> str:
 
 
 def _forget_root(ptx: Path, root: Path) -> None:
-    """Names the sources from the root, so that a project can be moved with its builds."""
-    lines = ptx.read_text("utf-8", "surrogateescape").splitlines(keepends=True)
-    named = (
-        line.replace(f'"{root}/', '"') if line.startswith("\t.file\t") else line for line in lines
-    )
+    """Names the sources from the root, so that a project can be moved with its builds, and the
+    package's headers from the package."""
+    headers = toolchain.HEADERS
+    package = headers.parent
+    named = []
+    for line in ptx.read_text("utf-8", "surrogateescape").splitlines(keepends=True):
+        if line.startswith("\t.file\t"):
+            line = line.replace(f'"{root}/', '"')
+            for folder in (headers, headers.resolve()):
+                line = line.replace(f'"{folder}/', f'"{package.name}/{headers.name}/')
+        named.append(line)
     ptx.write_text("".join(named), "utf-8", "surrogateescape")

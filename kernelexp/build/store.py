@@ -20,7 +20,8 @@ CACHE = ".kernelexp"
 CHECKSUMS = "checksums.json"
 PTX, CUBIN, SASS = "kernel.ptx", "kernel.cubin", "kernel.sass"
 PTXAS_LOG, NVCC_LOG = "ptxas.log", "nvcc.log"
-_FILES = (PTX, CUBIN, SASS, PTXAS_LOG, NVCC_LOG)
+FILES = (PTX, CUBIN, SASS, PTXAS_LOG, NVCC_LOG)
+"""What a build leaves."""
 
 _TEMPORARY = re.compile(r"tmp-(?P<host>.*)-(?P<pid>\d+)-(?P<begun>\d+)-\w+")
 
@@ -60,7 +61,7 @@ def is_whole(folder: Path) -> bool:
     """Whether all artefacts are there with the content that they were written with."""
     try:
         sums = msgspec.json.decode((folder / CHECKSUMS).read_bytes(), type=dict[str, str])
-        return set(sums) == set(_FILES) and all(
+        return set(sums) == set(FILES) and all(
             hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums
         )
     except (OSError, msgspec.DecodeError):
@@ -73,10 +74,10 @@ def commit(temporary: Path, folder: Path) -> bool:
     What is there already and whole stays: evidence is kept next to it. Whether something damaged
     was there.
     """
-    sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in _FILES}
+    sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in FILES}
     (temporary / CHECKSUMS).write_bytes(msgspec.json.encode(sums))
     for other in temporary.iterdir():
-        if other.name not in (*_FILES, CHECKSUMS):
+        if other.name not in (*FILES, CHECKSUMS):
             _remove(other)
     wholefile.sync(*temporary.iterdir(), temporary)
     if is_whole(folder):

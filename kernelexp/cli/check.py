@@ -85,7 +85,7 @@ def check(
         gates.read_baseline(loaded.root)  # the same, before a compiler is looked for
     if junit:
         common.require_folder(junit)
-    with progress_bars() as bars:
+    with common.executor(device, None, None) as executor, progress_bars() as bars:
         asked = checking.Asked(
             tools=common.tools(loaded, nvcc),
             kernels=tuple(kernels or ()),
@@ -93,7 +93,8 @@ def check(
             pedantic=pedantic,
             since=since,
             measured=measured,
-            measuring=Measuring(device=device, margin=margin / 100),
+            measuring=Measuring(margin=margin / 100),
+            executor=executor,
             limits=parse_limits(limit),
             on_progress=bars,
         )

@@ -12,6 +12,9 @@ from typing import Any
 import typer
 
 SUMMARIES = {
+    "init": "Start a project with a kernel and an experiment.",
+    "new": "Add an experiment, or a kernel from a CUDA source.",
+    "import": "Import a hand-kept log: history, experiments, results.",
     "run": "Run experiments: build, emulate, time, judge, record.",
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
@@ -40,10 +43,11 @@ SUMMARIES = {
 }
 """In the order of --help."""
 _FILES = {
+    "import": "import_",
     "selftest": "calibrate",
     **dict.fromkeys(("accept", "reject", "replace"), "decide"),
 }
-"""Commands in a file that another one gave its name."""
+"""Commands in a file of another name."""
 
 
 class Commands(MutableMapping[str, Any]):

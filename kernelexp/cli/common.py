@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import typer
 from kernelexp.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
+    from kernelexp.executor import Executor
     from kernelexp.project import Project
     from kernelexp.records import Unreadable
     from kernelexp.toolchain import Toolchain
@@ -28,6 +30,24 @@ def tools(project: Project, nvcc: str | None) -> Toolchain:
     from kernelexp import build, toolchain
 
     return toolchain.find(nvcc, project.root / build.CACHE)
+
+
+@contextlib.contextmanager
+def executor(device: str | None, devices: str | None, scheduler: str | None) -> Iterator[Executor]:
+    """Where the work is done, as --device, --devices and --scheduler say; UsageError for two."""
+    given = {"--device": device, "--devices": devices, "--scheduler": scheduler}
+    names = [name for name, text in given.items() if text is not None]
+    if len(names) > 1:
+        raise UsageError(f"{' and '.join(names)} do not go together: choose one.")
+    if scheduler is None:
+        from kernelexp.executor import Local
+
+        yield Local(device if devices is None else devices)
+        return
+    from kernelexp import cluster
+
+    with cluster.connect(scheduler) as workers:
+        yield workers
 
 
 def record_file(start: Path, text: str) -> Path:

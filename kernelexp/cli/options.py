@@ -43,6 +43,24 @@ VariantsArgument = Annotated[
 DeviceOption = Annotated[
     str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU to use.")
 ]
+DevicesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--devices",
+        metavar="GPUS",
+        help="Measure on several GPUs at once: all, or indices and UUIDs, as in 0,1.",
+    ),
+]
+
+
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Let the workers of a Dask scheduler do the work: tcp://HOST:8786.",
+    ),
+]
 
 
 def _require_number(percent: float | None) -> float | None:

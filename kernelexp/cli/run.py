@@ -15,11 +15,13 @@ from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
+    DevicesOption,
     JsonOption,
     LimitOption,
     MarginOption,
     NvccOption,
     ProjectOption,
+    SchedulerOption,
     SetOption,
     VerboseOption,
 )
@@ -64,6 +66,8 @@ def run(
         typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run."),
     ] = True,
     device: DeviceOption = None,
+    devices: DevicesOption = None,
+    scheduler: SchedulerOption = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -119,6 +123,8 @@ def run(
 
     For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
     """
+    import msgspec
+
     from kernelexp import runner
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
@@ -141,7 +147,6 @@ def run(
         emulate=emulate,
         measuring=Measuring(
             options=options,
-            device=device,
             margin=margin / 100,
             size=size,
             budget_s=parse_seconds(budget, "--budget") if budget else None,
@@ -152,7 +157,8 @@ def run(
         limits=limits,
     )
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with common.executor(device, devices, scheduler) as executor, progress_bars() as bars:
+        settings = msgspec.structs.replace(settings, executor=executor)
         if repeat:
             outcomes = runner.repeat(loaded, repeat, tools, settings, bars)
         else:

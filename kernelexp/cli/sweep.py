@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,17 +15,27 @@ from kernelexp.cli.console import output, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
+    DevicesOption,
     JsonOption,
     LimitOption,
     MarginOption,
     NvccOption,
     ProjectOption,
+    SchedulerOption,
     VerboseOption,
 )
 from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.runner import Outcome
+
+
+class StrategyName(StrEnum):
+    """The names of kernelexp.search.Strategy, which is not loaded for --help."""
+
+    tpe = "tpe"
+    genetic = "genetic"
+    random = "random"
 
 
 @app.command()
@@ -45,6 +56,29 @@ def sweep(
             help="Compare with this instead of the defaults. Repeatable.",
         ),
     ] = None,
+    strategy: Annotated[
+        StrategyName | None,
+        typer.Option(
+            "--strategy",
+            help="Search a space that is too large to exhaust; without axes, all of them.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int,
+        typer.Option("--trials", metavar="N", min=2, help="Variants that --strategy tries."),
+    ] = 32,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of --strategy."),
+    ] = 0,
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            metavar="METRIC",
+            help="What --strategy improves: time_ms, or a built or emulated figure.",
+        ),
+    ] = "time_ms",
     by: Annotated[
         str, typer.Option("--by", metavar="AXIS,AXIS", help="Also show a map of two axes.")
     ] = "",
@@ -66,10 +100,16 @@ def sweep(
         bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
     ] = True,
     device: DeviceOption = None,
+    devices: DevicesOption = None,
+    scheduler: SchedulerOption = None,
     budget: Annotated[
-        str,
-        typer.Option("--budget", metavar="TIME", help="Time limit for measuring: 90s, 5m."),
-    ] = "90s",
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="Time limit for measuring: 90s, 5m. By default 90s, and none with --strategy.",
+        ),
+    ] = None,
     margin: MarginOption = 1.0,
     size: Annotated[
         str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
@@ -92,22 +132,40 @@ def sweep(
 
     For example: kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
+    import msgspec
+
     from kernelexp import sweep as service
+    from kernelexp import tune
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
+    from kernelexp.project import editing
     from kernelexp.report import sweep as report
+    from kernelexp.report import tuning as searches
     from kernelexp.runner import Settings
+    from kernelexp.search import Strategy
+    from kernelexp.tune import Plan
 
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
     loaded = common.load(project)
     if experiment is not None:
         record = service.latest(loaded, words[0])
-        print_text(report.to_yaml(service.experiment_of(loaded, record, experiment)))
+        print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
-    grid = service.plan(loaded, words[0], words[1:], baseline or ())
+    tuning = strategy and Plan(
+        strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective
+    )
+    if tuning:
+        grid = service.plan_space(loaded, words[0], words[1:], baseline or (), every=True)
+        tune.metric_of(objective)
+    else:
+        _refuse_tuning(trials, seed, objective)
+        grid = service.plan(loaded, words[0], words[1:], baseline or ())
     mapped = service.parse_map(list(grid.swept), by) if by else None
     limits = parse_limits(limit)
+    if dry_run and tuning:
+        output({"sweep": grid}, searches.planned(grid, trials, tuning.strategy.value), json)
+        return
     if dry_run:
         refused = service.refusals(loaded, grid, limits)
         values = {"sweep": grid, "refused": refused}
@@ -122,10 +180,9 @@ def sweep(
         emulate=emulate,
         measuring=Measuring(
             options=options,
-            device=device,
             margin=margin / 100,
             size=size,
-            budget_s=parse_seconds(budget, "--budget"),
+            budget_s=_budget(budget, bool(tuning)),
         )
         if gpu
         else None,
@@ -133,12 +190,29 @@ def sweep(
         limits=limits,
     )
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
-        outcome = service.run(loaded, grid, tools, settings, bars)
+    with common.executor(device, devices, scheduler) as executor, progress_bars() as bars:
+        settings = msgspec.structs.replace(settings, executor=executor)
+        if tuning:
+            outcome = tune.run(loaded, grid, tuning, tools, settings, bars)
+        else:
+            outcome = service.run(loaded, grid, tools, settings, bars)
     if not no_record:
         common.refresh_log(loaded)
     _print(outcome, mapped, verbose, json, csv)
     raise typer.Exit(service.exit_code(outcome))
+
+
+def _budget(text: str | None, is_search: bool) -> float | None:
+    if text is None:
+        return None if is_search else 90.0
+    return parse_seconds(text, "--budget")
+
+
+def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
+    """UsageError for options that only a search has."""
+    given = {"--trials": trials != 32, "--seed": seed != 0, "--objective": objective != "time_ms"}
+    for option in (name for name, is_given in given.items() if is_given):
+        raise UsageError(f"{option} goes with --strategy: choose one, as in --strategy tpe.")
 
 
 def _print(

@@ -6,6 +6,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,7 +14,7 @@ from kernelexp import build, isolated, processes
 from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import jobs, sass_lines, widths
-from kernelexp.evidence.emulation_worker import Emulated, LineCost
+from kernelexp.evidence.emulation_worker import Emulated, EmulationJob, LineCost
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
 from kernelexp.model import spell_point
@@ -21,6 +22,8 @@ from kernelexp.problem import consult, files
 from kernelexp.progress import OnProgress, Step
 from kernelexp.schedule import USUAL, Schedule, first_schedules
 
+Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
+"""Emulates one variant, from any thread."""
 SIZE = "emulated"
 _PACKAGE = Path(__file__).parent.parent
 _USUAL = first_schedules(USUAL)
@@ -43,8 +46,11 @@ def take(
     on_progress: OnProgress | None = None,
     label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
     schedules: Sequence[Schedule] = _USUAL,
+    emulator: Emulator | None = None,
+    slots: int | None = None,
 ) -> list[EmulatedEvidence | KernelexpError]:
-    """Emulates each arm in a process of its own, as many at once as there are cores.
+    """Emulates each arm in a process of its own, as many at once as there are cores; or `slots` at
+    once by `emulator`.
 
     The evidence is kept next to the build, and found there by a run with the same problem.py, the
     same emulator and the same schedules. An arm that could not be emulated, through a fault of its
@@ -53,7 +59,7 @@ def take(
 
     def one(arm: Arm) -> EmulatedEvidence | KernelexpError:
         try:
-            return _take(root, arm, size, limits, label(arm), schedules)
+            return _take(root, arm, size, limits, label(arm), schedules, emulator or execute)
         except KernelexpError as error:
             return error
 
@@ -62,7 +68,7 @@ def take(
             now = ", ".join(map(label, running[:1]))
             on_progress(Step(phase="emulating", done=done, total=len(arms), now=now))
 
-    return processes.parallel(one, arms, on_change=changed)
+    return processes.parallel(one, arms, on_change=changed, workers=slots)
 
 
 def find(
@@ -82,7 +88,7 @@ def lines(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> tuple[
     kept = build.kept(*_place(root, arm, size, _USUAL, "lines"))
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[LineCost, ...])
-    return _emulate(root, arm, size, limits, label, _USUAL).lines
+    return _emulate(root, arm, size, limits, label, _USUAL, execute).lines
 
 
 def _place(
@@ -95,21 +101,32 @@ def _place(
 
 
 def _take(
-    root: Path, arm: Arm, size: str, limits: Limits, label: str, schedules: Sequence[Schedule]
+    root: Path,
+    arm: Arm,
+    size: str,
+    limits: Limits,
+    label: str,
+    schedules: Sequence[Schedule],
+    emulator: Emulator,
 ) -> EmulatedEvidence:
     if (kept := find(root, arm, size, schedules)) is not None:
         return kept
-    return _emulate(root, arm, size, limits, label, schedules).evidence
+    return _emulate(root, arm, size, limits, label, schedules, emulator).evidence
 
 
 def _emulate(
-    root: Path, arm: Arm, size: str, limits: Limits, label: str, schedules: Sequence[Schedule]
+    root: Path,
+    arm: Arm,
+    size: str,
+    limits: Limits,
+    label: str,
+    schedules: Sequence[Schedule],
+    emulator: Emulator,
 ) -> Emulated:
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole, schedules)
-    worker, where = "kernelexp.evidence.emulation_worker", f"variants/{arm.kernel}/problem.py"
-    found = isolated.call(worker, job, Emulated, where, (problem, whole))
+    found = emulator(job)
     evidence = msgspec.structs.replace(
         found.evidence, emulator=_emulator(), widths=_widths(root, arm, found.lines)
     )
@@ -123,6 +140,12 @@ def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidt
         return ()
     made = build.artefacts(root, arm.identity)
     return widths.compare(lines, sass_lines.read(made.cubin, made.sass, arm.build.entry))
+
+
+def execute(job: EmulationJob) -> Emulated:
+    """Emulates in a process of its own on this machine."""
+    worker, where = "kernelexp.evidence.emulation_worker", f"variants/{job.kernel}/problem.py"
+    return isolated.call(worker, job, Emulated, where, (job.problem_limit, job.emulation_limit))
 
 
 def _digest(root: Path, kernel: str) -> str:

@@ -7,7 +7,6 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp import isolated, results
+from kernelexp import accesses, isolated, results
+from kernelexp.accesses import Access
 from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint
 from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
+from kernelexp.evidence import ptx_accesses
 from kernelexp.isolated import Limit, Watch
-from kernelexp.launch import Launch
+from kernelexp.launch import Launch, of_entry
 from kernelexp.lineinfo import Source
 from kernelexp.measurement import ArrayResult
 from kernelexp.model import AxisValue
@@ -54,6 +55,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
+    entry: str
     schedules: tuple[Schedule, ...]
     problem_limit: Limit
     """For making the inputs, and for the reference."""
@@ -165,7 +167,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         inputs=inputs,
         given=given,
         outputs=outputs,
-        launch=problem.launch(job.axes, size, job.exports),
+        launch=of_entry(problem.launch(job.axes, size, job.exports), job.entry),
         tolerance=problem.tolerance(size, job.arch, job.axes),
     )
 
@@ -261,21 +263,13 @@ def _every_line(root: Path, counters: Counters) -> tuple[LineCost, ...]:
     )
 
 
-_ACCESS = re.compile(
-    r"(?P<verb>ld|st)\.(?:(?!async)[\w:]+\.)*?(?P<space>shared|local|global)(?:::cta)?"
-    r"(?:\.\w+)*?(?:\.v(?P<items>[248]))?\.[bfsu](?P<bits>\d+)"
-)
-
-
 def _accesses(opcodes: Mapping[str, int]) -> tuple[PtxAccess, ...]:
-    found: Counter[tuple[str, int]] = Counter()
+    found: Counter[Access] = Counter()
     for opcode, count in opcodes.items():
-        if match := _ACCESS.fullmatch(opcode):
-            what = f"{match['space']} {'load' if match['verb'] == 'ld' else 'store'}"
-            found[what, int(match["items"] or 1) * int(match["bits"])] += count
-    return tuple(
-        PtxAccess(what=what, bits=bits, count=count) for (what, bits), count in found.items()
-    )
+        access = ptx_accesses.of_opcode(opcode)
+        if access and access.kind in accesses.COMPARED:
+            found[access] += count
+    return tuple(PtxAccess(what=x.kind, bits=x.bits, count=n) for x, n in found.items())
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from kernelexp.evidence import native
 from kernelexp.evidence.emulation_worker import EmulationJob
 from kernelexp.gpu.job import ArmJob
 from kernelexp.isolated import Limit
-from kernelexp.launch import Launch
+from kernelexp.launch import Launch, of_entry
 from kernelexp.measurement import Role, TimedArm
 from kernelexp.schedule import USUAL, Schedule, first_schedules
 
@@ -32,6 +32,7 @@ def emulation(
         ptx=str(build.artefacts(root, arm.identity).ptx),
         axes=arm.axes,
         size=size,
+        entry=arm.build.entry if arm.build else "",
         exports=arm.build.exports if arm.build else {},
         schedules=tuple(schedules),
         problem_limit=problem,
@@ -46,6 +47,6 @@ def timed(root: Path, arm: Arm, name: str, role: Role, launch: Launch) -> ArmJob
         arm=TimedArm(name=name, role=role, identity=arm.identity),
         cubin=str(build.artefacts(root, arm.identity).cubin),
         arch=arm.arch,
-        launch=launch,
+        launch=of_entry(launch, arm.build.entry) if arm.build else launch,
         axes=arm.axes,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -31,8 +32,6 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     """How to measure, as the command line says it."""
 
     options: Options = Options()
-    device: str | None = None
-    """Index or UUID; None takes the first."""
     margin: float = 0.01
     size: str = SIZE
     budget_s: float | None = None
@@ -43,14 +42,36 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What one measurement is to settle, on one GPU: all that the machine with the GPU needs."""
+
+    job: Job
+    options: Options
+    margin: float
+    goal: racing.Goal
+    place: int | None = None
+    """Of several GPUs the one to use, counted round; None: whichever is free."""
+
+    @property
+    def arch(self) -> str:
+        """What the GPU must be."""
+        return self.job.arms[0].arch
+
+
+Answerer: TypeAlias = Callable[[Question, Path | None, OnProgress | None], Measurement]
+"""Measures: with a journal, if there is to be one, and telling its progress."""
+
+
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """A measurement, and the useful work of what it timed."""
 
     measurement: Measurement
     flops: int
     """Of one launch; 0 where the problem does not say."""
-    journal: Path | None = None
+    journals: tuple[Path, ...] = ()
     """To be removed once the measurement is kept."""
+    heats: tuple[Measurement, ...] = ()
+    """Of part of the arms each, where the measurement is of those that did best in them."""
 
 
 def take(
@@ -58,11 +79,13 @@ def take(
     arms: Mapping[str, Arm],
     measuring: Measuring,
     limits: Limits,
+    answerer: Answerer,
     *,
+    place: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Taken:
     """Times arms by their names, the baseline first, with a placebo and the problem's peers, in
-    the same processes; several candidates as a race.
+    the same processes on one GPU; several candidates as a race.
 
     Raises what kernelexp.gpu.measure.measure raises, ConfigurationError for the problem's faults.
     """
@@ -94,24 +117,38 @@ def take(
         race=len(arms) > 2,
         budget_s=measuring.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (len(arms) - 2),
     )
-    journal = _journal(measuring, job)
-    taken = measure(
-        job,
-        options,
-        device=measuring.device,
+    question = Question(
+        job=job, options=options, margin=measuring.margin, goal=measuring.goal, place=place
+    )
+    journal = _journal(measuring, question)
+    taken = answerer(question, journal, on_progress)
+    work = answer.work.get(size)
+    journals = (journal,) if journal else ()
+    return Taken(measurement=taken, flops=work.flops if work else 0, journals=journals)
+
+
+def answer_on(
+    device: str | None,
+    question: Question,
+    journal: Path | None = None,
+    on_progress: OnProgress | None = None,
+) -> Measurement:
+    """Measures on a GPU of this machine, named by index or UUID; None: as devices.find()."""
+    return measure(
+        question.job,
+        question.options,
+        device=device,
         on_progress=as_steps(on_progress),
-        look=lambda so_far: racing.look(so_far, measuring.margin, measuring.goal),
+        look=lambda so_far: racing.look(so_far, question.margin, question.goal),
         journal=journal,
     )
-    work = answer.work.get(size)
-    return Taken(measurement=taken, flops=work.flops if work else 0, journal=journal)
 
 
-def _journal(measuring: Measuring, job: Job) -> Path | None:
+def _journal(measuring: Measuring, question: Question) -> Path | None:
     """The journal of exactly this job: its builds, their launches, the size, the question."""
     if measuring.journals is None:
         return None
-    subject = (job, measuring.margin, measuring.goal)
+    subject = (question.job, question.margin, question.goal)
     digest = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
     return measuring.journals / f"{digest[:32]}.json"
 

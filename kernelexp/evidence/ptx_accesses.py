@@ -62,6 +62,12 @@ def _of_instruction(each: Instruction) -> Access | None:
             return None
 
 
+def of_opcode(opcode: str) -> Access | None:
+    """The access of a plain load or store such as `ld.shared.v4.f32`; None of anything else."""
+    verb, *rest = opcode.split(".")
+    return _plain(verb, rest) if verb in ("ld", "ldu", "st") else None
+
+
 def _plain(verb: str, rest: list[str]) -> Access | None:
     if rest[:1] == ["async"]:
         kind = "remote store"

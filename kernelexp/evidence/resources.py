@@ -46,8 +46,8 @@ def read(cubin: Path, dump: str, ptxas_report: str) -> tuple[str, Resources, dic
     for name in ("threads", "dynamic_smem_bytes"):
         if name not in exports:
             raise ConfigurationError(
-                f"the source exports no {name}: add KX_EXPORT({name}, ...) "
-                "(variants/include/export.cuh)."
+                f'the source exports no {name}: add #include "export.cuh" and '
+                f"KX_EXPORT({name}, ...)."
             )
     for name in ("threads", "cluster"):
         if exports.get(name) == 0:

@@ -6,11 +6,11 @@ request instead of four, with its own wavefronts and bank conflicts.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from kernelexp import accesses
 from kernelexp.arm import AccessWidths
 from kernelexp.evidence.emulation_worker import LineCost
 from kernelexp.evidence.sass_lines import SassInstruction
@@ -18,9 +18,6 @@ from kernelexp.lineinfo import Source
 
 _Key: TypeAlias = tuple[Source, str]
 """A line, with what it was inlined at, and the class of its accesses."""
-_SASS = re.compile(r"(?:@!?U?P\w+\s+)?(?P<verb>LD|ST)(?P<space>[SLG])(?P<modifiers>(?:\.\w+)*)\s")
-_SPACES = {"S": "shared", "L": "local", "G": "global"}
-_NARROW = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
 
 
 def compare(lines: Sequence[LineCost], sass: Iterable[SassInstruction]) -> tuple[AccessWidths, ...]:
@@ -92,12 +89,7 @@ def _of_ptx(lines: Iterable[LineCost]) -> dict[_Key, Counter[int]]:
 def _of_sass(sass: Iterable[SassInstruction]) -> dict[_Key, Counter[int]]:
     found: dict[_Key, Counter[int]] = {}
     for each in sass:
-        if each.source and (match := _SASS.match(each.text)):
-            what = f"{_SPACES[match['space']]} {'load' if match['verb'] == 'LD' else 'store'}"
-            found.setdefault((each.source, what), Counter())[_bits(match["modifiers"])] += 1
+        access = accesses.of_sass(each.mnemonic)
+        if each.source and access and access.kind in accesses.COMPARED:
+            found.setdefault((each.source, access.kind), Counter())[access.bits] += 1
     return found
-
-
-def _bits(modifiers: str) -> int:
-    """Of one lane: 32 where no modifier says otherwise."""
-    return next((_NARROW[each] for each in modifiers.split(".") if each in _NARROW), 32)

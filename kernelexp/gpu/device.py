@@ -74,6 +74,30 @@ def find(selector: str | None = None) -> Device:
     raise UsageError(f"there is no GPU {asked!r} here: this machine has {known}.")
 
 
+ALL = "all"
+
+
+def find_all(selector: str) -> tuple[Device, ...]:
+    """The GPUs that `selector` names: `all`, or indices and UUIDs with commas between.
+
+    `all` are those that CUDA_VISIBLE_DEVICES shows, as batch systems set it, else this machine's.
+    Raises as `find`; UsageError where one is named twice.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if selector == ALL and not visible:
+        gpus = list_gpus()
+        if not gpus:
+            raise EnvironmentFault("this machine has no NVIDIA GPU.")
+        return gpus
+    names = (visible if selector == ALL else selector).split(",")
+    if not all(names):
+        raise UsageError(f"GPUs {selector!r} should be all, or indices and UUIDs, as in 0,1.")
+    gpus = tuple(map(find, names))
+    if len({each.uuid for each in gpus}) < len(gpus):
+        raise UsageError(f"GPUs {selector!r} name one GPU twice.")
+    return gpus
+
+
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import wholefile
-from kernelexp.measurement import Measurement
+from kernelexp.measurement import Measurement, Options, TimedArm
 
 # A journal that is older is of another day's machine: begin again.
 FRESH_S = 24 * 3600.0
@@ -25,6 +25,17 @@ def resume(path: Path, start: Measurement) -> Measurement:
     except (OSError, msgspec.DecodeError):
         return start
     return past if _subject(past) == _subject(start) and not past.invalid else start
+
+
+def find(path: Path, arms: tuple[TimedArm, ...], options: Options) -> Measurement | None:
+    """A measurement that another machine finished, of the same arms and options."""
+    try:
+        _remove_old(path.parent)
+        past = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    except (OSError, msgspec.DecodeError):
+        return None
+    same = (past.arms, past.options) == (arms, options)
+    return past if same and not past.invalid else None
 
 
 def _remove_old(folder: Path) -> None:

@@ -144,7 +144,11 @@ class _Taking:
 
     def run(self) -> Measurement:
         waiting: list[_Pending] = []
-        with ThreadPoolExecutor(max_workers=1 + AHEAD) as pool:
+        with ThreadPoolExecutor(
+            max_workers=1 + AHEAD,
+            initializer=processes.share_cancellation,
+            initargs=(processes.own_cancellation(),),
+        ) as pool:
             try:
                 while not self._ended():
                     while len(waiting) <= AHEAD and self._may_need_another():

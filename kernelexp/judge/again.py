@@ -11,7 +11,7 @@ from kernelexp.arm import Verdict
 from kernelexp.errors import UsageError
 from kernelexp.judge import verdict
 from kernelexp.judge.stats import estimate
-from kernelexp.record import Record
+from kernelexp.record import Record, measurement_of
 
 
 class Rejudged(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,8 @@ def judge(path: Path, margin: float | None) -> Rejudged:
         record=msgspec.structs.replace(record, estimate=estimate(measurement)),
         margin=margin,
         verdicts=tuple(
-            candidate.arm.refused or verdict.measured(measurement, name, margin)
+            candidate.arm.refused
+            or verdict.measured(measurement_of(record, name) or measurement, name, margin)
             for name, candidate in zip(record.names[1:], record.candidates, strict=True)
         ),
     )

@@ -11,7 +11,7 @@ from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.judge.standing import SILENT
 from kernelexp.judge.verdict import measured
 from kernelexp.metrics import Difference, Kind
-from kernelexp.record import Candidate, Record, is_of
+from kernelexp.record import Candidate, Record, is_of, measurement_of
 
 _SHOWN = 4
 
@@ -102,7 +102,7 @@ def _at_margin(record: Record, before: Candidate, margin: float) -> Status:
     if record.measurement is None or record.margin == margin or before.arm.refused:
         return before.verdict.status
     name = record.names[1 + record.candidates.index(before)]
-    return measured(record.measurement, name, margin).status
+    return measured(measurement_of(record, name) or record.measurement, name, margin).status
 
 
 def _other_conditions(now: Record, record: Record) -> str:

@@ -19,8 +19,8 @@ command line asks must not load it.
         Tensor cores of one architecture are less exact than those of another, and a BF16 epilogue
         less than an FP32 one.
     def launch(axes, size, exports) -> Launch
-        `exports` are the figures that the source computed once (KX_EXPORT of export.cuh in
-        variants/include), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
+        `exports` are the figures that the source computed once (KX_EXPORT of export.cuh, which
+        every build finds), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
         the kernel exports. Block, cluster and dynamic shared memory are compared with them after
         the build, at every size.
 
@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import msgspec
 
@@ -65,6 +65,15 @@ Axes: TypeAlias = Mapping[str, AxisValue]
 Size: TypeAlias = Mapping[str, int]
 Tensors: TypeAlias = "Mapping[str, torch.Tensor]"
 DType: TypeAlias = Literal["u8", "e4m3", "e5m2", "f16", "bf16", "f32", "s32"]
+
+
+class Blank(Exception):
+    """Something that a person has yet to write."""
+
+
+def blank(what: str) -> NoReturn:
+    """Stands in a drafted problem.py where a person has to say `what`."""
+    raise Blank(f"this is blank: {what}")
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):

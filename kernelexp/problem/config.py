@@ -82,7 +82,7 @@ def _configure(root: Path, variant: Variant, terms: Mapping[str, str]) -> Config
         *FLAGS,
         *(flag for flag in variant.flags if flag.startswith(("-D", "-std="))),
         *(f"-D{define}" for define in variant.defines),
-        *("-I", ".", "-I", INCLUDE, "-c", "-"),
+        *("-I", ".", "-I", INCLUDE, "-I", str(toolchain.HEADERS), "-c", "-"),
     ]
     identity = "\0".join((*argv, text, *terms, *terms.values()))
     kept = root / FOLDER / f"{hashlib.sha256(identity.encode()).hexdigest()[:24]}.json"

@@ -24,6 +24,7 @@ from kernelexp.launch import Launch, Scalar, ScalarType
 from kernelexp.problem import (
     Array,
     Axes,
+    Blank,
     Budget,
     Chunk,
     DType,
@@ -93,6 +94,8 @@ class _Source:
             if is_device_failure(error):
                 raise  # a kernel's, seen here because launches are asynchronous
             place = self._place(error)
+            if isinstance(error, Blank):
+                raise ConfigurationError(f"{place}: {error}") from None
             if is_out_of_memory(error):
                 words = str(error).partition("\n")[0]
                 raise EnvironmentFault(

@@ -26,7 +26,9 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
             "detects",
         )
         yield table(header, rows, numbers=(1, 2, 3, 4))
-    yield paragraph(_method(measurement, estimate))
+    yield paragraph(_method(measurement, estimate, bool(record.heats)))
+    if record.heats:
+        yield from _cards(record)
     if measurement.departures:
         yield paragraph(_departures(measurement))
     if conditions := _conditions(estimate):
@@ -55,15 +57,46 @@ def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[s
         )
 
 
-def _method(measurement: Measurement, estimate: Estimate) -> str:
+def _method(measurement: Measurement, estimate: Estimate, heats: bool) -> str:
     longest = max(estimate.effects, key=lambda effect: effect.pairs, default=None)
     pairs, dropped = (longest.pairs, longest.dropped) if longest else (0, 0)
     level = longest.level if longest else 0.0
     l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
     return (
-        f"Timed on {measurement.device.name}: {pairs:,} pairs in {len(measurement.workers)} "
+        f"{'Final on' if heats else 'Timed on'} {measurement.device.name}: {pairs:,} pairs in "
+        f"{len(measurement.workers)} "
         f"processes, {dropped} dropped, "
         f"{100 * level:.4g}% intervals over processes, {l2}, {measurement.elapsed_s:.0f} s."
+    )
+
+
+def _cards(record: Record) -> Iterator[Block]:
+    """The baseline on each GPU: how far the GPUs differ, which no ratio between variants shows."""
+    rows = []
+    taken = [*((heat.measurement, heat.estimate) for heat in record.heats)]
+    if record.measurement and record.estimate:
+        taken.append((record.measurement, record.estimate))
+    for number, (own, estimate) in enumerate(taken, 1):
+        candidates = sum(arm.role == "candidate" for arm in own.arms)
+        base = next((each for each in estimate.times if each.arm == "baseline"), None)
+        state = estimate.conditions
+        rows.append(
+            (
+                "final" if own is record.measurement else f"heat {number}",
+                own.device.name,
+                own.device.uuid[:12],
+                str(candidates),
+                figures.time_ms(base.median_us / 1000) if base else figures.NONE,
+                f"{state.sm_clock_mhz:.0f}" if state else figures.NONE,
+                f"{state.temperature_c:.0f}" if state else figures.NONE,
+            )
+        )
+    header = ("", "GPU", "UUID", "variants", "baseline, ms", "SM, MHz", "C")
+    yield table(header, rows, numbers=(3, 4, 5, 6), unwrapped=(0, 2))
+    yield paragraph(
+        "Changes are relative to the baseline on the same GPU at the same time; times of two GPUs "
+        "are not compared, and those of the table above are of the final.",
+        style="dim",
     )
 
 

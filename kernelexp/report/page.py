@@ -260,3 +260,16 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
     ]
     header = ("Id", "Candidate", "ms", "Change", "Verdict", "Reproduces")
     yield table(header, rows, numbers=(2, 3), unwrapped=(0, 4))
+    yield from _cards(records)
+
+
+def _cards(records: Sequence[Record]) -> Iterator[Block]:
+    """Which GPU timed which experiment, where it was not the same for all."""
+    cards: dict[tuple[str, str], list[str]] = {}
+    for each in records:
+        if each.measurement:
+            device = each.measurement.device
+            cards.setdefault((device.name, device.uuid), []).append(each.experiment)
+    if len(cards) > 1:
+        words = (f"{name} {uuid}: {', '.join(ids)}" for (name, uuid), ids in cards.items())
+        yield paragraph(f"Timed on {'; '.join(words)}. Times of two GPUs do not compare.")

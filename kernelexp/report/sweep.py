@@ -13,8 +13,8 @@ from kernelexp import metrics, sweep
 from kernelexp.arm import Arm, Verdict
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model import spell, spell_point
-from kernelexp.record import Record
-from kernelexp.report import figures, heatmap, measurement
+from kernelexp.record import Record, measurement_of
+from kernelexp.report import figures, heatmap, measurement, tuning
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.sweep import Examined, Grid
 from kernelexp.text import printable
@@ -47,10 +47,13 @@ def render(
     if examined.front:
         yield paragraph(
             f"{_FRONT} no other is better in "
-            f"{'time, ' if record.measurement else ''}registers and shared memory at once.",
+            f"{tuning.compared(record)}registers and shared memory at once.",
             style="dim",
         )
     yield from _refused(record)
+    if record.tuning:
+        best = _label(record, examined.ranking[0])
+        yield from tuning.summary(record, examined, record.tuning, best)
     yield from _race(record, examined)
     if examined.axes:
         yield _axes(examined.axes)
@@ -68,6 +71,9 @@ def fastest(record: Record) -> tuple[str, str]:
     """Time and variant of the fastest arm, and whether that is settled; empty where none was
     timed."""
     race = sweep.examine(record).race
+    if race is None and record.tuning and record.measurement is None:
+        best, value, _ = tuning.best(record, sweep.examine(record))
+        return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
     if race is None:
         return figures.NONE, "not timed"
     arm = dict(zip(record.names, record.arms, strict=True))[race.leader]
@@ -101,6 +107,8 @@ def _ranking(record: Record, examined: Examined) -> Block:
     swept = sweep.swept_axes(record)
     labels = _columns(record, swept)
     header = ["row", *labels, *(["ms", "change"] if timed else [])]
+    metric = tuning.metric_of(record)
+    header += ["objective"] if metric else []
     header += ["regs", "smem, B", "", "verdict"]
     rows: list[list[Cell]] = []
     for name in examined.ranking:
@@ -113,7 +121,11 @@ def _ranking(record: Record, examined: Examined) -> Block:
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
         cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
-            cells += [figures.time_of(arm), _ratio(effect.ratio) if effect else ""]
+            # A time of a heat is of another GPU or of another hour.
+            is_last = measurement_of(record, name) is record.measurement
+            ms = figures.time_of(arm) if is_last else ""
+            cells += [ms, _ratio(effect.ratio) if effect else ""]
+        cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
             figures.value(summary.get("registers")),
             figures.value(summary.get("smem_bytes")),
@@ -277,7 +289,12 @@ def _map(record: Record, down: str, across: str) -> Iterator[Block]:
         for name, arm in arms.items()
         if arm.measured
     }
-    yield paragraph(Span("Time" if values else "Registers per thread", "strong"))
+    title = "Time" if values else "Registers per thread"
+    if not values and (metric := tuning.metric_of(record)):
+        title, values = metric.label, sweep.objective(record)
+        if min(values.values(), default=0.0) <= 0.0:
+            return  # no ratios
+    yield paragraph(Span(title, "strong"))
     if not values:
         values = {
             name: float(arm.build.resources.registers)
@@ -327,13 +344,6 @@ def _figures(arm: Arm) -> Iterator[metrics.Value | str]:
     for metric in metrics.METRICS.values():
         value = metric.read(arm)
         yield "" if value is None else value
-
-
-def to_yaml(experiment: Mapping[str, Any]) -> str:
-    """An experiment as experiments/<id>.yaml has it."""
-    import yaml
-
-    return yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True, width=98)
 
 
 def to_values(record: Record) -> dict[str, Any]:

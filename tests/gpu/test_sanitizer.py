@@ -1,4 +1,4 @@
-"""compute-sanitizer finds nothing in any variant of the Hopper kernel's experiments."""
+"""compute-sanitizer finds nothing in any variant of the experiments for Hopper."""
 
 import re
 import shutil
@@ -24,15 +24,27 @@ needs_sanitizer = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory):
-    """A file for launch_each: each variant of each experiment and step, on both small sizes."""
+KERNELS = {
+    "patch_embed_gemm": ("emulated", "uneven"),
+    "flash_attention": ("emulated", "emulated_more"),
+    "flash_attention_hopper": ("emulated", "emulated_more"),
+    "fa_4x4": ("emulated", "emulated_more"),
+    "transpose": ("emulated",),
+}
+ENTRIES = {"flash_attention_hopper": "flash_attention"}
+"""Where an entry's name does not begin as its kernel's does."""
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def jobs(request, tmp_path_factory):
+    """A file for launch_each: each variant of each experiment and step, on its small sizes."""
     loaded = project.load(ROOT)
     variants = [
         variant
         for experiment in loaded.experiments.values()
-        if (experiment.kernel, experiment.arch) == ("patch_embed_gemm", "sm_90a")
+        if (experiment.kernel, experiment.arch) == (request.param, "sm_90a")
         for variant in (lambda found: (found[0], *found[1]))(loaded.variants(experiment))
+        if variant.axes.get("sync_policy") != "none"  # a race, and known to be one
     ]
     tools = toolchain.find(None, ROOT / build.CACHE)
     arms = prepare.built(loaded, variants, tools, Limits()).arms.values()
@@ -46,11 +58,12 @@ def jobs(tmp_path_factory):
             exports=each.build.exports,
         )
         for each in arms
-        for size in ("emulated", "uneven")
+        if each.build
+        for size in KERNELS[request.param]
     ]
     path = tmp_path_factory.mktemp("jobs") / "jobs.json"
     path.write_bytes(msgspec.json.encode(found))
-    return path
+    return request.param, path
 
 
 @needs_gpu
@@ -58,8 +71,10 @@ def jobs(tmp_path_factory):
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check[0])
 def test_nothing_is_found_in_any_variant(check, jobs):
     tool, *options = check
-    argv = ["compute-sanitizer", "--tool", tool, *options, "--kernel-name", "kns=patch_embed_gemm"]
-    argv += [sys.executable, launch_each.__file__, str(jobs)]
+    kernel, path = jobs
+    name = f"kns={ENTRIES.get(kernel, kernel)}"
+    argv = ["compute-sanitizer", "--tool", tool, *options, "--kernel-name", name]
+    argv += [sys.executable, launch_each.__file__, str(path)]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-4000:]

@@ -226,7 +226,9 @@ def test_a_project_is_found_from_a_folder_below_it(scale: Path) -> None:
 
 
 def test_outside_a_project_the_sentence_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="run kernelexp in a project, or name one with --project"):
+    with pytest.raises(
+        UsageError, match="name one with --project, or start one with kernelexp init"
+    ):
         project.load(tmp_path)
 
 

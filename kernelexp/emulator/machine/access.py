@@ -39,6 +39,8 @@ class Access:
     """Whether lanes with the same address may share a phase in a load: not in ldmatrix."""
     coherent: bool = True
     """Not a load that may come from a cache which does not see writes (ld.global.nc)."""
+    used: int | None = None
+    """Of a load: a bit for each byte that is used; None: any may be."""
     size: int = field(init=False)
     """Bytes of a lane's access."""
 

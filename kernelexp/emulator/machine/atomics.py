@@ -39,6 +39,23 @@ def update(
     return old
 
 
+def reduce(
+    warps: WarpSet,
+    memory: Memory,
+    addresses: Array,
+    values: Array,
+    function: Callable[[Array, Array], Array],
+    access: Access,
+    m: Mask,
+) -> None:
+    """What lands later than it was issued: it releases and acquires nothing."""
+    old = np.zeros((warps.count, 32), values.dtype)
+    for space, within, lanes in memory.parts(addresses, m):
+        offsets = space.offsets(warps, within, access, lanes)
+        space.update_check(warps, offsets, access, lanes)
+        _sequence(space.arena, offsets, lanes, [values], function, old)
+
+
 def _sequence(
     arena: Arena,
     offsets: Array,
@@ -72,3 +89,31 @@ def _swap(view: Array, index: Array, lanes: Array, operands: list[Array], out: A
         out[lane] = before = view[at]
         if before == wanted[lane]:
             view[at] = new[lane]
+
+
+def update_pair(
+    warps: WarpSet,
+    memory: Memory,
+    addresses: Array,
+    operands: list[Array],
+    access: Access,
+    m: Mask,
+    *,
+    relaxed: bool,
+) -> Array:
+    """16 bytes at once, [n, 32, 2]: swaps in the last operand, if there are two only where the
+    first is the old value. The old values."""
+    flags = warps.machine.flags
+    flags.release(warps, addresses, m, relaxed=relaxed)
+    old = np.zeros((warps.count, 32, 2), np.uint64)
+    for space, within, lanes in memory.parts(addresses, m):
+        offsets = space.offsets(warps, within, access, lanes)
+        space.update_check(warps, offsets, access, lanes)
+        view = space.arena.view(8, 2)
+        for row, lane in np.argwhere(warps.active(lanes)):
+            at = offsets[row, lane] // access.size
+            old[row, lane] = view[at]
+            if len(operands) == 1 or (old[row, lane] == operands[0][row, lane]).all():
+                view[at] = operands[-1][row, lane]
+    flags.acquire(warps, addresses, m)
+    return old

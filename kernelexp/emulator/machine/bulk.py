@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,10 @@ from kernelexp.emulator.machine.asynchronous import Groups, Issuer, Pending
 from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.copying import (
     Destination,
+    Reduction,
     fetch_shared,
     land,
+    land_reduced,
     landing,
     refused,
     shared_range,
@@ -107,8 +108,10 @@ def load(
     source: int,
     size: int,
     from_shared: bool,
+    reduction: Reduction | None = None,
 ) -> None:
-    """Copies bytes from global memory, or the own CTA's shared memory, to shared memory."""
+    """Copies bytes from global memory, or the own CTA's shared memory, to shared memory, or
+    reduces them into it."""
     _check_size(machine, issuer, size)
     place = landing(machine, issuer, destination, size, ALIGN)
     if not from_shared:
@@ -122,7 +125,10 @@ def load(
             data = _read_shared(machine, issuer, source, size, agent)
         else:
             data = _read_global(machine, issuer, source, size)
-        land(machine, issuer, place, data, tma.LINEAR)
+        if reduction is None:
+            land(machine, issuer, place, data, tma.LINEAR)
+        else:
+            land_reduced(machine, issuer, place, data, reduction)
 
     what = f"a bulk load of {size} bytes ({issuer.site.where()})"
     machine.engines.issue(
@@ -181,14 +187,6 @@ def _global_range(machine: Machine, issuer: Issuer, address: int, size: int) -> 
         sentence = f"a copy of {size} bytes at global {address:#x} leaves its array."
         raise refused(machine, issuer, "out-of-bounds", sentence)
     return first
-
-
-class Reduction(NamedTuple):
-    """How a store changes what it meets."""
-
-    operation: Callable[[Array, Array], Array]
-    element: int
-    """Bytes."""
 
 
 def store(

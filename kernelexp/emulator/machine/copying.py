@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,14 @@ def landing(
     return Landing(ctas, low, barrier_cta, barrier, destination.pair)
 
 
+class Reduction(NamedTuple):
+    """How a copy changes what it meets."""
+
+    operation: Callable[[Array, Array], Array]
+    element: int
+    """Bytes."""
+
+
 def land(machine: Machine, issuer: Issuer, place: Landing, data: Array, form: tma.Image) -> None:
     """Writes a load's bytes to every CTA that receives them, and completes them there."""
     for cta in place.ctas:
@@ -69,6 +78,21 @@ def land(machine: Machine, issuer: Issuer, place: Landing, data: Array, form: tm
         agent = machine.clocks.copy if barrier is None else barrier.agent
         _land_in_shared(machine, issuer, cta, place.low, data, form, agent)
         machine.mbarriers.landed(barrier, len(data), issuer)
+
+
+def land_reduced(
+    machine: Machine, issuer: Issuer, place: Landing, data: Array, reduction: Reduction
+) -> None:
+    """Reduces a copy's bytes into shared memory of another CTA, and completes them there."""
+    (cta,) = place.ctas
+    barrier = _signalled(machine, issuer, cta, place)
+    agent = machine.clocks.copy if barrier is None else barrier.agent
+    base = machine.arena_offset(cta, place.low)
+    machine.clocks.tick()
+    machine.races.engine_reduction(_units(machine, base, place.low, len(data), tma.LINEAR), agent)
+    view, kind = machine.shared.data[base : base + len(data)], f"u{reduction.element}"
+    view[...] = reduction.operation(view.copy().view(kind), data.view(kind)).view(np.uint8)
+    machine.mbarriers.landed(barrier, len(data), issuer)
 
 
 def _land_in_shared(

@@ -8,11 +8,48 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.machine import WarpSet
+from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.site import Site
 
 DEEPEST = 1000
 """Calls of a thread in each other; the driver's stack of a kilobyte ends sooner."""
+
+
+STACK = "@stack"
+"""The local variable that alloca takes memory from."""
+STACK_BYTES = 1024
+"""Of each thread, as the driver sets aside unless it is told otherwise."""
+
+
+class Taken:
+    """How much of its stack each thread has taken by alloca, [warps, 32]."""
+
+    def __init__(self) -> None:
+        self.bytes: Array = np.zeros((0, 32), np.int64)
+
+    def of(self, machine: Machine) -> Array:
+        if not len(self.bytes):
+            self.bytes = np.zeros((machine.execution.warps, 32), np.int64)
+        return self.bytes
+
+
+def take(warps: WarpSet, size: Array, align: int, m: Mask, site: Site) -> Array:
+    """Offsets of `size` bytes in each thread's stack; Fatal with a finding if it is full."""
+    taken, active = warps.machine.state(Taken).of(warps.machine), warps.active(m)
+    first: Array = -(-taken[warps.slice] // align) * align
+    ends = np.where(active, first + size.astype(np.int64), 0)
+    if (ends > STACK_BYTES).any():
+        row = int(np.nonzero(ends > STACK_BYTES)[0][0])
+        sentence = f"alloca takes more than the {STACK_BYTES:,} bytes of a thread's stack."
+        warps.machine.report("stack", sentence, site, int(warps.warps[row]))
+        raise Fatal
+    taken[warps.slice] = np.where(active, ends, taken[warps.slice])
+    return first
+
+
+def taken(warps: WarpSet) -> Array:
+    """How much of its stack each thread has taken."""
+    return warps.machine.state(Taken).of(warps.machine)[warps.slice]
 
 
 class Kept(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,8 @@ GUARD_BYTES = 4096
 WORKSPACE_BYTES = 8
 # No array begins inside a sector or a line, as none does that cudaMalloc gave.
 ALIGNMENT = 1024
+MAP_BYTES = 128
+_MAP_MARK = b"\xffTensMap"
 _SCALARS = {"u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q", "f32": "<f", "f64": "<d"}
 
 
@@ -192,6 +195,33 @@ class GlobalLayout:
             array.reshape(-1).view(np.uint8)[...] = self.arena.data[offset : offset + array.nbytes]
 
 
+class PlacedMap(NamedTuple):
+    """A tensor map, and the arena offset at which its array begins."""
+
+    tensor: TensorMap
+    base: int
+
+
+class TensorMaps:
+    """The tensor maps of a launch. In memory each stands for itself by a few bytes, which a kernel
+    may copy wherever it likes; hardware's are opaque too."""
+
+    def __init__(self) -> None:
+        self._maps: list[PlacedMap] = []
+
+    def add(self, placed: PlacedMap) -> bytes:
+        """The first bytes of a new one."""
+        self._maps.append(placed)
+        return _MAP_MARK + struct.pack("<Q", len(self._maps) - 1)
+
+    def find(self, data: bytes) -> PlacedMap | None:
+        """The one that these bytes begin."""
+        if data[:8] != _MAP_MARK:
+            return None
+        (number,) = struct.unpack("<Q", data[8:16])
+        return self._maps[number] if number < len(self._maps) else None
+
+
 class Parameters:
     """The parameter block of an entry: bytes, and the tensor maps that lie in it."""
 
@@ -202,7 +232,7 @@ class Parameters:
                 f"the launch has {len(launch.arguments)}."
             )
         self.offsets: dict[str, int] = {}
-        self.maps: dict[int, TensorMap] = {}
+        self.maps = TensorMaps()
         end = SCRATCH_BYTES
         for parameter in image.parameters:
             end = _up(end, parameter.align)
@@ -212,10 +242,9 @@ class Parameters:
         for parameter, argument in zip(image.parameters, launch.arguments, strict=True):
             offset = self.offsets[parameter.name]
             if isinstance(argument, TensorMap):
-                self.maps[offset] = argument
-                world.address(argument.array)
+                base = world.address(argument.array) - GLOBAL_BASE
                 tma.check(argument, world.arrays[argument.array])
-                data = bytes(parameter.size)
+                data = self.maps.add(PlacedMap(argument, base)).ljust(parameter.size, b"\0")
             else:
                 data = _bytes(argument, world)
             if len(data) != parameter.size:
@@ -225,10 +254,6 @@ class Parameters:
                 )
             self.arena.allocate(offset, len(data), CONSTANT)
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
-
-    def map_at(self, address: int) -> TensorMap | None:
-        """The tensor map that lies at a generic or param address."""
-        return self.maps.get(address & WINDOW)
 
 
 def _bytes(argument: Pointer | Scalar, world: GlobalLayout) -> bytes:

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from kernelexp.emulator.machine.arena import SCRATCH_BYTES, UNWRITTEN, Arena
+from kernelexp.emulator.machine.arena import SCRATCH_BYTES, UNWRITTEN, WRITTEN, Arena
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
 from kernelexp.emulator.machine.asynchronous import Engines, Issuer
 from kernelexp.emulator.machine.clocks import Clocks
@@ -18,6 +18,7 @@ from kernelexp.emulator.machine.layout import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
     RANK_SHIFT,
+    SHARED_RESERVED,
     SHARED_WINDOW,
     WINDOW_BITS,
 )
@@ -35,7 +36,7 @@ from kernelexp.emulator.machine.spaces import (
     Parameter,
     Shared,
 )
-from kernelexp.emulator.machine.specials import special
+from kernelexp.emulator.machine.specials import RESERVED_USED, special
 from kernelexp.emulator.machine.tmem import TensorMemory
 from kernelexp.emulator.machine.undefined import Undefined
 from kernelexp.emulator.machine.warps import Warps
@@ -98,6 +99,12 @@ class Machine(Residents):
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
+            if any(
+                isinstance(s, Special) and s.name in RESERVED_USED for s in execution.image.slots
+            ):
+                first = self.arena_offset(cta.place, 0)
+                self.shared.allocate(first, SHARED_RESERVED, WRITTEN)
+                self.shared.data[first : first + SHARED_RESERVED] = 0
         self.undefined = Undefined(self, execution.image.slots, warps)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared)
         self.tmem = TensorMemory(self, self.clocks)

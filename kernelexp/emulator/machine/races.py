@@ -12,6 +12,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import SLOTS, THREAD, Clocks
 from kernelexp.emulator.machine.history import History
+from kernelexp.emulator.machine.repeats import Repeats
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
@@ -55,6 +56,7 @@ class Races:
         """The variable at an arena offset: races for one variable are one finding."""
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.engines
+        self.repeats = Repeats(len(history.written))
         self._columns: dict[int, list[int]] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 
@@ -88,6 +90,8 @@ class Races:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         writer = self.history.written[units]
         bad = self.clocks.unordered(warp, thread, writer)
+        if bad.any() and self.repeats:
+            bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
         if bad.any():
             self._report("read", "wrote", units, bad, warp, writer, access.site)
         self._note_read(warps, units, warp, thread)
@@ -96,15 +100,37 @@ class Races:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         if access.relaxed:
             self._contend(units, warp, thread)
-        else:
-            for before, epochs in (
-                ("wrote", self.history.written[units]),
-                ("read", self.history.readers(units)),
-            ):
-                bad = self.clocks.unordered(warp, thread, epochs)
-                if bad.any() and self._changes(offsets, values, access, m):
-                    self._report("written", before, units, bad, warp, epochs, access.site)
+            self._note_write(units, thread)
+            return
+        written = self.history.written[units]
+        found = [
+            (before, epochs, bad)
+            for before, epochs in (("wrote", written), ("read", self.history.readers(units)))
+            if (bad := self.clocks.unordered(warp, thread, epochs)).any()
+        ]
+        if found or self.repeats:
+            changed = self._changed(offsets, values, access, m)
+            changed = changed[..., None] if units.ndim > changed.ndim else changed
+            for before, epochs, bad in found:
+                if (bad & changed).any():
+                    self._report("written", before, units, bad & changed, warp, epochs, access.site)
+            units, thread = self._repeat(units, warp, thread, written, changed, access.site)
         self._note_write(units, thread)
+
+    def _repeat(
+        self, units: Array, warp: Array, thread: Array, written: Array, changed: Array, site: Site
+    ) -> tuple[Array, Array]:
+        """Notes the stores of values that are there already; (units, threads) of all others."""
+        changed, warp, thread = (np.broadcast_to(x, units.shape) for x in (changed, warp, thread))
+        again = self.clocks.unordered(warp, thread, written) & ~changed
+        again = np.broadcast_to(again, units.shape)
+        for unit, who in zip(units[again].tolist(), thread[again].tolist(), strict=True):
+            self.repeats.note(unit, int(self.history.written[unit]), int(self.clocks.epoch(who)))
+        late = self.repeats.unordered(self.clocks, units, warp, thread, written) & changed
+        if late.any():
+            epochs = np.broadcast_to(written, units.shape)
+            self._report("written", "wrote", units, late, warp, epochs, site)
+        return units[~again], thread[~again]
 
     def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         """A volatile or relaxed load: no half of a race, but what it sees may be left open."""
@@ -114,11 +140,11 @@ class Races:
         if self.clocks.unordered(warp, thread, self.history.written[units]).any():
             self.residents.execution.contended = True
 
-    def _changes(self, offsets: Array, values: Array, access: Access, m: Mask) -> bool:
-        """Whether the store changes anything: the same value from two warps harms nobody."""
+    def _changed(self, offsets: Array, values: Array, access: Access, m: Mask) -> Array:
+        """Which active lanes change anything: the same value from two warps harms nobody."""
         old = self.arena.gather(offsets, access.element, access.elements)
-        different = (old != values).reshape(*offsets.shape, -1).any(axis=-1)
-        return bool(different.any() if m is True else different[m].any())
+        different: Array = (old != values).reshape(*offsets.shape, -1).any(axis=-1)
+        return different if m is True else different[m]
 
     def _report(
         self,
@@ -173,6 +199,13 @@ class Races:
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
                 self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
+        if isinstance(units, slice):
+            units = np.arange(units.start, units.stop)
+        self._note_write(units, np.array(agent << 5))
+
+    def engine_reduction(self, units: Array | slice, agent: int) -> None:
+        """A copy reduces into shared memory, as others may at the same time."""
+        self.residents.execution.contended = True
         if isinstance(units, slice):
             units = np.arange(units.start, units.stop)
         self._note_write(units, np.array(agent << 5))

@@ -1,9 +1,13 @@
-"""Stores to another CTA's shared memory that signal an mbarrier (st.async)."""
+"""Stores and reductions in another CTA's shared memory that signal an mbarrier (st.async,
+red.async)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from kernelexp.emulator.machine import atomics
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Pending
@@ -14,11 +18,41 @@ def store(
     warps: WarpSet, to: Array, values: Array, barriers: Array, access: Access, m: Mask
 ) -> None:
     """Stores each lane's value at a cluster address and completes its bytes on a barrier there."""
+    to = to.copy()
+
+    def act() -> None:
+        warps.machine.spaces["cluster"].store(warps, to, values, access, m)
+
+    _signalling(warps, act, barriers, access, m)
+
+
+def reduce(
+    warps: WarpSet,
+    to: Array,
+    values: Array,
+    barriers: Array,
+    function: Callable[[Array, Array], Array],
+    access: Access,
+    m: Mask,
+) -> None:
+    """Reduces each lane's value into a cluster address and completes its bytes on a barrier."""
+    to, values = to.copy(), values.copy()
+
+    def act() -> None:
+        memory = warps.machine.spaces["cluster"]
+        atomics.reduce(warps, memory, to, values, function, access, m)
+
+    _signalling(warps, act, barriers, access, m)
+
+
+def _signalling(
+    warps: WarpSet, act: Callable[[], None], barriers: Array, access: Access, m: Mask
+) -> None:
     machine, site = warps.machine, access.site
-    to, barriers, lanes = to.copy(), barriers.copy(), warps.active(m)
+    barriers, lanes = barriers.copy(), warps.active(m)
 
     def land() -> None:
-        machine.spaces["cluster"].store(warps, to, values, access, m)
+        act()
         machine.clocks.tick()
         for row, lane in zip(*np.nonzero(lanes), strict=True):
             place = int(warps.warps[row])

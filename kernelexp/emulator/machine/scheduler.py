@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.gathering import Gathering
 from kernelexp.emulator.machine.hangs import Waiter, waiters
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.partings import Partings
-from kernelexp.emulator.machine.program import QUANTUM, Block, Branch, Program
+from kernelexp.emulator.machine.program import POLL, QUANTUM, Block, Branch, Program
 from kernelexp.emulator.machine.warps import ALL, pack
 
 # Turns of polling after which it is looked whether any register has changed.
@@ -40,10 +40,15 @@ class Scheduler:
         self.hang: tuple[Waiter, ...] = ()
         self.tired: list[Fragment] = []
         """Had a turn as long as may be, and go on when the others have had theirs."""
+        self.spent: dict[int, tuple[int, int]] = {}
+        """How much of this turn a warp has used up, and in how many polls: lanes that part and meet
+        go on where they stopped."""
         self.polling = True
         """Whether all of these polled memory."""
-        self.polled: tuple[int, int] = 0, 0
-        """Turns in which nobody did anything but poll, and the registers a while ago."""
+        self.polled = 0
+        """Turns in which nobody did anything but poll."""
+        self.states: dict[int, int] = {}
+        """How often the registers were seen to be the same meanwhile, by their hash."""
         machine.undefined.uses = program.uses
         self.partings = Partings(self._put)
         self.gathering = Gathering(machine, program, self.partings, self.parked, self._put)
@@ -110,15 +115,18 @@ class Scheduler:
         execution, warps = self.execution, batch.set
         R, mask = warps.R, batch.mask
         undefined = self.machine.undefined
-        turn = polls = 0
+        first = batch.fragments[0].warp
+        turn, polls = self.spent.get(first, (0, 0))
         while turn < QUANTUM:
             if pc == self.end:
                 self._exit(batch)
                 return
             block = blocks[pc]
             if batch.meets and block.joins and self.partings.meet(batch, pc):
+                self.spent[first] = turn, polls
                 return
             if block.sync is not None and mask is not True and self.gathering.hold(batch, block):
+                self.spent[first] = turn, polls
                 return
             turn += block.weight
             polls += block.weight > 1
@@ -142,6 +150,7 @@ class Scheduler:
             elif isinstance(end, Branch):
                 following = self._branch(batch, block, end)
                 if following is None:
+                    self.spent[first] = turn, polls
                     return
                 pc = following
             else:
@@ -171,6 +180,7 @@ class Scheduler:
         for fragment in batch.fragments:
             fragment.pc = pc
             self.tired.append(fragment)
+            self.spent[fragment.warp] = QUANTUM, int(polled)
         self.polling &= polled
         if polled:
             # Whom it waits for may be a lane of its own warps, gone ahead to a meeting place.
@@ -179,22 +189,25 @@ class Scheduler:
     def _next_turn(self) -> None:
         """Everybody who could run has had a turn."""
         tired, self.tired = self.tired, []
+        # Who has polled in vain polls but twice in the next turn: waiting costs less than work.
+        polled = {f.warp for f in tired if self.spent.get(f.warp, (0, 0))[1]}
+        self.spent = dict.fromkeys(polled, (QUANTUM - 2 * POLL, 0))
         for fragment in tired:
             self._put(fragment)
         polling, self.polling = self.polling, True
-        if not polling or self._land() or self.partings.give_up():
-            self.polled = 0, 0
+        if not polling or self._land():
+            self.polled, self.states = 0, {}
             return
-        # Registers that are the same after many turns in which all polled will be so for ever.
-        turns, before = self.polled
-        if turns % PATIENCE == PATIENCE - 1:
+        self.partings.give_up()
+        # Registers that come back again and again, in turns in which all polled, always will. Lanes
+        # that part and meet while they poll come back in another phase of their loop.
+        self.polled += 1
+        if self.polled % PATIENCE == 0:
             now = self._registers(tired)
-            if now == before:
-                if not self.gathering.give_up():
-                    self._hang("warps poll memory that nobody will change")
-                    raise Fatal
-            before = now
-        self.polled = turns + 1, before
+            self.states[now] = self.states.get(now, 0) + 1
+            if self.states[now] > 1 and not self.gathering.give_up():
+                self._hang("warps poll memory that nobody will change")
+                raise Fatal
 
     def _registers(self, fragments: list[Fragment]) -> int:
         rows = sorted({fragment.warp for fragment in fragments})

@@ -152,13 +152,18 @@ class Space(Memory):
         if outside.any():
             what = f"({access.size} bytes) is outside every object"
             self.fail("out-of-bounds", what, warps, self.shown(warps, offsets), access, outside)
-        unwritten = (states == UNWRITTEN).any(axis=-1)
+        octets = states == UNWRITTEN
+        if access.used is not None:
+            octets = octets & (access.used >> np.arange(access.size) & 1).astype(bool)
+        unwritten = octets.any(axis=-1)
+        if not unwritten.any():
+            return
         row, lane = (int(index[0]) for index in np.nonzero(unwritten))
         address = int(self.shown(warps, offsets)[row, lane])
         sentence = (
             f"load from {self.name} address {address:#x} (lane {lane}), which was never written"
         )
-        octets = (states == UNWRITTEN).reshape(*offsets.shape, access.elements, -1)
+        octets = octets.reshape(*offsets.shape, access.elements, -1)
         if load and self.undefined.load(access.site, warps, octets, sentence):
             return
         place = int(warps.warps[row])

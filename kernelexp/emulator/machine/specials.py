@@ -12,6 +12,10 @@ from kernelexp.errors import UsageError
 CLOCKS = frozenset({"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo"})
 """These change: what reads them asks the machine."""
 
+RESERVED_USED = frozenset({"reserved_smem_offset_0", "reserved_smem_offset_1"})
+"""Where cooperative groups of several warps keep their barriers: who reads these uses the
+reserved shared memory."""
+
 
 def special(residents: Residents, name: str) -> Array:
     """Values of special register "tid.x", "laneid", ..., int64 [warps, 32]."""

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from kernelexp.emulator.arithmetic.reductions import reduction
-from kernelexp.emulator.machine import tma
+from kernelexp.emulator.machine import tensor_maps, tma
 from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
@@ -21,6 +21,7 @@ from kernelexp.emulator.machine.copying import (
     refused,
     shared_range,
 )
+from kernelexp.emulator.machine.layout import GLOBAL_BASE, PlacedMap
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.launch import TensorMap
 
@@ -45,7 +46,8 @@ def load(
     start: tuple[int, ...],
 ) -> None:
     """Copies the box at `start`, innermost coordinate first, to shared memory."""
-    tensor = _find_map(machine, issuer, tensor_map)
+    placed = tensor_maps.find(machine, issuer, tensor_map)
+    tensor = placed.tensor
     form = tma.image(tensor)
     footprint = form.footprint(tma.box_bytes(tensor))
     place = landing(machine, issuer, destination, footprint, ALIGN)
@@ -54,12 +56,12 @@ def load(
         sentence = "the barrier of a copy without cta_group::2 lies in another CTA than its data."
         machine.report("mbarrier-misuse", sentence, issuer.site, issuer.place)
     _check_start(machine, issuer, tensor, start)
-    sectors = tma.sectors(tensor, machine.world.address(tensor.array), start, load=True)
+    sectors = tma.sectors(tensor, placed.base + GLOBAL_BASE, start, load=True)
     tally = machine.execution.tally(issuer.site.number)
     tally.load(sectors, len(place.ctas) if multicast else 0)
 
     def arrive() -> None:
-        land(machine, issuer, place, _read_box(machine, issuer, tensor, start), form)
+        land(machine, issuer, place, _read_box(machine, issuer, placed, start), form)
 
     what = f"the load of the box at {start} of {tensor.array} ({issuer.site.where()})"
     machine.engines.issue(
@@ -82,26 +84,20 @@ def store(
     operation: str | None,
 ) -> None:
     """Copies a box from shared memory, or reduces it into the array: what is outside is dropped."""
-    tensor = _find_map(machine, issuer, tensor_map)
+    placed = tensor_maps.find(machine, issuer, tensor_map)
+    tensor = placed.tensor
     _check_start(machine, issuer, tensor, start)
     form, size = tma.image(tensor), tma.box_bytes(tensor)
     footprint = form.footprint(size)
     cta, low = shared_range(machine, issuer, source, footprint, ALIGN)
-    sectors = tma.sectors(tensor, machine.world.address(tensor.array), start, load=False)
+    sectors = tma.sectors(tensor, placed.base + GLOBAL_BASE, start, load=False)
     machine.execution.tally(issuer.site.number).tma_sectors += sectors
     agent, base = machine.clocks.store + issuer.place % SLOTS, machine.arena_offset(cta, low)
     inside = tma.box_offsets(tensor, start)[1]
     wanted = np.repeat(inside, tma.ELEMENT_BYTES[tensor.element])
     read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent, wanted)
-    write = functools.partial(_write_box, machine, issuer, tensor, start, operation)
+    write = functools.partial(_write_box, machine, issuer, placed, start, operation)
     issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
-
-
-def _find_map(machine: Machine, issuer: Issuer, address: int) -> TensorMap:
-    tensor = machine.execution.parameters.map_at(address)
-    if tensor is None:
-        raise refused(machine, issuer, "out-of-bounds", f"no tensor map lies at {address:#x}.")
-    return tensor
 
 
 def _check_start(
@@ -113,10 +109,9 @@ def _check_start(
         raise refused(machine, issuer, "misaligned", sentence)
 
 
-def _read_box(machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[int, ...]) -> Array:
+def _read_box(machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[int, ...]) -> Array:
     """The box's bytes in the order of its shared-memory image, zeros outside the array."""
-    world = machine.world
-    base = world.offsets[tensor.array]
+    world, (tensor, base) = machine.world, placed
     element = tma.ELEMENT_BYTES[tensor.element]
     offsets, inside = tma.box_offsets(tensor, start)
     whole = bool(inside.all())
@@ -143,15 +138,15 @@ def _read_box(machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[
 def _write_box(
     machine: Machine,
     issuer: Issuer,
-    tensor: TensorMap,
+    placed: PlacedMap,
     start: tuple[int, ...],
     operation: str | None,
     data: Array,
 ) -> None:
-    world = machine.world
+    world, (tensor, base) = machine.world, placed
     element = tma.ELEMENT_BYTES[tensor.element]
     offsets, inside = tma.box_offsets(tensor, start)
-    index = (world.offsets[tensor.array] + offsets[inside]) // element
+    index = (base + offsets[inside]) // element
     values = data.view(f"u{element}")[inside]
     units = np.unique(index * element // machine.world_races.history.unit)
     machine.world_races.engine_output(units, issuer, reduces=operation is not None)

@@ -58,8 +58,8 @@ class Form:
 
     def __init__(self, site: Site, shape: str, count: int) -> None:
         self.site = site
-        self.registers = count * {"32x32b": 1, "16x256b": 4, "16x128b": 2}[shape]
-        self.columns = count * {"32x32b": 1, "16x256b": 8, "16x128b": 4}[shape]
+        self.registers = count * {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4}[shape]
+        self.columns = count * {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}[shape]
         self.half = shape != "32x32b"
         """Whether it reaches 16 of the quarter's 32 lanes."""
         lane, register = np.arange(32)[:, None], np.arange(self.registers)[None, :]
@@ -71,6 +71,8 @@ class Form:
             )
         elif shape == "16x128b":
             lane, column = lane // 4 + 8 * (register % 2), 4 * (register // 2) + lane % 4
+        elif shape == "16x64b":
+            lane, column = lane // 4 + 8 * (lane % 2), 2 * register + lane // 2 % 2
         self.lane, self.column = np.broadcast_arrays(lane, column)
 
     def window(self, machine: Machine, place: int, address: int) -> Window:

@@ -14,11 +14,13 @@ import numpy as np
 
 from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.bitmarks import marks_of_bits
 from kernelexp.emulator.machine.registers import Register, Slot
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
 
+_NINTH = np.uint16(0x100)
 COMPUTED = np.uint16(0x1FF)
 """A mark has a bit for each byte that nobody wrote; with the ninth, the value is computed."""
 
@@ -34,6 +36,8 @@ class Uses(NamedTuple):
     """Whether it moves bits as they are: mov, ld, st."""
     selects: bool = False
     """Whether its third operand picks one of the first two: selp."""
+    stem: str = ""
+    """What it does with bits, for operations that leave some of them as they are: "and", "shr"."""
 
 
 class Origin(NamedTuple):
@@ -50,6 +54,7 @@ class Undefined:
     def __init__(self, residents: Residents, slots: list[Slot], warps: int) -> None:
         self._residents = residents
         self._names = [slot.name if isinstance(slot, Register) else "" for slot in slots]
+        self._bits = [s.bits if isinstance(s, Register) and s.width > s.bits else 64 for s in slots]
         self._warps = warps
         self._marks: dict[str, Array] = {}
         self._origins: dict[str, Origin] = {}
@@ -66,6 +71,14 @@ class Undefined:
         """Marks of a slot's register in a set of warps, [n, 32]."""
         marks = self._marks.get(self._names[slot])
         return None if marks is None else marks[warps.slice]
+
+    def _read(self, slot: int, warps: Warps) -> Array | None:
+        """The same of the bytes that an instruction reads of it."""
+        marks = self._of(slot, warps)
+        if marks is None or self._bits[slot] >= 64:
+            return marks
+        read = marks & np.uint16((1 << -(-self._bits[slot] // 8)) - 1)
+        return np.where(read != 0, read | marks & _NINTH, 0).astype(np.uint16)
 
     def load(self, site: Site, warps: Warps, unwritten: Array, sentence: str) -> bool:
         """Marks what a load has read, [n, 32, elements, bytes]; False if it can't be followed."""
@@ -98,7 +111,7 @@ class Undefined:
         uses, active = self.uses[number], warps.active(m)
         for slot in uses.decides:
             self.decides(slot, warps, m, "is an address or a guard")
-        marks = [self._of(slot, warps) for slot in uses.reads]
+        marks = [self._read(slot, warps) for slot in uses.reads]
         names = [self._names[slot] for slot in uses.reads]
         known = [(x, name) for x, name in zip(marks, names, strict=True) if x is not None]
         found = next((name for x, name in known if (x[active] != 0).any()), None)
@@ -120,10 +133,12 @@ class Undefined:
         if uses.selects:
             first, second, picks = every
             return np.where(picks != 0, COMPUTED, np.where(R[uses.reads[2]], first, second))
-        mixed = none
-        for x in every:
-            mixed = mixed | x
-        return mixed if uses.copies else np.where(mixed != 0, COMPUTED, none)
+        if uses.copies:
+            return np.bitwise_or.reduce(every, axis=0) if every else none
+        moved = marks_of_bits(uses.stem, every, [R[slot] for slot in uses.reads])
+        if moved is None:
+            moved = np.where(np.any(every, axis=0), 0xFF, 0).astype(np.uint16) if every else none
+        return np.where(moved != 0, moved | _NINTH, 0).astype(np.uint16)
 
     def _sink(self, uses: Uses, marks: list[Array | None], found: str | None) -> None:
         """Of an instruction that writes no register."""
@@ -152,7 +167,7 @@ class Undefined:
             marked = (every != 0) if m is True else (every != 0) & m
             if not marked.any():
                 continue
-            if into_global and (every[marked] == COMPUTED).any():
+            if into_global and (every[marked] & _NINTH).any():
                 self._report(origin, "is computed with, and the result stored to global memory")
                 continue
             at = offsets[marked][:, None] + index * element + np.arange(element)

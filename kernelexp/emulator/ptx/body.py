@@ -18,6 +18,7 @@ from kernelexp.emulator.ptx.syntax import (
     Not,
     Operand,
     Pair,
+    Part,
     Register,
     Special,
     Symbol,
@@ -85,6 +86,8 @@ class Body:
         self.function = function
         self.scopes = 0
         self.source: Source | None = None
+        self.used_bytes: int | None = None
+        """What a .pragma says of the next instruction."""
         self.pending: list[tuple[int, _Scope]] = []
 
     def parse(self) -> None:
@@ -143,7 +146,7 @@ class Body:
         elif word == ".loc":
             self.location()
         elif word == ".pragma":
-            self.p.skip_to_semicolon()
+            self.pragma()
         elif word == ".file":
             self.p.file()
         else:
@@ -152,6 +155,13 @@ class Body:
                 unique = variable.name + scope.mark
                 scope.variables[variable.name] = unique
                 self.function.variables.append(msgspec.structs.replace(variable, name=unique))
+
+    def pragma(self) -> None:
+        self.p.expect(".pragma")
+        match = re.fullmatch(r'"used_bytes_mask (\w+)"', self.p.peek())
+        if match:
+            self.used_bytes = int(match[1], 0)
+        self.p.skip_to_semicolon()
 
     def registers(self, scope: _Scope) -> None:
         self.p.expect(".reg")
@@ -217,8 +227,10 @@ class Body:
                 line=line,
                 source=self.source,
                 text=_spelled(words),
+                used_bytes=self.used_bytes,
             )
         )
+        self.used_bytes = None
 
     def operands(self, scope: _Scope) -> list[Operand]:
         found: list[Operand] = []
@@ -281,7 +293,9 @@ class Body:
             return Immediate(int.from_bytes(struct.pack("<d", float(text)), "little"), 64)
         return Immediate(self.p.integer())
 
-    def operand_name(self, name: str, scope: _Scope) -> Register | Special | Symbol | Immediate:
+    def operand_name(
+        self, name: str, scope: _Scope
+    ) -> Register | Special | Symbol | Immediate | Part:
         unique = scope.register(name)
         if unique is not None:
             self.declare(name, unique)
@@ -290,6 +304,11 @@ class Body:
             return Immediate(32)
         if _SPECIAL.match(name):
             return Special(name)
+        stem, _, which = name.rpartition(".")
+        if re.fullmatch(r"[bh][0-7]+", which) and scope.register(stem) is not None:
+            whole = self.operand_name(stem, scope)
+            assert isinstance(whole, Register)
+            return Part(whole, which)
         if name.startswith("%"):
             raise self.p.fault(f"register {name!r} is not declared")
         return Symbol(scope.variable(name))

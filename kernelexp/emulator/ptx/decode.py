@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.frames import STACK, STACK_BYTES
 from kernelexp.emulator.machine.gates import Gate
-from kernelexp.emulator.machine.image import Image
+from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
 from kernelexp.emulator.ptx import isa  # noqa: F401  (importing it fills the tables)
@@ -56,7 +57,7 @@ def _image(module: Module, decoder: Decoder) -> Image:
         entry=function.name,
         slots=decoder.slots,
         parameters=function.parameters,
-        variables=(*module.variables, *function.variables),
+        variables=(*module.variables, *function.variables, *_stack(function)),
         functions=tuple(f.name for f in module.functions.values() if not f.entry),
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
@@ -67,6 +68,13 @@ def _image(module: Module, decoder: Decoder) -> Image:
         min_ctas=next(iter(function.directives.get("minnctapersm", ())), 1),
         max_threads=None if most is None else math.prod(most),
     )
+
+
+def _stack(function: Function) -> list[Variable]:
+    """What alloca takes memory from."""
+    if not any(ins.opcode.startswith("alloca") for ins in function.instructions):
+        return []
+    return [Variable(name=STACK, space="local", type="b8", align=16, size=STACK_BYTES)]
 
 
 def _padded(numbers: tuple[int, ...] | None) -> Dim3 | None:
@@ -153,6 +161,8 @@ def _guard(decoder: Decoder, op: Op) -> Op:
 
 def _pure(decoder: Decoder, entry: Alu) -> Op:
     kinds, operands = entry.kinds, decoder.operands
+    if entry.function.__name__ == "extreme_f32" and len(operands) == len(kinds) + 1:
+        entry, kinds = _of_three(entry), (*kinds, kinds[-1])
     if len(operands) != len(kinds):
         raise decoder.refuse(f"has {len(operands)} operands where {len(kinds)} are expected")
     sources = [decoder.source(o, k) for o, k in zip(operands[1:], kinds[1:], strict=True)]
@@ -168,6 +178,16 @@ def _pure(decoder: Decoder, entry: Alu) -> Op:
     if operands[0] is not None and width != width_of(kinds[0]):
         function = _widened(function, kinds[0], width)
     return _applied(function, target, sources, entry.ufunc)
+
+
+def _of_three(entry: Alu) -> Alu:
+    """min or max of three operands, as sm_100 has them: the first two, and then the third."""
+    two = entry.function
+
+    def three(a: Array, b: Array, c: Array, **keywords: str) -> Array:
+        return two(two(a, b, **keywords), c, **keywords)
+
+    return entry._replace(function=three)
 
 
 def _widened(function: Callable[..., Array], kind: str, width: int) -> Callable[..., Array]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelexp.emulator.machine import registers
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
+from kernelexp.emulator.machine.bitmarks import bit_operation
 from kernelexp.emulator.machine.gates import Pointer
 from kernelexp.emulator.machine.machine import Op
 from kernelexp.emulator.machine.registers import Slot
@@ -65,6 +66,7 @@ class Decoder:
         """The same of global memory."""
         self.checks: list[Op] = []
         """What is checked before the instruction at hand is executed."""
+        self._swapped: set[tuple[Operand, int]] | None = None
         self._reads: dict[int, list[int]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
@@ -79,6 +81,7 @@ class Decoder:
                 writes=tuple(self._writes.get(site.number, ())),
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
                 selects=site.opcode.startswith("selp."),
+                stem=bit_operation(site.opcode),
             )
             for site in self.sites
         ]
@@ -163,6 +166,16 @@ class Decoder:
             raise self.refuse(f"has {len(items)} elements where {count} are expected")
         return items
 
+    def halves(self, operand: Operand, *, to: bool = False) -> tuple[int, int]:
+        """The slots of the low and the high half of a register of 128 bits."""
+        if not isinstance(operand, Register) or self.register_width(operand) != 128:
+            raise self.refuse("needs a register of 128 bits there")
+        names = (f"{operand.name}@low", f"{operand.name}@high")
+        low, high = (self.place(registers.Register(name, 64, 64)) for name in names)
+        noted = self._writes if to else self._reads
+        noted.setdefault(self.site.number, []).extend((low, high))
+        return low, high
+
     def predicate(self, operand: Operand) -> tuple[int, bool]:
         """(slot, whether it is negated) of p or !p."""
         if isinstance(operand, Not):
@@ -181,6 +194,17 @@ class Decoder:
         return operand.value
 
     # Memory
+
+    def swapped(self, operand: Operand) -> bool:
+        """Whether an atom.cas of the function has this very address."""
+        if self._swapped is None:
+            self._swapped = {
+                (address.base, address.offset)
+                for ins in self.function.instructions
+                if ins.opcode.startswith("atom.") and ".cas." in ins.opcode
+                if isinstance(address := ins.operands[1], Address)
+            }
+        return isinstance(operand, Address) and (operand.base, operand.offset) in self._swapped
 
     def pointer(self, operand: Operand) -> Pointer:
         """An address operand, to be read in one lane."""

@@ -50,6 +50,13 @@ class Pair(msgspec.Struct, frozen=True):
     second: Operand
 
 
+class Part(msgspec.Struct, frozen=True):
+    """%r1.b2, %r1.h0: a part of a register, in scalar video instructions."""
+
+    register: Register
+    which: str
+
+
 class Not(msgspec.Struct, frozen=True):
     """!p as a source."""
 
@@ -66,7 +73,9 @@ class Address(msgspec.Struct, frozen=True):
 
 LISTING = "PTX"
 
-Operand: TypeAlias = Register | Special | Immediate | Symbol | Vector | Pair | Not | Address | None
+Operand: TypeAlias = (
+    Register | Special | Immediate | Symbol | Vector | Pair | Not | Part | Address | None
+)
 """None is the sink `_`."""
 
 
@@ -81,6 +90,8 @@ class Instruction(msgspec.Struct, frozen=True, kw_only=True):
     """Line of the PTX text, from 1."""
     source: Source | None = None
     text: str
+    used_bytes: int | None = None
+    """Of a load: a bit for each byte that the program uses; None: it may use all of them."""
 
     def where(self) -> str:
         """`file.cu:12 (PTX line 345)`, or just the PTX line without -lineinfo."""

@@ -8,7 +8,11 @@ import numpy as np
 
 from kernelexp.emulator.ptx.syntax import Immediate
 
-_PAIRS = {"f16x2": 32, "bf16x2": 32, "e4m3x2": 16, "e5m2x2": 16, "u16x2": 32, "s16x2": 32}
+_PAIRS = {"f16x2": 32, "bf16x2": 32, "e4m3x2": 16, "e5m2x2": 16, "u16x2": 32, "s16x2": 32} | {
+    "e2m1x2": 8,
+    "e2m3x2": 16,
+    "e3m2x2": 16,
+}
 _WIDTHS = _PAIRS | {"pred": 1, "tf32": 32, "bf16": 16, "f32x2": 64, "e4m3": 8, "e5m2": 8}
 
 

@@ -71,6 +71,27 @@ def integer() -> Iterator[Op]:
     )
 
 
+def rare() -> Iterator[Op]:
+    """Carries between additions and subtractions, and the SIMD video instructions."""
+    for first, then in itertools.product(("add", "sub"), repeat=2):
+        yield snippet(
+            f"{first}.cc.u32 {then}c",
+            f"{first}.cc.u32 {{t}}, {{a}}, {{b}}; {then}c.u32 {{d}}, {{c}}, {{t}};",
+            "u32 u32 u32",
+            "u32",
+        )
+    yield snippet(
+        "mad.lo.cc.u32 subc",
+        "mad.lo.cc.u32 {t}, {a}, {b}, {c}; subc.u32 {d}, {a}, {t};",
+        "u32 u32 u32",
+        "u32",
+    )
+    for name, size in itertools.product(("add", "sub", "avrg", "absdiff", "min", "max"), "24"):
+        for signs in ("u32.u32.u32", "s32.s32.s32", "s32.u32.s32"):
+            for mode in ("", ".sat", ".add"):
+                yield simple(f"v{name}{size}.{signs}{mode}", "b32 b32 b32", "b32")
+
+
 def logic() -> Iterator[Op]:
     for width in ("16", "32", "64"):
         kind = f"b{width}"
@@ -300,6 +321,7 @@ AREAS: dict[str, Callable[[], Iterator[Op]]] = {
     "integer_conversion": conversions.integer_conversion,
     "approximate": approximate,
     "predicate": predicate,
+    "rare": rare,
 }
 
 

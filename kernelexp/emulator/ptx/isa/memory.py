@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 
+from kernelexp.emulator.arithmetic.reductions import reduction
 from kernelexp.emulator.machine import remote
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
-from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.layout import WINDOW, WINDOW_BITS
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.ptx.decoder import Decoder, copyto
 from kernelexp.emulator.ptx.registry import builder
@@ -26,12 +27,13 @@ SPACES = {
     "param::entry": "param",
     "const": "global",
 }
-_TYPE = "{t:b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64}"
+_TYPE = "{t:b8|b128|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64}"
 _SPACE = "{s:|.global|.shared|.shared::cta|.shared::cluster|.local|.param|.const}"
 _VECTOR = "{v:|.v2|.v4|.v8}"
 _HINT = (
     "{c:|.ca|.cg|.cs|.lu|.cv|.wb|.wt}"
     "{e:|.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate}"
+    "{x:|.L2::evict_normal|.L2::evict_first|.L2::evict_last}"
 )
 _L2 = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
 _ORDER = "{o:.weak|.volatile|.relaxed.cta|.relaxed.cluster|.relaxed.gpu|.relaxed.sys}"
@@ -51,15 +53,22 @@ class Form:
         self.space = next((SPACES[part] for part in parts if part in SPACES), "generic")
         vector = next((part for part in parts if re.fullmatch(r"v[248]", part)), "v1")
         self.elements = int(vector[1:])
+        self.wide = self.kind == "b128"
+        """One register of 128 bits: two of 64 for the memory."""
+        if self.wide:
+            self.kind, self.elements = "b64", 2
         self.element = width_of(self.kind) // 8
         # Loads that pass by the first-level cache poll flags as volatile ones do.
         polls = {"cv", "cg"} & set(parts) and parts[0] == "ld"
         ordered = {"volatile", "relaxed", "acquire", "release"} & set(parts)
-        self.relaxed = bool(ordered or polls)
+        # What is read before atom.cas swaps it may be stale: the swap finds out.
+        guesses = parts[0] == "ld" and d.swapped(d.operands[1])
+        self.relaxed = bool(ordered or polls or guesses)
         self.ordered = "release" in parts
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
+        self.used = d.instruction.used_bytes
         d.note_unit(self.space, self.element)
 
     def access(self, *, store: bool, relaxed: bool) -> Access:
@@ -71,6 +80,7 @@ class Form:
             store=store,
             relaxed=relaxed,
             coherent=coherent,
+            used=self.used,
         )
 
 
@@ -87,7 +97,10 @@ def ld(d: Decoder) -> Op:
         return _ld_param(d, form)
     access = form.access(store=False, relaxed=form.relaxed)
     where = d.address(d.operands[1])
-    targets = d.destinations(d.operands[0], form.elements)
+    if form.wide:
+        targets = list(d.halves(d.operands[0], to=True))
+    else:
+        targets = d.destinations(d.operands[0], form.elements)
     writers = [d.loaded(slot, form.kind) for slot in targets]
     space, single = form.space, form.elements == 1
 
@@ -116,8 +129,11 @@ def _ld_param(d: Decoder, form: Form) -> Op:
     low = np.uint64(WINDOW)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        space = warps.machine.spaces["param" if own else "local"]
-        values = space.load(warps, where(R).astype(np.uint64) & low, access, m)
+        address = where(R).astype(np.uint64)
+        # A parameter of the kernel that is indexed has its address in a register.
+        kernel_s = own or bool((address[warps.active(m)] >> np.uint64(WINDOW_BITS)).any())
+        space = warps.machine.spaces["param" if kernel_s else "local"]
+        values = space.load(warps, address & low, access, m)
         values = values[..., None] if values.ndim == 2 else values
         for index, write in enumerate(writers):
             write(R, values[..., index], m)
@@ -136,7 +152,8 @@ def st(d: Decoder) -> Op:
     space = "local" if form.space == "param" else form.space
     access = form.access(store=True, relaxed=form.relaxed)
     where = d.address(d.operands[0])
-    sources = d.sources(d.operands[1], form.kind, form.elements)
+    wide, value = form.wide, d.operands[1]
+    sources = list(d.halves(value)) if wide else d.sources(value, form.kind, form.elements)
     single = form.elements == 1
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -168,6 +185,10 @@ def hint(d: Decoder) -> Op:
 @builder(
     "createpolicy.fractional.{p:L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}{q:|.L2::evict_unchanged|.L2::evict_first}.b64"
 )
+@builder(
+    "createpolicy.range{s:|.global}.{p:L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}{q:|.L2::evict_unchanged|.L2::evict_first}.b64"
+)
+@builder("createpolicy.cvt.L2.b64")
 def createpolicy(d: Decoder) -> Op:
     """A policy of zero bits: cache hints have no effect."""
     target = d.destination(d.operands[0])
@@ -193,5 +214,42 @@ def st_async(d: Decoder) -> Op:
         values = np.stack([R[slot] for slot in sources], axis=-1)
         values = values[..., 0].copy() if form.elements == 1 else values
         remote.store(warps, where(R), values, bar(R), access, m)
+
+    return op
+
+
+@builder(
+    "red.async{m:|.relaxed}{c:|.cluster}{s:|.shared::cluster}.mbarrier::complete_tx::bytes"
+    ".{o:add|min|max|inc|dec|and|or|xor}.{t:u32|s32|u64|b32}"
+)
+def red_async(d: Decoder) -> Op:
+    """Lands late, then completes its bytes on a barrier of the same CTA."""
+    name, t = d.parts[-2:]
+    size = width_of(t) // 8
+    d.note_unit("cluster", size)
+    access = Access(d.site, size, 1, store=True, relaxed=True)
+    where, bar = (d.address(d.operands[i]) for i in (0, 2))
+    source, function = d.source(d.operands[1], t), reduction(name, t)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        remote.reduce(warps, where(R), R[source], bar(R), function, access, m)
+
+    return op
+
+
+@builder("st.bulk{w:|.weak}{s:|.shared|.shared::cta}")
+def st_bulk(d: Decoder) -> Op:
+    """Zeros, 8 bytes at a time (PTX ISA, st.bulk: the size is a multiple of 8, the value 0)."""
+    space = next((SPACES[part] for part in d.parts if part in SPACES), "generic")
+    access = Access(d.site, 8, 1, store=True)
+    d.note_unit(space, 8)
+    where, size = d.address(d.operands[0]), d.source(d.operands[1], "u64")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        address, zeros = where(R).astype(np.uint64), np.zeros((warps.count, 32), np.uint64)
+        memory, active = warps.machine.spaces[space], warps.active(m)
+        for at in range(0, int(np.where(active, R[size], 0).max()), 8):
+            lanes = active & (R[size] > at)
+            memory.store(warps, address + np.uint64(at), zeros, access, lanes)
 
     return op

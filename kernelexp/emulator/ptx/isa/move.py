@@ -23,6 +23,25 @@ from kernelexp.emulator.ptx.types import width_of
 _TYPES = "{t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64|pred}"
 
 
+@builder("mov.b128")
+def mov_wide(d: Decoder) -> Op:
+    """Between two registers of 64 bits and one of 128, or between two of 128."""
+    to, source = d.operands
+    if isinstance(to, Vector):
+        targets, sources = d.destinations(to, 2), list(d.halves(source))
+    else:
+        targets = list(d.halves(to, to=True))
+        wide = not isinstance(source, Vector)
+        sources = list(d.halves(source)) if wide else d.sources(source, "b64", 2)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = [R[slot].copy() for slot in sources]
+        for target, value in zip(targets, values, strict=True):
+            copyto(R[target], value, where=m)
+
+    return op
+
+
 @builder("mov." + _TYPES)
 def mov(d: Decoder) -> Op:
     """Registers, literals, addresses of variables, special registers; packs and unpacks vectors."""

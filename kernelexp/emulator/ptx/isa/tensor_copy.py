@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernelexp.emulator.machine import tensor_copies
-from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine import tensor_copies, tensor_maps
+from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.copying import Destination
-from kernelexp.emulator.machine.machine import Machine, Op, each_thread
+from kernelexp.emulator.machine.machine import Machine, Op, WarpSet, each_thread
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.registry import builder
 from kernelexp.emulator.ptx.syntax import Address, Operand, Vector
@@ -88,3 +88,43 @@ def _tensor_out(d: Decoder, operation: str | None) -> Op:
         tensor_copies.store(machine, issuer, *box(R, row, lane), address, operation)
 
     return each_thread(d.site, act)
+
+
+# Tensor maps that a kernel changes
+
+_FIELDS = "{f:global_address|global_dim|global_stride|box_dim}"
+
+
+@builder(f"tensormap.replace.tile.{_FIELDS}{{s:|.global|.shared::cta}}.b1024.{{t:b32|b64}}")
+def replace(d: Decoder) -> Op:
+    """Address, sizes, strides in bytes, and box. Other fields are rejected."""
+    field, t = d.parts[3], d.parts[-1]
+    space = "shared" if "shared::cta" in d.parts else "global"
+    at = d.pointer(d.operands[0])
+    index = d.constant(d.operands[1]) if len(d.operands) > 2 else 0
+    value = d.source(d.operands[-1], t)
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
+        new = int(R[value][row, lane])
+        tensor_maps.replace(machine, issuer, at.value(R, row, lane), space, field, index, new)
+
+    return each_thread(d.site, act)
+
+
+@builder(
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release"
+    ".{c:cta|cluster|gpu|sys}.sync.aligned",
+    sync=True,
+)
+def publish(d: Decoder) -> Op:
+    """Copies a tensor map from shared to global memory."""
+    to, source = (d.pointer(operand) for operand in d.operands[:2])
+    site = d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for row, place in enumerate(warps.warps.tolist()):
+            issuer = warps.machine.issuer(place, 0, site)
+            addresses = to.value(R, row, 0), source.value(R, row, 0)
+            tensor_maps.publish(warps.machine, issuer, *addresses)
+
+    return op

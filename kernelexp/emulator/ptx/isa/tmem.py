@@ -51,12 +51,12 @@ def _form(d: Decoder) -> Form:
     return Form(d.site, parts[4], int(parts[5][1:]))
 
 
-_SHAPES = "{s:32x32b|16x256b|16x128b}.{x:x1|x2|x4|x8|x16|x32|x64|x128}"
+_SHAPES = "{s:32x32b|16x256b|16x128b|16x64b}.{x:x1|x2|x4|x8|x16|x32|x64|x128}"
 
 
 @builder(f"tcgen05.ld.sync.aligned.{_SHAPES}{{p:|.pack::16b}}.b32", sync=True)
 def ld(d: Decoder) -> Op:
-    """The registers hold poison until wait::ld. 16x64b, 16x32bx2 and pack::16b are rejected."""
+    """The registers hold poison until wait::ld. 16x32bx2 and pack::16b are rejected."""
     form, at = _form(d), d.pointer(d.operands[1])
     targets = d.destinations(d.operands[0], form.registers)
 

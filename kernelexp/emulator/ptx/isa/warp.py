@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelexp.emulator.arithmetic.floats import f32
 from kernelexp.emulator.arithmetic.integers import typed
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
@@ -198,6 +199,28 @@ def redux(d: Decoder) -> Op:
         filled = np.where(part, values[:, None, :], np.array(neutral).astype(values.dtype))
         result = reduce.reduce(filled, axis=2, dtype=values.dtype)
         copyto(R[target], result.view(np.uint32), where=m)
+
+    return op
+
+
+@builder("redux.sync.{o:min|max}{a:|.abs}{n:|.NaN}.f32", sync=True)
+def redux_float(d: Decoder) -> Op:
+    """Over the lanes of the member mask; a NaN counts with `.NaN` only."""
+    parts = d.parts
+    target = d.destination(d.operands[0])
+    a, members = d.source(d.operands[1], "f32"), members_of(d, d.operands[2])
+    combine = f32.minimum if "min" in parts else f32.maximum
+    nan = "NaN" in parts
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = f32.absolute(R[a]) if "abs" in parts else R[a]
+        part = groups(warps, m, R[members])
+        neutral = np.uint32(0x7F800000 if "min" in parts else 0xFF800000)
+        filled = np.where(part, values[:, None, :], neutral if nan else np.uint32(0x7FFFFFFF))
+        result = filled[..., 0]
+        for lane in range(1, 32):
+            result = combine(result, filled[..., lane], nan=nan)
+        copyto(R[target], result, where=m)
 
     return op
 

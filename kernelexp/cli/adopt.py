@@ -1,0 +1,175 @@
+"""kernelexp new --from FILE: a kernel from a source that is there, with questions on a terminal."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.emulate import emulate
+from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.foreign.draft import Answers
+    from kernelexp.foreign.service import Compiled
+    from kernelexp.project import Project
+
+T = TypeVar("T")
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command that are about a source, as they were typed."""
+
+    entry: str
+    kernel: str
+    arch: str
+    block: str
+    grid: str
+    smem: int
+    shapes: Sequence[str]
+    values: Sequence[str]
+    references: Sequence[str]
+    flags: Sequence[str]
+
+
+def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
+    """Brings the source in, and executes it where nothing is left blank."""
+    from kernelexp.foreign import draft, service
+
+    loaded = common.load(start)
+    tools = common.tools(loaded, nvcc)
+    chosen = service.choose(loaded, source, words.entry, words.kernel)
+    arch = words.arch or _usual_arch(loaded)
+    answers = _answers(words)
+    compiled = service.compile_entry(loaded, chosen, arch, answers, tools, words.flags)
+    try:
+        _tell(compiled)
+        if sys.stdin.isatty():
+            answers = _ask(compiled, answers)
+        text = service.finish(loaded, compiled, arch, answers, words.flags)
+    except BaseException:
+        service.discard(compiled)
+        raise
+    folder = f"variants/{chosen.kernel}"
+    typer.echo(f"wrote {folder}/problem.py and {folder}/{chosen.kernel}.cu")
+    missing = list(draft.blanks(text))
+    for line, what in missing:
+        typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
+    if missing:
+        typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(chosen.kernel)}")
+    else:
+        emulate([chosen.kernel], project=loaded.root, nvcc=nvcc)
+
+
+def _usual_arch(loaded: Project) -> str:
+    """The architecture that the project's kernels are for, or the first of several."""
+    targets = (arch for kernel in loaded.kernels.values() for arch in kernel.targets)
+    return next(targets, "sm_90a")
+
+
+def _answers(words: Words) -> Answers:
+    from kernelexp.foreign import draft, service
+
+    block = words.block
+    if not block and sys.stdin.isatty():
+        block = typer.prompt("threads of a CTA, as in 256 or 16,16")
+    if not block:
+        raise UsageError("say how many threads a CTA has: --block 256, or --block 16,16.")
+    return draft.Answers(
+        block=service.parse_block(block),
+        grid=draft.parse_expressions(words.grid) if words.grid else (),
+        smem_bytes=words.smem,
+        shapes={
+            name: draft.parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")
+        },
+        values={name: _number(text) for name, text in _pairs(words.values, "--value")},
+        references={
+            name: draft.parse_python(text) for name, text in _pairs(words.references, "--reference")
+        },
+    )
+
+
+def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise UsageError(f"{option} {text!r} should be NAME=..., with a parameter's name.")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def _number(text: str) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    raise UsageError(f"{text!r} should be a number, as the value of a parameter.")
+
+
+def _tell(compiled: Compiled) -> None:
+    """What was found and what was left out."""
+    entry = compiled.entry
+    typer.echo(f"entry: {entry.signature}")
+    for each in entry.parameters:
+        use = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
+        role = use.get((each.read, each.written), "not used") if each.is_pointer else "scalar"
+        star = "*" if each.is_pointer else ""
+        typer.echo(f"  {each.name}: {each.type}{star}, {each.size} bytes, {role}")
+    for each in entry.parameters:
+        if each.is_pointer and each.read and each.written:
+            typer.echo(
+                f"note: {each.name} is read and written: it is an output, which starts as poison, "
+                "so that reading what nothing wrote is a finding",
+                err=True,
+            )
+    if entry.dynamic_smem:
+        typer.echo("note: it uses dynamic shared memory, whose size is --smem BYTES", err=True)
+    for file in dict.fromkeys(each.file for each in compiled.left):
+        parts = [
+            f"#include {each.include}" if each.include else f"{each.first_line}-{each.last_line}"
+            for each in compiled.left
+            if each.file == file
+        ]
+        typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
+
+
+def _ask(compiled: Compiled, answers: Answers) -> Answers:
+    """The answers with those of a person at the terminal; an empty one leaves a blank."""
+    from kernelexp.foreign import draft
+
+    shapes, values = dict(answers.shapes), dict(answers.values)
+    references, grid = dict(answers.references), answers.grid
+    for each in compiled.entry.parameters:
+        if not each.is_pointer and each.name not in values:
+            value = _prompt(f"value of {each.type} {each.name}", _number)
+            values.update({each.name: value} if value is not None else {})
+    for each in compiled.entry.parameters:
+        if each.is_pointer and each.name not in shapes:
+            shape = _prompt(f"shape of {each.name}, as in M,K", draft.parse_expressions)
+            shapes.update({each.name: shape} if shape else {})
+        if each.is_pointer and each.written and each.name not in references:
+            expected = _prompt(f"what {each.name} should be, as in A @ B", draft.parse_python)
+            references.update({each.name: expected} if expected else {})
+    if not grid:
+        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
+    return msgspec.structs.replace(
+        answers, shapes=shapes, values=values, references=references, grid=grid
+    )
+
+
+def _prompt(question: str, parse: Callable[[str], T]) -> T | None:
+    """The answer, asked for until it can be parsed; None where it is empty."""
+    while True:
+        text = typer.prompt(f"{question} (empty: later)", default="", show_default=False).strip()
+        try:
+            return parse(text) if text else None
+        except UsageError as error:
+            typer.echo(f"error: {error}", err=True)

@@ -1,0 +1,56 @@
+"""kernelexp init: a new project with a kernel to try."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelexp.cli.app import app
+from kernelexp.cli.options import HERE
+
+DEFAULT_ARCH = "sm_90a"
+
+
+@app.command()
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[FOLDER]", help="Where to write it; here without one.")
+    ] = HERE,
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            "--arch",
+            metavar="SM",
+            help=f"Architecture, as in sm_100a; this machine's GPU's, or {DEFAULT_ARCH}.",
+        ),
+    ] = None,
+) -> None:
+    """Start a project: a kernel in two variants, an experiment, a CI workflow.
+
+    It runs at once, without a GPU too. No file is overwritten.
+    """
+    from kernelexp import scaffold
+
+    started = scaffold.start(folder, arch or _arch_here())
+    for path in started.files:
+        typer.echo(f"wrote {os.path.relpath(path)}")
+    where = os.path.relpath(started.root)
+    change = "" if where == "." else f"cd {shlex.quote(where)} && "
+    typer.echo(f"next: {change}kernelexp run {started.experiment}")
+
+
+def _arch_here() -> str:
+    """That of this machine's first GPU, where it has one that can be built for."""
+    from kernelexp.arch import ARCHITECTURES
+    from kernelexp.errors import EnvironmentFault
+    from kernelexp.gpu import device
+
+    try:
+        gpus = device.list_gpus()
+    except EnvironmentFault:
+        return DEFAULT_ARCH
+    return next((gpu.arch for gpu in gpus if gpu.arch in ARCHITECTURES), DEFAULT_ARCH)

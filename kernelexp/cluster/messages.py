@@ -1,0 +1,123 @@
+"""What client and workers send each other, sealed with a SHA-256 that is checked on arrival."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import zlib
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.build.transfer import Shipped
+from kernelexp.errors import EnvironmentFault
+from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.measured import Question
+from kernelexp.measurement import Device, Measurement
+from kernelexp.model import Variant
+
+_PACKAGE = Path(__file__).parent.parent
+_SEAL = 32
+
+
+class BuildTask(msgspec.Struct, frozen=True, kw_only=True, tag="build"):
+    """A variant to build."""
+
+    variant: Variant
+    key: str
+    """The plan's: the same compiler, arguments and environment have the same."""
+    timeout_s: float
+
+
+class EmulateTask(msgspec.Struct, frozen=True, kw_only=True, tag="emulate"):
+    """PTX to execute; paths of the job are of the client's machine."""
+
+    job: EmulationJob
+    ptx: bytes
+
+
+class MeasureTask(msgspec.Struct, frozen=True, kw_only=True, tag="measure"):
+    """Arms to time on the worker's GPU; paths of the job are of the client's machine."""
+
+    question: Question
+    cubins: dict[str, bytes]
+    """By the path that the job has for them."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with what it needs to be the same as at home."""
+
+    task: BuildTask | EmulateTask | MeasureTask
+    sources: str
+    """The digest of the project's files."""
+    code: str
+    """The digest of kernelexp itself."""
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
+    """A KernelexpError."""
+
+    sentence: str
+    exit_code: int
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
+    """What was timed."""
+
+    measurement: Measurement
+
+
+class Executed(msgspec.Struct, frozen=True, kw_only=True, tag="executed"):
+    """What an emulation showed."""
+
+    emulated: Emulated
+
+
+class Delivered(msgspec.Struct, frozen=True, kw_only=True, tag="delivered"):
+    """What was built."""
+
+    shipped: Shipped
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, tag="card"):
+    """The GPU of a worker."""
+
+    device: Device
+
+
+Reply: TypeAlias = Delivered | Executed | Measured | Card | Fault
+
+
+def seal(message: msgspec.Struct) -> bytes:
+    """The message, compressed, after its hash."""
+    content = zlib.compress(msgspec.msgpack.encode(message), 1)
+    return hashlib.sha256(content).digest() + content
+
+
+def read_order(sealed: bytes) -> Order:
+    """EnvironmentFault where what arrived is not what was sent."""
+    return msgspec.msgpack.decode(_unseal(sealed), type=Order)
+
+
+def read_reply(sealed: bytes) -> Reply:
+    """EnvironmentFault where what arrived is not what was sent."""
+    reply: Reply = msgspec.msgpack.decode(_unseal(sealed), type=Reply)
+    return reply
+
+
+def _unseal(sealed: bytes) -> bytes:
+    content = sealed[_SEAL:]
+    if hashlib.sha256(content).digest() != sealed[:_SEAL]:
+        raise EnvironmentFault("a message between this machine and a worker was damaged.")
+    return zlib.decompress(content)
+
+
+@functools.cache
+def code() -> str:
+    """Of this kernelexp: two versions of it may judge or count differently."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.[cp][py]*")):
+        if path.suffix in (".py", ".cpp"):
+            digest.update(path.relative_to(_PACKAGE).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]

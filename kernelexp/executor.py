@@ -1,0 +1,96 @@
+"""Where work is done: this machine's cores and GPUs, or whatever else takes the same orders."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from kernelexp import build
+from kernelexp.build import Built, Plan
+from kernelexp.errors import EnvironmentFault
+from kernelexp.evidence import emulated, measured
+from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.measured import Question
+from kernelexp.gpu import device as devices
+from kernelexp.measurement import Device, Measurement
+from kernelexp.progress import OnProgress
+
+
+class Executor(Protocol):
+    """Does the work that takes long: each method does one piece, and is called from any thread."""
+
+    @property
+    def slots(self) -> int | None:
+        """Pieces at once, of building and emulating; None: as many as this machine has cores."""
+
+    def build(self, plan: Plan) -> Built:
+        """Leaves the build in the project's cache; a fault of a machine is in the answer."""
+
+    def emulate(self, job: EmulationJob) -> Emulated:
+        """Raises what isolated.call raises."""
+
+    def gpus(self) -> tuple[Device, ...] | str:
+        """The GPUs to time on, or why there is none, as a sentence."""
+
+    def measure(
+        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        """Times all arms of the question on one GPU; waits until one is free."""
+
+
+class Local:
+    """This machine. `selector` names GPUs: `all`, or indices and UUIDs with commas between.
+
+    Without it, the first one that CUDA_VISIBLE_DEVICES shows is used if there is one.
+    """
+
+    slots: int | None = None
+
+    def __init__(self, selector: str | None = None) -> None:
+        self._selector = selector
+        self._changed = threading.Condition()
+        self._busy: set[str] = set()
+
+    def build(self, plan: Plan) -> Built:
+        return build.build_one(plan)
+
+    def emulate(self, job: EmulationJob) -> Emulated:
+        return emulated.execute(job)
+
+    def gpus(self) -> tuple[Device, ...] | str:
+        """EnvironmentFault or UsageError where GPUs that were asked for are not there."""
+        if self._selector is not None:
+            return devices.find_all(self._selector)
+        try:
+            return (devices.find(),)
+        except EnvironmentFault as fault:
+            return str(fault)
+
+    def measure(
+        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        gpus = self.gpus()
+        if isinstance(gpus, str):
+            raise EnvironmentFault(gpus)
+        fitting = [each for each in gpus if each.arch == question.arch]
+        if fitting and question.place is not None:
+            fitting = [fitting[question.place % len(fitting)]]
+        with self._one_of(fitting or gpus) as gpu:  # where none fits, measure() says so
+            return measured.answer_on(gpu.uuid, question, journal, on_progress)
+
+    @contextmanager
+    def _one_of(self, wanted: Sequence[Device]) -> Iterator[Device]:
+        """A GPU that no other thread of this process uses."""
+        with self._changed:
+            self._changed.wait_for(lambda: any(each.uuid not in self._busy for each in wanted))
+            gpu = next(each for each in wanted if each.uuid not in self._busy)
+            self._busy.add(gpu.uuid)
+        try:
+            yield gpu
+        finally:
+            with self._changed:
+                self._busy.discard(gpu.uuid)
+                self._changed.notify_all()

@@ -1,0 +1,279 @@
+"""The files of a kernel's folder for an entry of a foreign source: what is not known is blank."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp import scaffold
+from kernelexp.errors import UsageError, suggest
+from kernelexp.foreign.entry import Entry, Parameter
+from kernelexp.launch import Dim3
+from kernelexp.results import TORCH_NAMES
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compiled kernel does not tell, as far as a person has said it."""
+
+    block: Dim3
+    grid: tuple[str, ...] = ()
+    """Expressions in the names of the integers; a quotient is rounded up."""
+    smem_bytes: int = 0
+    """Dynamic shared memory."""
+    shapes: dict[str, tuple[str, ...]] = {}
+    """Of arrays, by name, in the same notation."""
+    values: dict[str, int | float] = {}
+    """Of scalars, by name."""
+    references: dict[str, str] = {}
+    """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
+
+
+def wrapper(entry: str, template: str, include: str, origin: str, answers: Answers) -> str:
+    """The source that is compiled: the copy, the instance of a template, the exports."""
+    instance = f"[[maybe_unused]] static auto* const kx_instance = &{template};\n\n"
+    return (
+        f"// {entry} of {origin}, copied by kernelexp new.\n"
+        f'#include "{include}"\n\n'
+        '#include "export.cuh"\n\n'
+        f"{instance if template else ''}"
+        f"KX_EXPORT(threads, {answers.block[0] * answers.block[1] * answers.block[2]});\n"
+        f"KX_EXPORT(dynamic_smem_bytes, {answers.smem_bytes});\n"
+    )
+
+
+def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
+    """problem.py; UsageError for answers about parameters that there are not."""
+    _check(entry, answers)
+    outputs = [each for each in entry.parameters if each.is_pointer and each.written]
+    given = [each for each in entry.parameters if each.is_pointer and not each.written]
+    sizes = [each for each in entry.parameters if is_size(each)]
+    names = frozenset(each.name for each in sizes)
+    rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
+    shapes = {each.name: _shape(each, answers, names) for each in outputs}
+    written = (
+        f'        "{each.name}": Array(shape={shapes[each.name]}, dtype={_dtype(each)}),\n'
+        for each in outputs
+    )
+    arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
+    smem = f"        dynamic_smem_bytes={answers.smem_bytes},\n" if answers.smem_bytes else ""
+    values = {
+        "VALUES": ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes),
+        "OUTPUTS": "".join(written),
+        "INPUTS": _inputs(given, answers, names),
+        "REFERENCE": _references(outputs, entry, answers),
+        "ROUNDING": str(rounding),
+        "ENTRY": name,
+        "GRID": _grid(answers, names),
+        "BLOCK": str(answers.block),
+        "SMEM": smem,
+        "ARGUMENTS": "".join(arguments),
+    }
+    body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
+    return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
+
+
+def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+    """The body of inputs()."""
+    if not given:
+        return "    return {}\n"
+    drawn = (
+        f'        "{each.name}": {_draw(each, _shape(each, answers, names))},\n' for each in given
+    )
+    return (
+        "    import torch\n\n"
+        "    generator = torch.Generator(device).manual_seed(seed)\n"
+        f"    return {{\n{''.join(drawn)}    }}\n"
+    )
+
+
+def _imports(body: str) -> str:
+    lines = []
+    for module, names in _IMPORTED.items():
+        used = [name for name in names if f"{name}(" in body]
+        lines.append(f"from kernelexp.{module} import {', '.join(used)}\n")
+    return "".join(lines)
+
+
+_IMPORTED = {
+    "launch": ("Launch", "Pointer", "Scalar"),
+    "problem": ("Array", "Chunk", "Tolerance", "blank"),
+}
+
+
+# Some units in the last place of each type.
+_OF_F32 = 1e-5
+_ROUNDING = {"f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "s32": 0.0, "u8": 0.0}
+
+
+def blanks(text: str) -> Iterator[tuple[int, str]]:
+    """Line and words of each blank of a drafted problem.py."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    for call in sorted(calls, key=lambda call: call.lineno):
+        if getattr(call.func, "id", "") == "blank":
+            yield call.lineno, ast.literal_eval(call.args[0])
+
+
+def is_size(parameter: Parameter) -> bool:
+    """Whether it is an integer: a size of the problem, as far as anybody can tell."""
+    return parameter.scalar is not None and parameter.scalar[0] in "us"
+
+
+def parse_expressions(text: str) -> tuple[str, ...]:
+    """`M/64,N/64,1` as its parts; UsageError where one is not arithmetic of names."""
+    parts = tuple(part.strip() for part in text.split(","))
+    for part in parts:
+        try:
+            tree = ast.parse(part, mode="eval")
+        except SyntaxError:
+            raise UsageError(f"{text!r}: {part!r} is no expression.") from None
+        for node in ast.walk(tree.body):
+            if not isinstance(node, _ARITHMETIC):
+                raise UsageError(
+                    f"{text!r}: {part!r} should be made of numbers, names of integer "
+                    "parameters and + - * / ( )."
+                )
+    return parts
+
+
+def parse_python(text: str) -> str:
+    """The text of a reference; UsageError where it is no Python expression."""
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        raise UsageError(f"{text!r} is no Python expression, as a reference.") from None
+    return text
+
+
+_ARITHMETIC = (
+    *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.USub),
+)
+
+
+def _check(entry: Entry, answers: Answers) -> None:
+    """UsageError for what no parameter has, and for parameters that launch() can't pass."""
+    pointers = {each.name for each in entry.parameters if each.is_pointer}
+    scalars = {each.name for each in entry.parameters if not each.is_pointer}
+    outputs = {each.name for each in entry.parameters if each.is_pointer and each.written}
+    for option, said, known in (
+        ("--shape", answers.shapes, pointers),
+        ("--value", answers.values, scalars),
+        ("--reference", answers.references, outputs),
+    ):
+        for name in said:
+            if name not in known:
+                raise UsageError(
+                    f"{option}: {name!r} is none of the parameters{suggest(name, known)}."
+                )
+    for each in entry.parameters:
+        if not each.is_pointer and each.scalar is None:
+            raise UsageError(
+                f"parameter {each.name} is of type {each.type or 'unknown'}, size {each.size}: "
+                "launch() passes pointers, and integers and floating-point numbers of 4 and 8 "
+                "bytes; for a TMA descriptor write the kernel's problem.py by hand."
+            )
+    if not outputs:
+        raise UsageError(f"{entry.signature} writes no array, so nothing could be verified.")
+
+
+def _value(parameter: Parameter, answers: Answers) -> str:
+    if parameter.name in answers.values:
+        return repr(answers.values[parameter.name])
+    return f'blank("the value of {parameter.type} {parameter.name}")'
+
+
+def _shape(parameter: Parameter, answers: Answers, names: frozenset[str]) -> str:
+    if parameter.name not in answers.shapes:
+        return f'blank("the shape of {parameter.name}, a tuple")'
+    extents = [_spell(each, names) for each in answers.shapes[parameter.name]]
+    return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+
+
+def _grid(answers: Answers, names: frozenset[str]) -> str:
+    if not answers.grid:
+        return 'blank("how many CTAs, as (x, y, z)")'
+    extents = [_spell(each, names) for each in answers.grid]
+    return f"({', '.join([*extents, '1', '1'][:3])})"
+
+
+def _dtype(parameter: Parameter) -> str:
+    if parameter.dtype is None:
+        return f'blank("the dtype of {parameter.name}, which is of type {parameter.type}")'
+    return f'"{parameter.dtype}"'
+
+
+def _draw(parameter: Parameter, shape: str) -> str:
+    if parameter.dtype is None:
+        return f'blank("random values for {parameter.name}, which is of type {parameter.type}")'
+    if parameter.dtype in ("s32", "u8"):
+        kind = f"dtype=torch.{TORCH_NAMES[parameter.dtype]}"
+        return f"torch.randint(0, 100, {shape}, generator=generator, device=device, {kind})"
+    values = f"torch.randn({shape}, generator=generator, device=device)"
+    kind = TORCH_NAMES[parameter.dtype]
+    return values if parameter.dtype == "f32" else f"{values}.to(torch.{kind})"
+
+
+def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) -> str:
+    """The body of reference()."""
+    texts = {each.name: answers.references.get(each.name) for each in outputs}
+    used = {
+        node.id
+        for text in texts.values()
+        for node in ast.walk(ast.parse(text or "None"))
+        if isinstance(node, ast.Name)
+    }
+    lines = ["    import torch\n\n"] if "torch" in used else []
+    for each in entry.parameters:
+        if each.name in used and each.is_pointer:
+            lines.append(f'    {each.name} = inputs["{each.name}"].double()\n')
+        elif each.name in used:
+            value = f'size["{each.name}"]' if is_size(each) else _value(each, answers)
+            lines.append(f"    {each.name} = {value}\n")
+    for name, text in texts.items():
+        values = text or f'blank("what the kernel should write to {name}, in float64")'
+        lines.append(f'    yield Chunk(array="{name}", first=0, values={values})\n')
+    return "".join(lines)
+
+
+def _argument(parameter: Parameter, answers: Answers) -> str:
+    if parameter.is_pointer:
+        return f'Pointer(array="{parameter.name}")'
+    value = f'size["{parameter.name}"]' if is_size(parameter) else _value(parameter, answers)
+    return f'Scalar(type="{parameter.scalar}", value={value})'
+
+
+class _Spelled(ast.NodeTransformer):
+    """Names as entries of `size`, quotients rounded up."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self._names:
+            known = suggest(node.id, sorted(self._names))
+            raise UsageError(f"{node.id!r} is none of the integer parameters{known}.")
+        return ast.parse(f'size["{node.id}"]', mode="eval").body
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        left, right = self.visit(node.left), self.visit(node.right)
+        if not isinstance(node.op, ast.Div):
+            return ast.BinOp(left, node.op, right)
+        down = ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right)
+        return ast.UnaryOp(ast.USub(), down)
+
+
+def _spell(expression: str, names: frozenset[str]) -> str:
+    tree = _Spelled(names).visit(ast.parse(expression, mode="eval").body)
+    return ast.unparse(ast.fix_missing_locations(tree)).replace("'", '"')
+
+
+def kernel(
+    title: str, source: str, arch: str, card: str, flags: Sequence[str]
+) -> Mapping[str, object]:
+    """The kernel's entry in experiments.yaml."""
+    target: dict[str, object] = {"source": source, "device": card, "axes": {}}
+    if flags:
+        target["flags"] = list(flags)
+    return {"title": title, "problem": title, "targets": {arch: target}}

@@ -1,0 +1,1 @@
+"""Logs of experiments that people kept by hand in markdown, read into experiments and records."""

@@ -1,0 +1,123 @@
+"""Adds experiments to a project's files: every line that is there stays as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from kernelexp import wholefile
+from kernelexp.errors import ConfigurationError, UsageError
+from kernelexp.names import is_name, is_sweep
+from kernelexp.project import Project, layout
+from kernelexp.project.layout import Section
+
+FIRST_ID = "E1"
+_WIDTH = 98
+_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+
+
+def next_id(project: Project, kernel: str, arch: str) -> str:
+    """The id that goes on where the target's latest experiment is: F10 after F9."""
+    own = [name for name in project.experiments if name not in project.history]
+    series = [
+        match[1]
+        for name in own
+        if (project.experiments[name].kernel, project.experiments[name].arch) == (kernel, arch)
+        and (match := _NUMBERED.fullmatch(name))
+    ]
+    if not series and FIRST_ID not in project.experiments:
+        return FIRST_ID
+    prefix = series[-1] if series else FIRST_ID[0]
+    taken = [
+        int(match[2])
+        for name in project.experiments
+        if (match := _NUMBERED.fullmatch(name)) and match[1] == prefix
+    ]
+    return f"{prefix}{max(taken, default=0) + 1}"
+
+
+def add(project: Project, name: str, experiment: Mapping[str, Any]) -> Path:
+    """Writes experiment `name` next to its predecessors; the file that has it now.
+
+    That is a file of its own where the project's latest experiment has one, else experiments.yaml.
+    UsageError for an id that is taken or that is none.
+    """
+    if not is_name(name) or is_sweep(name):
+        raise UsageError(f"{name!r} can't be an id: use letters, digits, '.', '_' and '-'.")
+    if name in project.experiments:
+        raise UsageError(f"{project.places[name]} defines {name} already: choose another id.")
+    own = [each for each in project.experiments if each not in project.history]
+    if own and project.places[own[-1]].startswith("experiments/"):
+        path = project.root / "experiments" / f"{name}.yaml"
+        return wholefile.write(path, to_yaml(experiment).encode())
+    path = project.root / layout.FILE
+    text = insert(path.read_text("utf-8"), "experiments", {name: experiment})
+    return wholefile.write(path.resolve(), text.encode())
+
+
+def to_yaml(values: Mapping[str, Any]) -> str:
+    """YAML as people write it here: in the given order, points in braces."""
+    return yaml.safe_dump(
+        dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
+    )
+
+
+def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[str, Any]) -> str:
+    """The text of experiments.yaml with entries at the end of a section.
+
+    ConfigurationError where the section is not written with a line for each key.
+    """
+    before = yaml.safe_load(text)
+    present = before.get(section) or {}
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    own: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    keys = [(key.value, key.start_mark.line, value) for key, value in own.value]
+    place = next((i for i, (key, _, _) in enumerate(keys) if key == section), None)
+    if place is None:
+        at, indent, head = len(lines), 2, [f"\n{section}:\n"]
+    else:
+        _, first, value = keys[place]
+        head = []
+        if present:
+            indent = value.value[0][0].start_mark.column
+        else:  # `experiments:` or `experiments: {}`
+            indent = 2
+            lines[first] = f"{section}:\n"
+        end = keys[place + 1][1] if place + 1 < len(keys) else len(lines)
+        at = _end_of_content(lines, first, end)
+    added = [_indented(to_yaml({name: entry}), indent) for name, entry in entries.items()]
+    body = "\n".join(added) if head or not present else "\n" + "\n".join(added)
+    whole = "".join([*lines[:at], *head, body, *lines[at:]])
+    if not _is_extended(before, whole, section, {**present, **entries}):
+        raise ConfigurationError(
+            f"{layout.FILE}:{first + 1 if place is not None else 1}: {section} is written so that "
+            "no entry can be added at its end: give each of its entries a line of its own."
+        )
+    return whole
+
+
+def _end_of_content(lines: list[str], first: int, end: int) -> int:
+    """Where a section ends: blank lines and comments at the margin are those of what follows."""
+    while end > first + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+        end -= 1
+    return end
+
+
+def _indented(text: str, indent: int) -> str:
+    margin = " " * indent
+    return "".join(margin + line if line.strip() else line for line in text.splitlines(True))
+
+
+def _is_extended(before: Any, text: str, section: str, wanted: Mapping[str, Any]) -> bool:
+    """Whether the text says what it said before, and `wanted` in its section."""
+    try:
+        after = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    return bool(after == {**before, section: dict(wanted)})

@@ -1,0 +1,106 @@
+"""A new project from the package's templates: a kernel, an experiment on it, and a CI workflow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib import metadata, resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import project, wholefile
+from kernelexp.arch import ARCHITECTURES
+from kernelexp.errors import UsageError, suggest
+from kernelexp.project import shape
+
+TEMPLATES = resources.files("kernelexp") / "templates"
+SCHEMA = "experiments.schema.json"
+_IGNORE = ".gitignore"
+_WORKFLOWS = ".github"
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A project that was written."""
+
+    root: Path
+    files: tuple[Path, ...]
+    """What was written, or added to (a .gitignore)."""
+    experiment: str
+    """The one that it has."""
+
+
+def start(folder: Path, arch: str) -> Started:
+    """Writes a project for `arch` into `folder`, which may have other files.
+
+    The workflow goes where GitHub looks for it, at the top of the repository. UsageError for an
+    unknown architecture, and where a file is there already: nothing is written then.
+    """
+    if arch not in ARCHITECTURES:
+        raise UsageError(f"there is no architecture {arch!r}{suggest(arch, ARCHITECTURES)}.")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: name a folder for the project.")
+    root = folder.resolve()
+    top = _repository(root) or root
+    values = {
+        "ARCH": arch,
+        "CARD": ARCHITECTURES[arch].card,
+        "FOLDER": root.relative_to(top).as_posix(),
+        "REQUIREMENT": requirement(),
+    }
+    wanted = {root / SCHEMA: json.dumps(shape.schema(), indent=1) + "\n"}
+    for name, text in _files(TEMPLATES / "project"):
+        place = top if name.startswith(f"{_WORKFLOWS}/") else root
+        wanted[place / name] = fill(text, values)
+    ignore = root / _IGNORE
+    taken = sorted(str(path) for path in wanted if path.exists() and path != ignore)
+    if taken:
+        raise UsageError(
+            f"{taken[0]} is there already, and init overwrites nothing: choose another folder."
+        )
+    if ignore.is_file():
+        wanted[ignore] = _extended(ignore.read_text(), wanted[ignore])
+    for path, text in wanted.items():
+        wholefile.write(path, text.encode())
+    loaded = project.load(root)
+    return Started(root=root, files=tuple(wanted), experiment=next(iter(loaded.experiments)))
+
+
+def requirement() -> str:
+    """What pip installs this kernelexp by elsewhere: its repository where pip had it from one."""
+    try:
+        text = metadata.distribution("kernelexp").read_text("direct_url.json")
+        origin = json.loads(text or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    if "vcs_info" in origin:
+        vcs = origin["vcs_info"]
+        return f"kernelexp @ {vcs['vcs']}+{origin['url']}@{vcs['commit_id']}"
+    return "kernelexp"
+
+
+def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        if each.is_dir() and each.name != "__pycache__":
+            yield from _files(each, f"{prefix}{each.name}/")
+        elif each.is_file():
+            yield f"{prefix}{each.name}", each.read_text("utf-8")
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """A template with its values in place of @NAME@."""
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def _repository(folder: Path) -> Path | None:
+    """The top of the git repository that a folder is in."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def _extended(text: str, wanted: str) -> str:
+    """A .gitignore with the lines that it lacks."""
+    missing = [line for line in wanted.splitlines() if line not in text.splitlines()]
+    return "\n".join([*text.splitlines(), *missing]) + "\n"

@@ -1,0 +1,79 @@
+"""An experiment's arms to times, on the GPUs that there are; or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.arm import Arm
+from kernelexp.evidence import heats
+from kernelexp.evidence.measured import Measuring, Taken
+from kernelexp.executor import Executor
+from kernelexp.limits import Limits
+from kernelexp.measurement import Device, Measurement
+from kernelexp.model import arm_names
+from kernelexp.progress import OnProgress
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True):
+    """A measurement of an experiment's arms, or why there is none."""
+
+    measurement: Measurement | None = None
+    heats: tuple[Measurement, ...] = ()
+    why_not: str = ""
+    size: str = ""
+    flops: int = 0
+    margin: float = 0.01
+    journals: tuple[Path, ...] = ()
+
+
+def as_timed(taken: Taken, measuring: Measuring) -> Timed:
+    """What was taken, with what it was taken of."""
+    return Timed(
+        measurement=taken.measurement,
+        heats=taken.heats,
+        size=measuring.size,
+        flops=taken.flops,
+        margin=measuring.margin,
+        journals=taken.journals,
+    )
+
+
+def cards(gpus: tuple[Device, ...] | str, arch: str) -> int | str:
+    """How many of the GPUs can time variants of an architecture, or why none can."""
+    if isinstance(gpus, str):
+        return gpus
+    fitting = [each for each in gpus if each.arch == arch]
+    if not fitting:
+        names = dict.fromkeys(f"{each.name} ({each.arch})" for each in gpus)
+        return f"this machine's is {', '.join(names)}."
+    return len(fitting)
+
+
+def take(
+    root: Path,
+    arms: Sequence[Arm],
+    measuring: Measuring | None,
+    limits: Limits,
+    executor: Executor,
+    gpus: tuple[Device, ...] | str,
+    on_progress: OnProgress | None = None,
+) -> Timed:
+    """Times what can be timed, the baseline first; raises what keeps a GPU from timing it."""
+    number = cards(gpus, arms[0].arch)
+    if isinstance(number, str):
+        return Timed(why_not=number)
+    names = arm_names(len(arms) - 1)
+    usable = {
+        name: arm for name, arm in zip(names, arms, strict=True) if arm.build and not arm.refused
+    }
+    if measuring is None or names[0] not in usable or len(usable) < 2:
+        return Timed(why_not="there is nothing to time.")
+    # Verdicts are of arms that were timed side by side; only a race for the fastest has heats.
+    wanted = number if measuring.goal == "fastest" else 1
+    taken = heats.take(
+        root, usable, measuring, limits, executor.measure, wanted, on_progress=on_progress
+    )
+    return as_timed(taken, measuring)

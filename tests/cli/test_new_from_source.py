@@ -1,0 +1,191 @@
+"""kernelexp new --from FILE.cu: kernels from sources that were not written for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import Kx
+
+from kernelexp import build, errors, project
+
+HEADER = (
+    "#pragma once\n#include <absent/library.h>\nusing real = float;\nabsent::Handle handle();\n"
+)
+SOURCE = """#include "own/types.h"
+#include <absent/tensor.h>
+#include <cuda_runtime.h>
+
+__global__ void scale(const real* __restrict__ x, real* y, real factor, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) y[i] = factor * x[i];
+}
+
+__global__ void other(real* y) { y[0] = 1; }
+
+template <int STEP>
+__global__ void shift(const int* x, int* y, unsigned rows, size_t columns) {
+    y[blockIdx.x * columns + threadIdx.x] = x[blockIdx.x * columns + threadIdx.x] + STEP;
+}
+
+__global__ void flagged(float* y, bool up) { y[0] = up; }
+
+__global__ void grows(float* y) { y[threadIdx.x] += 1.0f; }
+
+void run(absent::Tensor x) {
+    scale<<<1, 256>>>(x.data(), x.data(), 2.0f, 1);
+    shift<3><<<1, 1>>>(nullptr, nullptr, 0, 0);
+}
+ABSENT_MODULE(name, m) { m.def("run", &run); }
+int main() { return absent::run(); }
+"""
+KNOWN = (
+    *("--block", "256", "--grid", "count/256", "--shape", "x=count", "--shape", "y=count"),
+    *("--value", "count=1000", "--value", "factor=2.0", "--reference", "y=factor * x"),
+)
+
+
+@pytest.fixture
+def new(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
+    """A new project with the compiler hashed already, and a foreign source beside it."""
+    (tmp_path / "theirs/own").mkdir(parents=True)
+    (tmp_path / "theirs/kernels.cu").write_text(SOURCE)
+    (tmp_path / "theirs/own/types.h").write_text(HEADER)
+    root = tmp_path / "new"
+    kx("init", "new", "--arch", "sm_90a", cwd=tmp_path)
+    shutil.copytree(hashed, root / build.CACHE)
+    return root
+
+
+def adopt(kx: Kx, root: Path, entry: str, *options: str):  # type: ignore[no-untyped-def]
+    return kx("new", "--from", "../theirs/kernels.cu", "--entry", entry, *options, cwd=root)
+
+
+@pytest.mark.slow
+def test_a_kernel_among_others_is_drafted_and_right_and_its_source_stays(new: Path, kx: Kx) -> None:
+    result = adopt(kx, new, "scale", *KNOWN)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "entry: scale(float const*, float*, float, int)" in result.stdout
+    assert "  x: float*, 8 bytes, read" in result.stdout
+    assert "  y: float*, 8 bytes, written" in result.stdout
+    assert "y correct, all 1,000 elements" in result.stdout
+    assert "left out of the copy of own/types.h, lines: #include <absent/library.h>, 4-4" in (
+        result.stdout
+    )
+    assert (new.parent / "theirs/kernels.cu").read_text() == SOURCE
+    copy = (new / "variants/scale/origin/kernels.cu").read_text()
+    assert copy.splitlines()[4:8] == SOURCE.splitlines()[4:8]
+    assert "absent::" not in copy
+
+
+def test_what_is_not_said_is_blank_and_one_sentence_when_it_runs(new: Path, kx: Kx) -> None:
+    result = adopt(kx, new, "shift<3>", "--block", "32", "--kernel", "mine", "--value", "rows=2")
+    assert result.exit_code == errors.OK, result.stderr
+    assert "entry: void shift<3>(int const*, int*, unsigned int, unsigned long)" in result.stdout
+    blanks = [line for line in result.stdout.splitlines() if line.startswith("blank: ")]
+    assert any("the value of unsigned long columns" in line for line in blanks)
+    assert any("how many CTAs" in line for line in blanks)
+    assert not any("rows" in line for line in blanks)
+    assert result.stdout.splitlines()[-1].endswith("kernelexp emulate mine")
+    ran = kx("emulate", "mine", cwd=new)
+    assert ran.exit_code == errors.USAGE
+    where = blanks[0].removeprefix("blank: ").partition(": ")[0]
+    assert ran.stderr == f"error: {where}: this is blank: the value of unsigned long columns\n"
+    assert 'dtype="s32"' in (new / "variants/mine/problem.py").read_text()
+
+
+@pytest.mark.slow
+def test_an_array_that_is_read_and_written_is_noted(new: Path, kx: Kx) -> None:
+    result = adopt(kx, new, "grows", "--block", "32")
+    assert "note: y is read and written: it is an output" in result.stderr
+
+
+def test_a_type_that_launch_can_t_pass_is_a_sentence_and_nothing_is_left(new: Path, kx: Kx) -> None:
+    before = (new / "experiments.yaml").read_text()
+    result = adopt(kx, new, "flagged", "--block", "32")
+    assert result.exit_code == errors.USAGE
+    assert "parameter up is of type bool, size 1: launch() passes pointers" in result.stderr
+    assert not (new / "variants/flagged").exists()
+    assert (new / "experiments.yaml").read_text() == before
+
+
+def test_device_code_that_does_not_compile_is_a_sentence(new: Path, kx: Kx) -> None:
+    source = new.parent / "theirs/kernels.cu"
+    source.write_text(SOURCE.replace("= factor * x[i]", "= absent::twice(x[i])"))
+    result = adopt(kx, new, "scale", "--block", "32")
+    assert result.exit_code == errors.BUILD
+    assert "headers were not found: <absent/library.h>, <absent/tensor.h>" in result.stderr
+    assert 'kernels.cu:7: name followed by "::" must be a class or namespace name' in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (new / "variants/scale").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "has several kernels: say which with --entry: scale, other, shift<...>, flagged"),
+        (("--entry", "scales"), "has no kernel 'scales'; did you mean 'scale'?"),
+        (
+            ("--entry", "shift"),
+            "shift is a template: name its arguments, as in --entry 'shift<...>'",
+        ),
+        (("--entry", "scale"), "say how many threads a CTA has: --block 256"),
+        (("--entry", "scale", "--block", "0"), "--block '0' should be threads in x, y and z"),
+        (
+            ("--entry", "scale", "--block", "32", "--grid", "f()"),
+            "should be made of numbers, names",
+        ),
+        (("--entry", "scale", "--block", "32", "--grid", "1 +"), "'1 +' is no expression"),
+        (("--entry", "scale", "--block", "32", "--shape", "x"), "--shape 'x' should be NAME=..."),
+        (
+            ("--entry", "scale", "--block", "32", "--value", "n=x"),
+            "'x' should be a number, as",
+        ),
+        (("--entry", "scale", "--kernel", "row_softmax"), "there is a kernel row_softmax already"),
+        (("--entry", "scale", "--kernel", "a b"), "'a b' can't be a kernel's name"),
+        (("--entry", "scale", "--set", "a=1"), "leave out what describes an experiment."),
+    ],
+)
+def test_a_mistake_is_a_sentence_before_anything_is_compiled(
+    new: Path, kx: Kx, words: tuple[str, ...], sentence: str
+) -> None:
+    result = kx("new", "--from", "../theirs/kernels.cu", *words, cwd=new)
+    assert result.exit_code == errors.USAGE
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert sorted(path.name for path in (new / "variants").iterdir()) == ["row_softmax"]
+
+
+def test_a_source_that_is_not_there_and_one_without_kernels_are_mistakes(new: Path, kx: Kx) -> None:
+    assert "can't be read: No such file" in kx("new", "--from", "no.cu", cwd=new).stderr
+    (new / "host.cu").write_text("int main() {}\n")
+    assert "host.cu has no __global__ function." in kx("new", "--from", "host.cu", cwd=new).stderr
+
+
+def test_options_of_a_source_need_one(new: Path, kx: Kx) -> None:
+    result = kx("new", "Title", "--set", "threads=128", "--block", "32", cwd=new)
+    assert "these options describe a source: name it with --from FILE.cu." in result.stderr
+    assert "E2" not in project.load(new).experiments
+
+
+@pytest.mark.slow
+def test_a_terminal_is_asked_for_what_is_missing_until_it_makes_sense(new: Path) -> None:
+    answers = ("256", "2.0", "many", "1000", "count", "", "", "count/256", "1")
+    ours, theirs = os.openpty()
+    os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
+    argv = [sys.executable, "-m", "kernelexp", "new", "--from", "../theirs/kernels.cu"]
+    done = subprocess.run(
+        [*argv, "--entry", "scale"], cwd=new, stdin=theirs, capture_output=True, text=True
+    )
+    assert done.returncode == errors.OK, done.stderr
+    assert "error: 'many' should be a number" in done.stderr
+    text = (new / "variants/scale/problem.py").read_text()
+    assert '"full": {"count": 1000}' in text
+    assert 'Scalar(type="f32", value=2.0)' in text
+    assert 'randn((size["count"],)' in text
+    assert 'Array(shape=blank("the shape of y, a tuple"), dtype="f32")' in text
+    assert 'grid=(-(-size["count"] // 256), 1, 1)' in text

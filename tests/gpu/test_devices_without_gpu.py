@@ -1,0 +1,212 @@
+"""Several GPUs at once: what goes where, and that no comparison is torn apart. Needs no GPU.
+
+The GPUs are made up, the processes are real.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from pathlib import Path
+
+import msgspec
+import pytest
+from fake_gpu import FakeGpu
+from measurements import DEVICE, measurement, worker
+from support import TOKEN, Kx, alive, wait_until
+
+from kernelexp import errors, records
+from kernelexp.errors import UsageError
+from kernelexp.evidence.measured import Question
+from kernelexp.executor import Local
+from kernelexp.gpu import device
+from kernelexp.gpu.job import ArmJob, Job
+from kernelexp.judge import heats
+from kernelexp.measurement import Options, TimedArm
+
+GRID = ("sweep", "scale", "width=*", "order=*")
+
+
+@pytest.fixture
+def scale(scale_grid: Path) -> Path:
+    return scale_grid
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    made = FakeGpu(tmp_path / "locks", monkeypatch)
+    made.has("GPU-a", "GPU-b")
+    return made
+
+
+def records_of(root: Path, name: str):
+    paths = sorted((root / "logs/runs" / name).glob("*.measured.json"))
+    return [records.read_file(path) for path in paths]
+
+
+# ---- which GPUs ----------------------------------------------------------------------------------
+
+
+def test_all_gpus_are_those_that_the_batch_system_shows(
+    gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [each.uuid for each in device.find_all("all")] == ["GPU-a", "GPU-b"]
+    assert [each.uuid for each in device.find_all("1,GPU-a")] == ["GPU-b", "GPU-a"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert [each.uuid for each in device.find_all("all")] == ["GPU-b"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "sentence"),
+    [
+        ("0,0", "name one GPU twice"),
+        ("0,GPU-a", "name one GPU twice"),
+        ("0,", "should be all, or indices and UUIDs"),
+        ("0,7", "there is no GPU '7' here"),
+    ],
+)
+def test_a_wrong_selection_is_a_sentence(gpu: FakeGpu, selector: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        device.find_all(selector)
+
+
+def test_two_ways_to_name_gpus_do_not_go_together(scale: Path, kx: Kx) -> None:
+    result = kx("run", "S1", "--device", "0", "--devices", "all", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "--device and --devices do not go together" in result.stderr
+
+
+def test_a_gpu_measures_one_comparison_at_a_time(
+    gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arm = ArmJob(arm=TimedArm(name="baseline", role="baseline"), arch=DEVICE.arch)
+    job = Job(problem="", size={}, arms=(arm,))
+    question = Question(job=job, options=Options(), margin=0.01, goal="verdicts")
+    both, used = threading.Barrier(2), []
+
+    def answer(uuid, *_):
+        used.append(uuid)
+        both.wait(60)  # passes only where two are measured at once
+        return uuid
+
+    monkeypatch.setattr("kernelexp.evidence.measured.answer_on", answer)
+    local = Local("all")
+    threads = [
+        threading.Thread(target=local.measure, args=(question, None, None)) for _ in range(4)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert sorted(used) == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
+    at_second = msgspec.structs.replace(question, place=3)
+    monkeypatch.setattr("kernelexp.evidence.measured.answer_on", lambda uuid, *_: uuid)
+    assert local.measure(at_second, None, None) == "GPU-b"
+
+
+# ---- run -----------------------------------------------------------------------------------------
+
+
+def test_experiments_are_spread_over_the_gpus_each_on_one(
+    scale: Path, kx: Kx, gpu: FakeGpu
+) -> None:
+    gpu.takes("{1: 1.0, 2: 0.97, 4: 1.2}[width]")
+    result = kx("run", "S1", "S2", "--devices", "all", "--no-emulate", cwd=scale)
+    assert result.exit_code == errors.OK, result.stderr
+    taken = [each.measurement for name in ("S1", "S2") for each in records_of(scale, name)]
+    assert {each.device.uuid for each in taken} == {"GPU-a", "GPU-b"}
+    assert "Times of two GPUs do not compare." in " ".join(result.stdout.split())
+
+
+# ---- sweep ---------------------------------------------------------------------------------------
+
+
+def test_a_sweep_has_heats_with_the_baseline_on_each_gpu_and_a_final_on_one(
+    scale: Path, kx: Kx, gpu: FakeGpu
+) -> None:
+    gpu.takes("{1: 1.0, 2: 0.97, 4: 60.0}[width]")
+    result = kx(*GRID, "--devices", "0,1", cwd=scale)
+    assert result.exit_code == errors.OK, result.stderr
+    (record,) = records_of(scale, "sweep-scale")
+    played = [heat.measurement for heat in record.heats]
+    assert {each.device.uuid for each in played} == {"GPU-a", "GPU-b"}
+    arms = [{arm.name for arm in each.arms} for each in played]
+    assert arms[0] & arms[1] == {"baseline", "placebo"}
+    assert arms[0] | arms[1] == {"baseline", "placebo", *(f"candidate {n}" for n in range(1, 5))}
+    finalists = {arm.name for arm in record.measurement.arms if arm.role == "candidate"}
+    assert finalists == {"candidate 2", "candidate 3"}  # width 2
+    words = {each.arm.axes["width"]: each.verdict.status for each in record.candidates[:4]}
+    assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["2", "2", "forward", "0.0970"] in [line[:4] for line in lines]
+    assert all("0.100" not in line for line in lines if line[:3] == ["1", "1", "backward"])
+    text = " ".join(result.stdout.split())
+    assert "Fastest: row" in text
+    assert "times of two GPUs are not compared" in text
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_record_with_heats_reads_back_as_it_was(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
+    gpu.takes("{1: 1.0, 2: 0.97, 4: 60.0}[width]")
+    page = kx(*GRID, "--devices", "all", cwd=scale).stdout
+    shown = kx("show", "sweep-scale", cwd=scale).stdout
+    cards = [line for line in page.splitlines() if "GPU-a" in line or "GPU-b" in line]
+    assert len(cards) == 3
+    assert [line for line in shown.splitlines() if "GPU-a" in line or "GPU-b" in line] == cards
+    (path,) = (scale / "logs/runs/sweep-scale").iterdir()
+    assert kx("verdict", str(path), cwd=scale).exit_code == errors.OK
+
+
+def test_a_heat_that_fails_ends_the_other_with_its_processes(
+    scale: Path, kx: Kx, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = uuid.uuid4().hex
+    monkeypatch.setenv(TOKEN, token)
+    gpu.takes("(__import__('time').sleep(600) if job.device.uuid == 'GPU-a' else 1 / 0)")
+    result = kx(*GRID, "--devices", "all", cwd=scale)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert "ZeroDivisionError" in result.stderr
+    wait_until(lambda: not alive(token))
+
+
+# ---- who meets in the final ----------------------------------------------------------------------
+
+
+def heat(uuid: str, **ratios: float):
+    """Four processes of a baseline, its placebo and candidates with these ratios to it."""
+    arms = (
+        TimedArm(name="baseline", role="baseline"),
+        TimedArm(name="placebo", role="placebo"),
+        *(TimedArm(name=name, role="candidate") for name in ratios),
+    )
+    workers = [
+        worker(each, (1.0, 1.0, *ratios.values()), noise=0.001, seed=each) for each in range(4)
+    ]
+    taken = measurement(workers, arms=arms)
+    return msgspec.structs.replace(taken, device=msgspec.structs.replace(DEVICE, uuid=uuid))
+
+
+def test_the_best_of_each_heat_meet_but_for_those_that_another_heat_has_beaten() -> None:
+    slow, fast = heat("GPU-a", a=1.3, b=1.31), heat("GPU-b", c=0.9, d=0.95)
+    assert heats.finalists([slow, fast], 0.01) == ["c"]
+
+
+def test_a_difference_within_the_margin_between_two_cards_decides_nothing() -> None:
+    assert heats.finalists([heat("GPU-a", a=0.9), heat("GPU-b", b=0.905)], 0.01) == ["a", "b"]
+
+
+def test_one_candidate_plays_the_final_even_if_the_baseline_beats_all() -> None:
+    assert heats.finalists([heat("GPU-a", a=1.2), heat("GPU-b", b=1.5)], 0.01) == ["a"]
+
+
+def test_a_heat_that_others_disturbed_sends_nobody() -> None:
+    disturbed = msgspec.structs.replace(heat("GPU-a", a=0.5), invalid="Another process.")
+    assert heats.finalists([disturbed, heat("GPU-b", b=0.9)], 0.01) == ["b"]
+
+
+def test_every_candidate_is_dealt_once_and_no_heat_is_of_one() -> None:
+    for cards in range(1, 9):
+        for candidates in range(1, 40):
+            dealt = heats.deal(range(candidates), heats.count(candidates, cards))
+            assert sorted(each for hand in dealt for each in hand) == list(range(candidates))
+            assert len(dealt) == 1 or min(map(len, dealt)) > 1

@@ -1,0 +1,184 @@
+"""A log that was kept by hand, read into steps and experiments."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies
+
+from kernelexp.arm import PublishedResult, Status
+from kernelexp.handlog import figures, reading, sections
+from kernelexp.handlog.reading import Log, Read
+
+
+def read(text: str) -> Log:
+    return reading.read(sections.read(text))
+
+
+def one(body: str) -> Read:
+    (found,) = read(f"### Experiment X1: A title\n\n{body}\n").experiments
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "time", "upper", "tflops", "registers", "approximate"),
+    [
+        ("0.630 ms / 222 regs", 0.63, None, None, 222, False),
+        ("0.663-0.665 ms (5% worse), 213 regs", 0.663, 0.665, None, 213, False),
+        ("~0.722 ms (at 4 warps)", 0.722, None, None, None, True),
+        ("1099.78 μs, 1,739 TFLOPS", 1.09978, None, 1739.0, None, False),
+        ("~500 TFLOPS", None, None, 500.0, None, True),
+        ("32 registers per thread", None, None, None, 32, False),
+        ("Not attempted; 1024 columns, SM100a", None, None, None, None, False),
+    ],
+)
+def test_figures_are_read_from_words(
+    text: str,
+    time: float | None,
+    upper: float | None,
+    tflops: float | None,
+    registers: int | None,
+    approximate: bool,
+) -> None:
+    assert figures.parse(text) == PublishedResult(
+        time_ms=time,
+        time_ms_to=upper,
+        tflops=tflops,
+        registers=registers,
+        approximate=approximate,
+    )
+
+
+@given(strategies.integers(1, 10**6), strategies.sampled_from(["ms", "us", "μs"]))
+def test_a_time_is_the_same_in_a_text_and_in_a_cell(thousandths: int, unit: str) -> None:
+    text = f"{thousandths / 1000:.3f}"
+    assert figures.parse(f"{text} {unit}").time_ms == figures.cell(text, unit)[0]
+
+
+@given(strategies.floats(0.01, 100), strategies.floats(0.01, 100))
+def test_figures_judge_by_a_margin_of_a_percent(before: float, after: float) -> None:
+    found = figures.judge(PublishedResult(time_ms=before), PublishedResult(time_ms=after)).status
+    ratio = after / before
+    assert (found is Status.IMPROVED) == (ratio < 0.99)
+    assert (found is Status.REJECTED) == (ratio > 1.01)
+
+
+def test_a_history_compares_each_step_with_the_one_before() -> None:
+    text = """## History
+| Commit | Change | Time (us) | TFLOPS | Regs | Spills | Notes |
+|---|---|---|---|---|---|---|
+| aaaaaa1 | **First** | — | ~10 | — | — | |
+| `bbbbbb2` | Second | 800.0 | 20 | 64 | 3 | odd |
+| **now** | Third | 700 | — | — | — | |
+"""
+    first, second, third = read(text).steps
+    assert (first.id, first.title, first.baseline.state) == ("aaaaaa1", "First", "before")
+    assert first.candidates[0].figures == PublishedResult(tflops=10.0, approximate=True)
+    assert second.candidates[0].figures == PublishedResult(time_ms=0.8, tflops=20.0, registers=64)
+    assert (second.notes, second.commit) == ("odd; Spills: 3", "bbbbbb2")
+    assert third.baseline.figures == second.candidates[0].figures
+    assert (third.id, third.commit) == ("now", "")
+    verdicts = [step.candidates[0].verdict for step in (first, second, third)]
+    assert [each.status.value for each in verdicts if each] == [
+        "INCONCLUSIVE",
+        "IMPROVED",
+        "IMPROVED",
+    ]
+
+
+def test_an_experiment_has_its_labelled_texts() -> None:
+    found = one(
+        "**Date:** 2026-01-02\n**Baseline:** 1.00 ms\n**Result:** 1.20 ms, 40 regs\n"
+        "**Verdict:** REJECTED\n\n**Hypothesis**: It is `a*b`.\n\n**Changes:**\n\n1. one\n2. two\n"
+        "\n```\nsome code\n```\n\n"
+        "**Why it failed:** Because.\n\n**Lesson:** None.\n\nSomething else.\n"
+    )
+    assert (found.title, found.hypothesis, found.changes) == (
+        "A title",
+        "It is `a*b`.",
+        ("one", "two"),
+    )
+    assert (found.why, found.decision, found.date) == (
+        "Because.\n\nLesson: None.",
+        "REJECTED",
+        "2026-01-02",
+    )
+    verdict = found.candidates[0].verdict
+    assert verdict
+    assert (verdict.status, verdict.reason) == (Status.REJECTED, "published")
+    assert verdict.sentence == "Published: 1.200 ms against 1.000 ms."
+    assert "Something else." in found.notes
+    assert "some code" in found.notes
+    assert "Result: 1.20 ms, 40 regs" in found.notes
+
+
+@given(
+    strategies.lists(
+        strategies.tuples(
+            strategies.sampled_from(["Result", "SMEM budget", "Odd", "Reason", "Verdict", ""]),
+            strategies.text("abcxyz 0123456789", min_size=1, max_size=30).filter(str.strip),
+        ),
+        min_size=1,
+        unique_by=lambda pair: pair[0],
+    )
+)
+def test_no_word_of_an_experiment_is_lost(parts: list[tuple[str, str]]) -> None:
+    parts = [*parts, ("Hypothesis", "some words")]
+    body = "\n\n".join(f"**{label}:** {text}" if label else text for label, text in parts)
+    found = one(body)
+    said = " ".join([found.hypothesis, found.why, found.decision, found.notes, *found.changes])
+    assert all(word in said for _, text in parts for word in text.split())
+
+
+def test_figures_after_a_change_are_the_candidate_s() -> None:
+    found = one(
+        "**Result:** 0.722 ms\n**After reducing to 4:** 0.700 ms\n**Verdict:** 6 REJECTED\n\n"
+        "**Findings:** Good. 5 stages also tested (0.715 ms, 236 regs)."
+    )
+    assert found.baseline.figures.time_ms == 0.722
+    assert [each.figures.time_ms for each in found.candidates] == [0.7, 0.715]
+    assert [each.title for each in found.candidates] == ["After reducing to 4", "5 stages"]
+
+
+def test_what_replaced_it_is_compared_with_and_that_is_named_as_unclear() -> None:
+    text = "### Experiment X1: T\n\n**Result:** ~500 TFLOPS → replaced by b at 1043 TFLOPS\n"
+    log = read(text)
+    (found,) = log.experiments
+    assert (found.baseline.figures.tflops, found.candidates[0].figures.tflops) == (1043.0, 500.0)
+    assert log.doubts == (
+        "X1 has no baseline: of the two figures in its result, the second is taken for it.",
+    )
+
+
+def test_a_result_without_a_baseline_is_unclear() -> None:
+    log = read("### Experiment X1: T\n\n**Result:** 1.0 ms\n")
+    assert log.doubts == ("X1 has no baseline: its result is compared with nothing.",)
+
+
+def test_a_table_of_variants_is_compared_with_its_first_row() -> None:
+    text = """## Results
+| Kernel | Time (μs) | Speedup | Notes |
+|---|---|---|---|
+| small | 2870 | 1x | slow |
+| phase 3 (guarded) | **1100** | 2.6x | |
+| not yet | — | | |
+
+| Component | Time (μs) |
+|---|---|
+| barriers | 600 |
+"""
+    log = read(text)
+    (found,) = log.experiments
+    assert (found.id, found.title, found.baseline.title) == ("T1", "Results", "small")
+    (candidate,) = found.candidates
+    assert (candidate.state, candidate.figures.time_ms) == ("T1_phase_3_guarded", 1.1)
+    assert "small: slow; Speedup: 1x" in found.notes
+
+
+def test_what_became_no_entry_is_listed_with_its_line() -> None:
+    text = "# Log\n\nWords.\n\n## Stalls\n\n| Reason | % |\n|---|---|\n| wait | 3 |\n"
+    assert read(text).kept == ("line 1: Log", "line 5: Stalls")
+
+
+@given(strategies.text("#*|-: \n`ab1.~>(→)", max_size=120))
+def test_any_text_is_read_without_a_traceback(text: str) -> None:
+    read(text)

@@ -1,0 +1,38 @@
+"""The wheel has all files that the package reads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+
+@pytest.mark.slow
+def test_every_file_of_the_package_is_in_the_wheel(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    for name in filter(None, tracked):
+        target = source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_symlink():
+            target.symlink_to((ROOT / name).readlink())
+        elif (ROOT / name).is_file():
+            target.write_bytes((ROOT / name).read_bytes())
+    argv = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), "."]
+    subprocess.run(argv, cwd=source, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    files = {
+        f"kernelexp/{path.relative_to(source / 'kernelexp').as_posix()}"
+        for folder in (source / "kernelexp", source / "kernelexp/include")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    assert files - packed == set()
+    assert "kernelexp/include/export.cuh" in packed
