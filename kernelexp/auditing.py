@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from kernelexp import comparisons, examine, prepare, profiles, subjects
+from kernelexp import comparisons, counters, examine, prepare, profiles, subjects
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm
-from kernelexp.comparisons import Comparison, Options
+from kernelexp.comparisons import Options
 from kernelexp.errors import BuildError, UsageError
 from kernelexp.evidence import emulated
 from kernelexp.examine import Recorded
-from kernelexp.judge import standing
-from kernelexp.judge.ranking import Group
+from kernelexp.judge import ranking, standing
+from kernelexp.judge.ranking import Finding, Group
 from kernelexp.judge.standing import Standings
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project, parse_variant
-from kernelexp.record import Record
+from kernelexp.record import Profile, Record, is_of
 from kernelexp.subjects import Subject
 from kernelexp.toolchain import Toolchain
 
@@ -30,8 +30,9 @@ TABLES = (STALLS, "memory throughput", "access efficiency")
 """Groups of counters that an audit shows apart."""
 FLOOR = 0.05
 """Of the findings: a relative change."""
-_STALL = re.compile(r"issue_stalled|warps_issue")
-_SHOWN = 0.05
+_STALLED = 0.01
+"""A reason for stalls that both have less of, in percent, is left out."""
+_EVERYTHING = Options(metric=re.compile(""))
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,15 +46,19 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     """That the time is from."""
     changed: tuple[str, ...] = ()
     """What has changed since it was measured or profiled."""
+    profile: Profile | None = None
+    """That the counters are from."""
     subject: Subject
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody else's kernel that was timed in the same run."""
+    """Somebody else's kernel."""
 
     name: str
-    time_us: float
-    flops: int
+    time_ms: float
+    tflops: float | None
+    notes: str
+    """Whose figures these are, and of what."""
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,14 +73,18 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """The experiment whose candidate is audited; empty where no experiment names it."""
     number: int = 1
     """Of the candidate in the experiment."""
+    has_both: bool = False
+    """Whether the experiment compares these two variants."""
     standings: Standings | None = None
     peers: tuple[Peer, ...] = ()
     tables: tuple[Group, ...] = ()
     findings: tuple[Group, ...] = ()
     warnings: tuple[str, ...] = ()
     ratio: float | None = None
-    """Time after / before: of one run from its pairs, else of the two times."""
-    interleaved: bool = False
+    """Time after / before: of one run from its pairs, else of the two times; None where one is not
+    timed, or one is measured and the other published."""
+    how: str = ""
+    """How the ratio was taken."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,8 +112,8 @@ def audit(project: Project, text: str, against: str, asked: Asked) -> Audit:
     before = _side(project, other, built.arm(other), whose, place)
     after = _side(project, wanted, built.arm(wanted), name, number)
     name, number = (name, number) if name else _experiment_of(project, wanted, other)
-    tables, findings, warnings = _compare(before, after)
-    ratio, interleaved = _ratio(before, after)
+    compared, warnings = _compare(before, after)
+    ratio, how = _ratio(before, after)
     kernel = project.kernels[wanted.kernel]
     return Audit(
         kernel=wanted.kernel,
@@ -114,13 +123,14 @@ def audit(project: Project, text: str, against: str, asked: Asked) -> Audit:
         before=before,
         name=name,
         number=number,
+        has_both=bool(name) and project.variants(project.experiments[name])[0] == other,
         standings=_standings(project, name) if name else None,
-        peers=tuple(_peers(after.record)),
-        tables=tables,
-        findings=findings,
-        warnings=warnings,
+        peers=(*_timed_peers(after.record), *_published_peers(after)),
+        tables=tuple(_tables(compared)),
+        findings=tuple(_findings(compared)),
+        warnings=tuple(warnings),
         ratio=ratio,
-        interleaved=interleaved,
+        how=how,
     )
 
 
@@ -193,6 +203,7 @@ def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) 
         arm=arm,
         record=record,
         changed=tuple(dict.fromkeys((*(found.changed if found else ()), *since))),
+        profile=profile,
         subject=Subject(
             label=label,
             arm=arm,
@@ -203,67 +214,109 @@ def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) 
     )
 
 
-def _compare(
-    before: Side, after: Side
-) -> tuple[tuple[Group, ...], tuple[Group, ...], tuple[str, ...]]:
-    """The groups that have tables of their own, those with findings, and what stands against it."""
-    pair = (before.subject, after.subject)
-    stalls = comparisons.compare(*pair, Options(metric=_STALL))
-    every = comparisons.compare(*pair, Options(floor=0.0))
-    found = comparisons.compare(*pair, Options(floor=FLOOR))
-    tables = (*_stalls(stalls), *(each for each in every.groups if each.name in TABLES[1:]))
-    # An emulation or the compiler may have groups of the same name.
-    profiled = tuple(each for each in tables if each.kind == "profiled")
-    rest = tuple(
-        each for each in found.groups if each.kind == "profiled" and each.name not in TABLES
-    )
-    return profiled, rest, found.warnings
+def _compare(before: Side, after: Side) -> tuple[list[Group], list[str]]:
+    """The counters of both by group and kind, those of published profiles as `published`; and what
+    stands against comparing them."""
+    pair, warnings = (before.subject, after.subject), []
+    origins = {side.profile.provenance == "published" for side in (before, after) if side.profile}
+    if len(origins) == 2:
+        pair = (_without_profile(pair[0]), _without_profile(pair[1]))
+        warnings.append("one profile is published, the other is not: counters are left out.")
+    found = comparisons.compare(*pair, _EVERYTHING)
+    kinds = {"emulated": "emulated", "profiled": "published" if True in origins else "profiled"}
+    groups = [
+        msgspec.structs.replace(each, kind=kinds[each.kind])
+        for each in found.groups
+        if each.kind in kinds
+    ]
+    return groups, [*warnings, *found.warnings]
 
 
-def _stalls(found: Comparison) -> Sequence[Group]:
-    """All reasons, changed or not, but those that neither has."""
+def _without_profile(subject: Subject) -> Subject:
+    return msgspec.structs.replace(subject, arm=msgspec.structs.replace(subject.arm, profiled=None))
+
+
+def _tables(groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups that have sections of their own, with all that changed or is stated always."""
+    for group in groups:
+        if group.name in TABLES:
+            shown = _stalls(group) if group.name == STALLS else _shown(group, 0.0)
+            if shown:
+                yield msgspec.structs.replace(group, findings=tuple(shown))
+
+
+def _stalls(group: Group) -> list[Finding]:
+    """All reasons, changed or not."""
+    sides = [(each, (each.difference.before, each.difference.after)) for each in group.findings]
     return [
-        msgspec.structs.replace(
-            group,
-            findings=tuple(
-                each
-                for each in group.findings
-                if max(_number(each.difference.before), _number(each.difference.after)) >= _SHOWN
-            ),
-        )
-        for group in found.groups
-        if group.name == STALLS
+        each
+        for each, values in sides
+        if any(isinstance(value, str) or abs(value) >= _STALLED for value in values)
     ]
 
 
-def _number(value: float | str) -> float:
-    return 0.0 if isinstance(value, str) else abs(value)
+def _shown(group: Group, floor: float) -> list[Finding]:
+    return [
+        each
+        for each in group.findings
+        if ranking.is_headline(each) or ranking.is_large(each.difference, floor)
+    ]
 
 
-def _peers(record: Record | None) -> Sequence[Peer]:
+def _findings(groups: Iterable[Group]) -> Iterator[Group]:
+    """What else changed by more than FLOOR; of counters that have a group."""
+    for group in groups:
+        if group.name not in (*TABLES, counters.OTHER):
+            large = [each for each in group.findings if ranking.is_large(each.difference, FLOOR)]
+            if large:
+                yield msgspec.structs.replace(group, findings=tuple(large))
+
+
+def _timed_peers(record: Record | None) -> list[Peer]:
+    """Those of the same run."""
     if record is None or record.estimate is None:
         return []
     own = {*record.names, "placebo"}
     return [
-        Peer(name=each.arm, time_us=each.median_us, flops=record.flops)
+        Peer(
+            name=each.arm,
+            time_ms=each.median_us / 1000,
+            tflops=record.flops / each.median_us / 1e6 if record.flops else None,
+            notes="measured in the same run",
+        )
         for each in record.estimate.times
         if each.arm not in own
     ]
 
 
-def _ratio(before: Side, after: Side) -> tuple[float | None, bool]:
-    """Time after / before, and whether both were timed in one run."""
+def _published_peers(side: Side) -> list[Peer]:
+    """Those that were published with a variant whose own time is published too."""
+    if side.arm.published is None or side.profile is None or side.profile.arm.published is None:
+        return []
+    return [
+        Peer(
+            name=each.name,
+            time_ms=each.time_ms,
+            tflops=each.tflops,
+            notes=f"published; {each.notes}" if each.notes else "published",
+        )
+        for each in side.profile.arm.published.peers
+    ]
+
+
+def _ratio(before: Side, after: Side) -> tuple[float | None, str]:
+    """Time after / before, and how it was taken."""
     one, other = before.arm, after.arm
-    same_run = before.record and after.record and before.record.run == after.record.run
-    if same_run and other.measured and other.measured.effect and one.measured:
-        baseline = after.record.baseline if after.record else None
-        if baseline and baseline.axes == one.axes:
-            return other.measured.effect.ratio, True
     if one.measured and other.measured:
-        return other.measured.time_us / one.measured.time_us, False
-    if one.published and other.published and one.published.time_ms and other.published.time_ms:
-        return other.published.time_ms / one.published.time_ms, False
-    return None, False
+        same_run = before.record and after.record and before.record.run == after.record.run
+        baseline = after.record.baseline if after.record else None
+        if same_run and other.measured.effect and baseline and is_of(one.axes, baseline):
+            return other.measured.effect.ratio, "interleaved in one run"
+        return other.measured.time_us / one.measured.time_us, "measured in separate runs"
+    if not one.measured and not other.measured and one.published and other.published:
+        if one.published.time_ms and other.published.time_ms:
+            return other.published.time_ms / one.published.time_ms, "as published"
+    return None, ""
 
 
 def smem_limit(arch: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kernelexp import metrics
 from kernelexp.auditing import FLOOR, STALLS, TABLES, Audit, Side, smem_limit
 from kernelexp.judge.expectations import command
 from kernelexp.judge.ranking import Group
@@ -27,7 +28,7 @@ def to_values(found: Audit, date: str) -> dict[str, Any]:
         "before": _side_values(found.before),
         "after": _side_values(found.after),
         "time_ratio": found.ratio,
-        "interleaved": found.interleaved,
+        "time_ratio_how": found.how,
         "peers": found.peers,
         "smem_budget": dict(_budget(found.after)),
         "groups": differences.group_values((*found.tables, *found.findings)),
@@ -76,23 +77,38 @@ def _blank(what: str) -> Block:
     return paragraph(Span(f"[{BLANK}: {what}]", "warn"))
 
 
-def _missing(found: Audit, kind: str) -> Block:
-    """Which command supplies what a section has no evidence for."""
-    asked = found.name or f"{found.kernel}@{found.arch}:..."
-    if kind == "profiled":
-        sides = [side for side in (found.before, found.after) if side.arm.profiled is None]
-        whose = " and ".join(side.label for side in sides)
-        words = f"no profile of {whose}" if sides else "the profiles have none of these counters"
-        return paragraph(
-            f"No evidence: {words}. {_how(command('profiled', found.after.arm, asked))}"
+def _no_counters(found: Audit) -> Block:
+    """Which command supplies the counters of the sides that have none."""
+    sides = [side for side in (found.before, found.after) if side.arm.profiled is None]
+    if not sides:
+        return paragraph("No evidence: the profiles have none of these counters.")
+    whose = " and ".join(side.label for side in sides)
+    names = [found.name] if found.has_both else [_spell(side) for side in sides]
+    how = command("profiled", found.after.arm, " ".join(names))
+    return paragraph(f"No evidence: no profile of {whose}. {_how(how)}")
+
+
+def _no_time(found: Audit) -> Block:
+    """Why there is no comparison of times, and what supplies it."""
+    measured = [side.arm.measured is not None for side in (found.before, found.after)]
+    why = "one time is measured, the other is not" if any(measured) else "nothing was timed"
+    if found.has_both:
+        how = _how(command("measured", found.after.arm, found.name))
+    else:
+        how = (
+            "An experiment with both variants (`kernelexp new`) and `kernelexp run` of it supply "
+            "it, on a machine with the GPU."
         )
-    return paragraph(
-        f"No evidence: nothing was timed. {_how(command('measured', found.after.arm, asked))}"
-    )
+    return paragraph(f"No evidence: {why}. {how}")
 
 
 def _how(words: str) -> str:
-    return f"`{words.split(',')[0]}`{words.partition(',')[1]}{words.partition(',')[2]} supplies it."
+    what, _, where = words.partition(", ")
+    return f"`{what}`, {where}, supplies it."
+
+
+def _spell(side: Side) -> str:
+    return side.subject.label.replace(": ", ":").replace(", ", ",")
 
 
 def _summary(found: Audit) -> Iterator[Block]:
@@ -102,19 +118,17 @@ def _summary(found: Audit) -> Iterator[Block]:
         (f"{name}: {side.label}", *_rates(side), _whose(side)) for name, side in sides
     ]
     for peer in found.peers:
-        time = figures.time_ms(peer.time_us / 1000)
-        rows.append((peer.name, time, figures.tflops(peer.flops, peer.time_us), "same run"))
+        rate = figures.NONE if peer.tflops is None else f"{peer.tflops:.0f}"
+        rows.append((peer.name, figures.time_ms(peer.time_ms), rate, peer.notes))
     yield table(("Kernel", "Time (ms)", "TFLOPS", "Notes"), rows, numbers=(1, 2))
-    if found.ratio is not None:
-        how = "interleaved in one run" if found.interleaved else "from separate runs"
-        how = "as published" if found.after.arm.published else how
-        faster = "faster" if found.ratio < 1 else "slower"
-        yield paragraph(
-            Span(f"{abs(100 * (found.ratio - 1)):.1f}% {faster}", "strong"),
-            f" than {found.before.label} ({how}).",
-        )
-    else:
-        yield _missing(found, "measured")
+    if found.ratio is None:
+        yield _no_time(found)
+        return
+    faster = "faster" if found.ratio < 1 else "slower"
+    yield paragraph(
+        Span(f"{abs(100 * (found.ratio - 1)):.1f}% {faster}", "strong"),
+        f" than {found.before.label} ({found.how}).",
+    )
 
 
 def _rates(side: Side) -> tuple[str, str]:
@@ -170,7 +184,7 @@ def _budget(side: Side) -> Iterator[tuple[str, int]]:
     parts = {
         name.removeprefix("smem_").removesuffix("_bytes"): count
         for name, count in side.arm.build.exports.items()
-        if name.startswith("smem_") and name.endswith("_bytes")
+        if _is_part(name)
     }
     yield from parts.items()
     rest = made.dynamic_smem_bytes - sum(parts.values())
@@ -183,15 +197,21 @@ def _budget(side: Side) -> Iterator[tuple[str, int]]:
     yield from (("total", total), ("limit of a CTA", limit), ("headroom", limit - total))
 
 
+def _is_part(name: str) -> bool:
+    return name.startswith("smem_") and name.endswith("_bytes")
+
+
 def _smem(found: Audit) -> Iterator[Block]:
     yield Heading("SMEM budget", 2)
+    yield paragraph("Of this project's own source, as it is built now.", style="dim")
     rows = []
     for name, count in _budget(found.after):
         strong = name in ("total", "headroom")
         cells = (name, f"{count:,}")
         rows.append(tuple(Span(each, "strong") if strong else each for each in cells))
     yield table(("Component", "Bytes"), rows, numbers=(1,))
-    if not any(name.startswith("smem_") for name in _exports(found.after)):
+    made = found.after.arm.build
+    if made and made.resources.dynamic_smem_bytes and not any(map(_is_part, made.exports)):
         yield paragraph(
             "The parts are not known: export them in the source, as in "
             "KX_EXPORT(smem_stages_bytes, ...).",
@@ -199,31 +219,30 @@ def _smem(found: Audit) -> Iterator[Block]:
         )
 
 
-def _exports(side: Side) -> Sequence[str]:
-    return list(side.arm.build.exports) if side.arm.build else []
-
-
-_BUILD = (
-    ("Registers/thread", "launch__registers_per_thread"),
-    ("Registers/thread (published)", "published_registers"),
-    ("Spill stores, B", "spill_store_bytes"),
-    ("Spill loads, B", "spill_load_bytes"),
-    ("Stack, B", "stack_bytes"),
-    ("SMEM (dynamic), B", "launch__shared_mem_per_block_dynamic"),
-    ("SASS, B", "sass_bytes"),
-)
+_BUILD = {
+    "built": (
+        ("Registers/thread", "launch__registers_per_thread"),
+        ("Spill stores, B", "spill_store_bytes"),
+        ("Spill loads, B", "spill_load_bytes"),
+        ("Stack, B", "stack_bytes"),
+        ("SMEM (dynamic), B", "launch__shared_mem_per_block_dynamic"),
+        ("SASS, B", "sass_bytes"),
+    ),
+    "published": (("Registers/thread", "published_registers"),),
+}
 
 
 def _build(found: Audit) -> Iterator[Block]:
-    from kernelexp import metrics
-
+    """Figures of our own build apart from published ones."""
     yield Heading("Build stats (ptxas)", 2)
-    rows = []
-    for label, name in _BUILD:
-        before, after = (metrics.read(name, side.arm) for side in (found.before, found.after))
-        if before is not None or after is not None:
-            rows.append((label, figures.value(before), figures.value(after)))
-    yield table(("Metric", "Before", "After"), rows, numbers=(1, 2))
+    for kind, entries in _BUILD.items():
+        rows = []
+        for label, name in entries:
+            before, after = (metrics.read(name, side.arm) for side in (found.before, found.after))
+            if before is not None or after is not None:
+                rows.append((label, figures.value(before), figures.value(after)))
+        if rows:
+            yield table((f"Metric ({kind})", "Before", "After"), rows, numbers=(1, 2))
 
 
 _TITLES = {
@@ -236,18 +255,16 @@ _TITLES = {
 def _counters(found: Audit) -> Iterator[Block]:
     for name in TABLES:
         yield Heading(_TITLES[name], 2)
-        groups = [group for group in found.tables if group.name == name and group.findings]
-        yield from map(_table, groups)
-        if not groups:
-            yield _missing(found, "profiled")
+        yield from _tables(found, [group for group in found.tables if group.name == name])
 
 
 def _findings(found: Audit) -> Iterator[Block]:
     yield Heading(f"Other findings (over {100 * FLOOR:g}% relative change)", 2)
-    yield from map(_table, found.findings)
-    if not found.findings:
-        yield _missing(found, "profiled")
+    yield from _tables(found, found.findings)
 
 
-def _table(group: Group) -> Block:
-    return differences.table_of(group, names=False)
+def _tables(found: Audit, groups: Sequence[Group]) -> Iterator[Block]:
+    """A table for each kind of evidence; where no hardware counted, what supplies that."""
+    yield from (differences.table_of(group, names=False) for group in groups)
+    if all(group.kind == "emulated" for group in groups):
+        yield _no_counters(found)
