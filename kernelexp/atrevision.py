@@ -1,31 +1,38 @@
-"""Variants as a revision of the project has them: built, and executed if asked, as arms."""
+"""A variant as a revision of the project has it: built, and executed if asked, as an arm."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Mapping
 
 import msgspec
 
 from kernelexp import build, prepare, project, revisions
 from kernelexp.arm import Arm
 from kernelexp.errors import KernelexpError
+from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.model import AxisValue, Variant
+from kernelexp.problem import consult
+from kernelexp.problem.consult import Point
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
 
 
 class AtRevision(msgspec.Struct, frozen=True, kw_only=True):
-    """Some variants at one revision, in the order in which they were asked for."""
+    """A variant at one revision."""
 
     commit: str
     subject: str
-    arms: tuple[Arm | None, ...]
+    arm: Arm | None = None
     """None where the revision does not have the variant, or it could not be examined."""
-    why: tuple[str, ...] = ()
-    """Of each that is None, a sentence; else empty."""
+    why: str = ""
+    """Why there is no arm, as a sentence."""
+    launch: Launch | None = None
+    """Of a build, by the revision's own problem.py at the size that was asked for."""
+    code: str = ""
+    """A digest of SASS and launch: what has the same takes the same time. Empty without a build."""
 
 
 class How(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,57 +41,64 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
     tools: Toolchain
     limits: Limits = Limits()
     emulate: bool = False
+    size: str = "full"
+    """Of the problem, to launch at."""
     on_progress: OnProgress | None = None
 
 
-def examine(here: Project, commit: str, variants: Sequence[Variant], how: How) -> AtRevision:
-    """The variants, by the axes that they name, as `commit` has their sources and problem.py.
+def examine(here: Project, commit: str, variant: Variant, how: How) -> AtRevision:
+    """The variant, by the axes that it names, as `commit` has its sources and problem.py.
 
     An axis that the revision does not have yet is left out where the variant has its default. The
     builds are kept in this project's cache.
     """
     subject = revisions.subject(here.root, commit)
-    with contextlib.ExitStack() as stack:
-        root = stack.enter_context(revisions.checked_out(here.root, commit, build.CACHE))
+    with revisions.checked_out(here.root, commit, build.CACHE) as root:
         try:
             there = project.load(root)
+            arm, launch = _examine(there, _find(here, there, variant), how)
         except KernelexpError as error:
-            why = f"{commit[:10]} can't be read: {error}"
-            none = tuple(None for _ in variants)
-            return AtRevision(
-                commit=commit, subject=subject, arms=none, why=tuple(why for _ in variants)
-            )
-        found = [_find(here, there, each) for each in variants]
-        wanted = [each for each in found if isinstance(each, Variant)]
-        prepared = prepare.built(there, wanted, how.tools, how.limits, how.on_progress)
-        if how.emulate:
-            prepared = prepare.emulated(there, prepared, how.limits, how.on_progress)
-    arms: list[Arm | None] = []
-    reasons: list[str] = []
-    for each in found:
-        fault = prepared.fault(each) if isinstance(each, Variant) else each
-        arms.append(prepared.arm(each) if isinstance(each, Variant) and not fault else None)
-        reasons.append(str(fault) if fault else "")
-    return AtRevision(commit=commit, subject=subject, arms=tuple(arms), why=tuple(reasons))
+            why = f"{commit[:10]} does not have it as it is asked for: {error}"
+            return AtRevision(commit=commit, subject=subject, why=why)
+    code = digest(here, arm, launch) if arm.build else ""
+    return AtRevision(commit=commit, subject=subject, arm=arm, launch=launch, code=code)
 
 
-def _find(here: Project, there: Project, variant: Variant) -> Variant | KernelexpError:
-    """The variant in a project of another time."""
-    try:
-        kernel = there.kernel(variant.kernel)
-        known = kernel.targets[variant.arch].axes if variant.arch in kernel.targets else {}
-        defaults = {
-            name: axis.default
-            for name, axis in here.kernels[variant.kernel].targets[variant.arch].axes.items()
-        }
-        point = {
-            name: value
-            for name, value in variant.axes.items()
-            if name in known or not _same(value, defaults, name)
-        }
-        return there.variant(variant.kernel, variant.arch, point)
-    except KernelexpError as error:
-        return error
+def _examine(there: Project, variant: Variant, how: How) -> tuple[Arm, Launch | None]:
+    """Raises what keeps the variant from being examined."""
+    prepared = prepare.built(there, [variant], how.tools, how.limits, how.on_progress)
+    if how.emulate:
+        prepared = prepare.emulated(there, prepared, how.limits, how.on_progress)
+    arm = prepared.arm(variant)
+    if arm.build is None:
+        return arm, None
+    point = Point(axes=variant.axes, arch=variant.arch, exports=arm.build.exports)
+    answer = consult.consult(
+        there.root, variant.kernel, [point], [how.size], timeout_s=how.limits.problem_s
+    )
+    return arm, answer.points[0].launches[how.size]
+
+
+def digest(here: Project, arm: Arm, launch: Launch | None) -> str:
+    """What tells two builds apart by what a GPU executes."""
+    sass = build.artefacts(here.root, arm.identity).sass.encode()
+    return hashlib.sha256(sass + b"\0" + msgspec.json.encode(launch)).hexdigest()
+
+
+def _find(here: Project, there: Project, variant: Variant) -> Variant:
+    """The variant in a project of another time; UsageError where it has none."""
+    kernel = there.kernel(variant.kernel)
+    known = kernel.targets[variant.arch].axes if variant.arch in kernel.targets else {}
+    defaults = {
+        name: axis.default
+        for name, axis in here.kernels[variant.kernel].targets[variant.arch].axes.items()
+    }
+    point = {
+        name: value
+        for name, value in variant.axes.items()
+        if name in known or not _same(value, defaults, name)
+    }
+    return there.variant(variant.kernel, variant.arch, point)
 
 
 def _same(value: AxisValue, defaults: Mapping[str, AxisValue], name: str) -> bool:

@@ -20,7 +20,7 @@ from kernelexp.judge.standing import Standings
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.progress import OnProgress
-from kernelexp.project import Project, parse_variant
+from kernelexp.project import Project, parse_arm
 from kernelexp.record import Profile, Record, is_of
 from kernelexp.subjects import Subject
 from kernelexp.toolchain import Toolchain
@@ -99,8 +99,8 @@ def audit(project: Project, text: str, against: str, asked: Asked) -> Audit:
     BuildError where one of them does not build. UsageError where a text names no variant, or both
     name the same.
     """
-    wanted, name, number = _named(project, text)
-    other, whose, place = _named(project, against)
+    wanted, name, number = parse_arm(project, text)
+    other, whose, place = parse_arm(project, against)
     if wanted == other:
         raise UsageError(f"{text} and {against} are the same variant: name another one.")
     if (wanted.kernel, wanted.arch) != (other.kernel, other.arch):
@@ -132,26 +132,6 @@ def audit(project: Project, text: str, against: str, asked: Asked) -> Audit:
         ratio=ratio,
         how=how,
     )
-
-
-def _named(project: Project, text: str) -> tuple[Variant, str, int]:
-    """The variant that a text names; where it is a candidate, of which experiment it is, and the
-    candidate's number."""
-    name, _, part = text.partition(":")
-    if name not in project.experiments:
-        return parse_variant(project, text), "", 1
-    baseline, candidates = project.variants(project.experiments[name])
-    if part == "baseline":
-        return baseline, "", 1
-    if not part and len(candidates) > 1:
-        raise UsageError(f"{name} has {len(candidates)} candidates: write {name}:1 or another.")
-    if part and not (part.isdigit() and 1 <= int(part) <= len(candidates)):
-        raise UsageError(
-            f"{text!r}: after the colon comes baseline or the number of a candidate, up to "
-            f"{len(candidates)}."
-        )
-    number = int(part or 1)
-    return candidates[number - 1], name, number
 
 
 def _experiment_of(project: Project, wanted: Variant, other: Variant) -> tuple[str, int]:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import affected, atrevision, build, inspection, prepare, revisions, runner, timing
-from kernelexp.arm import Arm, Status
+from kernelexp import affected, inspection, prepare, revisions, timegates
+from kernelexp.arm import Arm
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence.emulated import How
 from kernelexp.evidence.measured import Measuring
 from kernelexp.executor import Executor, Local
 from kernelexp.judge import conditions, gates
-from kernelexp.judge.conditions import SASS, Subject
-from kernelexp.judge.gates import FILE, UPDATE, Baseline, Finding
+from kernelexp.judge.conditions import SASS, TIMES_AFTER, Subject
+from kernelexp.judge.gates import FILE, Baseline, Finding
 from kernelexp.limits import Limits
-from kernelexp.model import Experiment, Variant
+from kernelexp.model import Variant
 from kernelexp.prepare import Prepared
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
-
-TIMED = "measured"
-"""The gate on time, as findings name it."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,8 +83,10 @@ def check(project: Project, asked: Asked) -> Checked:
         committed = baseline.variants.get(label, {})
         known = {} if isinstance(committed, str) else committed
         findings += conditions.judge(subject, known)
-        if any(gate.measured for gate in subject.gates) and subject.arm.build:
-            findings.append(_timed(project, looked.named[label], subject, known, asked))
+        if conditions.is_timed(subject):
+            variant = looked.named[label]
+            findings.append(timegates.judge(project, variant, subject, known, _time_how(asked)))
+    findings += _drifts(project, looked, baseline, asked)
     findings += _unused(project, every, asked.kernels)
     return Checked(
         findings=tuple(findings),
@@ -98,17 +96,39 @@ def check(project: Project, asked: Asked) -> Checked:
     )
 
 
+def _drifts(project: Project, looked: _Looked, baseline: Baseline, asked: Asked) -> list[Finding]:
+    timed = {label: each for label, each in looked.subjects.items() if conditions.is_timed(each)}
+    variants = {label: looked.named[label] for label in timed}
+    found = timegates.drifts(project, variants, baseline)
+    return [
+        timegates.judge_drift(timed[label], each, asked.measuring.margin)
+        for label, every in found.items()
+        for each in every
+    ]
+
+
+def _time_how(asked: Asked) -> timegates.How:
+    return timegates.How(
+        tools=asked.tools,
+        required=asked.measured,
+        measuring=asked.measuring,
+        limits=asked.limits,
+        executor=asked.executor,
+        on_progress=asked.on_progress,
+    )
+
+
 def update(project: Project, asked: Asked) -> tuple[Path, int, list[Finding]]:
     """Writes what the variants are now as the baseline: its file, how many there are, and what
     differs from the baseline before. Raises the fault of a variant that could not be examined."""
     looked = _look(project, gates.named_variants(project), asked)
     for error in looked.faults.values():
         raise error
-    extras = {label: _extra(project, each) for label, each in looked.subjects.items()}
     arms = _plain(looked)
     changed: list[Finding] = []
-    if (project.root / FILE).is_file():
-        before = gates.read_baseline(project.root)
+    before = gates.read_baseline(project.root) if (project.root / FILE).is_file() else None
+    extras = _extras(project, looked, before, asked.measuring.margin)
+    if before:
         changed = gates.compare(before, asked.tools.version, arms, {}, False)
         changed += _changed_extras(before, extras)
     path = gates.write_baseline(project.root, asked.tools.version, arms, extras)
@@ -169,12 +189,19 @@ def _plain(looked: _Looked) -> dict[str, Arm]:
     }
 
 
-def _extra(project: Project, subject: Subject) -> dict[str, int | str]:
-    """What gates compare with the baseline beside its five figures."""
-    extra = conditions.to_commit(subject)
-    if subject.arm.build and any(gate.measured for gate in subject.gates):
-        extra[SASS] = _digest(project.root, subject.arm)
-    return extra
+def _extras(
+    project: Project, looked: _Looked, before: Baseline | None, margin: float
+) -> dict[str, dict[str, int | str]]:
+    """What gates compare with the baseline besides its five figures, by variant and name."""
+    extras = {label: conditions.to_commit(each) for label, each in looked.subjects.items()}
+    timed = [label for label, each in looked.subjects.items() if conditions.is_timed(each)]
+    variants = {label: looked.named[label] for label in timed}
+    accepted = timegates.accepted(project, variants, before, margin)
+    for label in timed:
+        extras[label][SASS] = timegates.digest(project.root, looked.subjects[label].arm)
+        if label in accepted:
+            extras[label][TIMES_AFTER] = accepted[label]
+    return extras
 
 
 def _changed_extras(
@@ -206,85 +233,3 @@ def _unused(
                 Finding(variant=name, gate=f"gate {number}", outcome="missed", sentence=sentence)
             )
     return findings
-
-
-def _digest(root: Path, arm: Arm) -> str:
-    sass = build.artefacts(root, arm.identity).sass
-    return hashlib.sha256(sass.encode()).hexdigest()[: conditions.DIGITS]
-
-
-# ---- time ----------------------------------------------------------------------------------------
-
-
-def _timed(
-    project: Project,
-    variant: Variant,
-    subject: Subject,
-    committed: Mapping[str, int | str],
-    asked: Asked,
-) -> Finding:
-    """Whether a variant is as fast as the baseline's own code, timed beside it."""
-
-    def found(outcome: gates.Outcome, sentence: str) -> Finding:
-        return Finding(
-            variant=subject.label,
-            gate=TIMED,
-            outcome=outcome,
-            sentence=sentence,
-            source=subject.arm.source,
-        )
-
-    if committed.get(SASS) == _digest(project.root, subject.arm):
-        return found("same", "the same code as the baseline's: there is nothing to time.")
-    if SASS not in committed:
-        return found("new", f"the baseline does not have its code; run `{UPDATE}`.")
-    if subject.arm.refused:
-        return found("unchecked", f"is not timed: {subject.arm.refused.sentence}")
-    missing: gates.Outcome = "unchecked" if asked.measured else "skipped"
-    try:
-        cards = timing.cards(asked.executor.gpus(), subject.arm.arch)
-        if isinstance(cards, str):
-            return found(missing, f"its code has changed, and it is not timed: {cards}")
-        commit = revisions.last_change(project.root, FILE)
-        if commit is None:
-            return found(
-                "unchecked", f"no commit has {FILE}: commit it, so that its code is known."
-            )
-        how = atrevision.How(tools=asked.tools, limits=asked.limits, on_progress=asked.on_progress)
-        before = atrevision.examine(project, commit, [variant], how)
-        (baseline,) = before.arms
-        if baseline is None:
-            return found("unchecked", f"at {commit[:10]}: {before.why[0]}")
-        status, sentence = _judge(project, variant, baseline, subject.arm, asked)
-    except KernelexpError as error:
-        return found("unchecked", f"could not be timed: {error}")
-    sentence = f"{sentence} Compared with {commit[:10]}."
-    if status is Status.NEUTRAL:
-        return found("same", sentence)
-    if status is Status.IMPROVED:
-        return found("better", f"{sentence} Lock it in with `{UPDATE}`.")
-    return found("worse" if status is Status.REJECTED else "unchecked", sentence)
-
-
-def _judge(
-    project: Project, variant: Variant, baseline: Arm, candidate: Arm, asked: Asked
-) -> tuple[Status, str]:
-    """The verdict on the code as it is against what the baseline's commit has."""
-    if baseline.refused:
-        return Status.INVALID, f"the baseline can't be timed: {baseline.refused.sentence}"
-    experiment = Experiment(
-        kernel=variant.kernel,
-        arch=variant.arch,
-        title=f"{project.label(variant)}, since the baseline",
-        candidate={},
-        hypothesis="The time is that of the committed baseline.",
-    )
-    settings = runner.Settings(
-        measuring=asked.measuring, keep=False, limits=asked.limits, executor=asked.executor
-    )
-    arms = (baseline, candidate)
-    made = runner.compare(
-        project, "check", experiment, arms, asked.tools, settings, asked.on_progress
-    )
-    (judged,) = made.candidates
-    return judged.verdict.status, judged.verdict.sentence

@@ -81,6 +81,35 @@ def between(root: Path, first: str, last: str) -> list[str]:
     return done.stdout.split() if done.returncode == 0 else []
 
 
+def is_ancestor(root: Path, first: str, last: str) -> bool:
+    return git(root, "merge-base", "--is-ancestor", first, last).returncode == 0
+
+
+def resolve_range(root: Path, text: str) -> list[str]:
+    """The commits of A..B, A itself first, by their full names; A.. ends with HEAD.
+
+    UsageError where the text is no range, or A is no ancestor of B.
+    """
+    first, dots, last = text.partition("..")
+    if not dots or not first or last.startswith("."):
+        raise UsageError(
+            f"{quote(text)} is no range of revisions: write A..B, as in HEAD~10..HEAD."
+        )
+    begin, end = resolve(root, first), resolve(root, last or "HEAD")
+    if not is_ancestor(root, begin, end):
+        raise UsageError(f"{first} is no ancestor of {last or 'HEAD'}: name the older one first.")
+    return [begin, *between(root, begin, end)]
+
+
+def files_of(root: Path, commit: str) -> list[str]:
+    """The files below `root` that a commit changed, by path from `root`."""
+    done = git(
+        *(root, "diff-tree", "-r", "-m", "--first-parent", "--no-commit-id", "--name-only"),
+        *("--root", "--relative", "-z", commit),
+    )
+    return sorted({name for name in done.stdout.split("\0") if name})
+
+
 def subject(root: Path, commit: str) -> str:
     """The first line of a commit's message."""
     return git(root, "log", "-1", "--format=%s", commit, "--").stdout.strip()

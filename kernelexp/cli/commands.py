@@ -36,6 +36,8 @@ SUMMARIES = {
     "inspect": "Show what the compiler made: accesses, barriers, loops.",
     "verdict": "Judge a record again from its samples; needs no GPU.",
     "check": "Compare all builds with the committed baseline, for CI.",
+    "bisect": "Find the commit that made a variant slower or wrong.",
+    "history": "Show a variant at each commit of a range.",
     "calibrate": "Measure this machine's rate of false verdicts.",
     "selftest": "Measure the smallest slowdown that a run detects here.",
     "doctor": "Check tools, versions and capabilities.",

@@ -19,6 +19,8 @@ Committed: TypeAlias = Mapping[str, int | str]
 SASS = "sass_sha256"
 """The name under which the baseline keeps a digest of the code of variants that are timed."""
 DIGITS = 16
+TIMES_AFTER = "times_after"
+"""The name under which it keeps the run up to which the times of records are accepted."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +53,9 @@ def is_executed(gates: Sequence[Gate]) -> bool:
     return any(gate.emulated or gate.expected for gate in gates)
 
 
-def is_wrong_on_purpose(gates: Sequence[Gate]) -> bool:
-    return any(gate.expected == "incorrect" for gate in gates)
+def is_timed(subject: Subject) -> bool:
+    """Whether one of its gates is on its time, and there is a build to time."""
+    return subject.arm.build is not None and any(gate.measured for gate in subject.gates)
 
 
 def to_commit(subject: Subject) -> dict[str, int | str]:

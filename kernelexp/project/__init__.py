@@ -215,3 +215,26 @@ def parse_variant(project: Project, text: str) -> Variant:
     target = project.kernels[kernel].targets[variant.arch]
     point = parse_point(target, assignments.split(",") if assignments else [], text)
     return project.variant(kernel, variant.arch, point)
+
+
+def parse_arm(project: Project, text: str) -> tuple[Variant, str, int]:
+    """One variant: an experiment's candidate (F3, or F3:2 of several), its baseline (F3:baseline),
+    or as parse_variant() reads it.
+
+    Of a candidate also the experiment and its number in it, from 1; else "" and 1.
+    """
+    name, _, part = text.partition(":")
+    if name not in project.experiments:
+        return parse_variant(project, text), "", 1
+    baseline, candidates = project.variants(project.experiments[name])
+    if part == "baseline":
+        return baseline, "", 1
+    if not part and len(candidates) > 1:
+        raise UsageError(f"{name} has {len(candidates)} candidates: write {name}:1 or another.")
+    if part and not (part.isdigit() and 1 <= int(part) <= len(candidates)):
+        raise UsageError(
+            f"{quote(text)}: after the colon comes baseline or the number of a candidate, up to "
+            f"{len(candidates)}."
+        )
+    number = int(part or 1)
+    return candidates[number - 1], name, number

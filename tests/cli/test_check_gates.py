@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,26 @@ def test_a_commit_of_new_code_needs_no_checkout_of_the_old(timed: Path, kx: Kx) 
     update(kx, timed)
     commit(timed, "faster")
     assert said(kx, timed, "--measured")[0] == errors.OK
+
+
+def test_records_that_drift_fail_until_the_drift_is_accepted(
+    scale: Path, kx: Kx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate(scale, "{of: {width: 4}, measured: true}")
+    update(kx, scale)
+    FakeGpu(tmp_path / "locks", monkeypatch).takes("1.0")
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    (path,) = (scale / "logs/runs/S1").iterdir()
+    record = json.loads(path.read_text())
+    (times,) = (each for each in record["estimate"]["times"] if each["arm"] == "candidate")
+    for day in range(1, 19):  # 0.4% a day
+        record["run"] = f"202701{day:02}T000000Z-00000000"
+        times["median_us"] *= 1.004
+        (path.parent / f"{record['run']}.measured.json").write_text(json.dumps(record))
+    code, text = said(kx, scale)
+    assert code == errors.REGRESSION
+    assert re.search(rf"worse {WIDE} drift: [67]\.\d% slower than its fastest of 19 records", text)
+    assert "% since 202701" in text
+    accepted = kx("check", "--update", cwd=scale).stdout
+    assert "times_after new -> 20270118T000000Z-00000000" in accepted
+    assert said(kx, scale)[0] == errors.OK

@@ -1,0 +1,98 @@
+"""A variant over revisions, and what a bisection found, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.arm import Arm
+from kernelexp.bisecting import Bisected, Step
+from kernelexp.report import figures
+from kernelexp.report.document import Block, Cell, Span, Style, paragraph, status, table
+from kernelexp.timeline import Stage, Timeline
+
+SHOWN = 10
+"""Characters of a commit's name."""
+_SIDES: dict[str, Style] = {"good": "good", "bad": "bad", "skipped": "warn"}
+_HEADER = ("Commit", "Change", "Regs", "Spill (B)", "SMEM (B)", "SASS (B)", "Time (ms)", "")
+
+
+def timeline(found: Timeline) -> Iterator[Block]:
+    """A row for each commit, then why one has no build or is wrong."""
+    yield paragraph(f"{found.label}, oldest first")
+    rows = [_row(stage) for stage in found.stages]
+    yield table(_HEADER, rows, numbers=(2, 3, 4, 5, 6), unwrapped=(0,))
+    for stage in found.stages:
+        if why := _why(stage):
+            yield paragraph(f"{stage.commit[:SHOWN]}: {why}", style="warn")
+    if found.why_not:
+        yield paragraph(f"Not timed: {found.why_not}")
+
+
+def _row(stage: Stage) -> tuple[Cell, ...]:
+    arm = stage.arm
+    if stage.same_as:
+        same = f"the code of {stage.same_as[:SHOWN]}"
+        return (stage.commit[:SHOWN], stage.subject, "", "", "", "", "", Span(same, "dim"))
+    return (
+        stage.commit[:SHOWN],
+        stage.subject,
+        *_built(arm),
+        figures.time_of(arm),
+        _outcome(stage),
+    )
+
+
+def _built(arm: Arm | None) -> tuple[str, str, str, str]:
+    if arm is None or arm.build is None:
+        return (figures.NONE,) * 4
+    made = arm.build.resources
+    spill = made.spill_store_bytes + made.spill_load_bytes
+    memory = made.static_smem_bytes + made.dynamic_smem_bytes
+    return str(made.registers), f"{spill:,}", f"{memory:,}", f"{made.sass_bytes:,}"
+
+
+def _outcome(stage: Stage) -> Cell:
+    arm = stage.arm
+    if arm is None:
+        return Span("absent", "dim")
+    if arm.refused:
+        return status(arm.refused.status)
+    if arm.measured and arm.measured.effect:
+        return figures.effect(arm.measured.effect)
+    if arm.emulated and not arm.emulated.unsupported:
+        return "right"
+    return ""
+
+
+def _why(stage: Stage) -> str:
+    if stage.arm is None:
+        return stage.why
+    return stage.arm.refused.sentence if stage.arm.refused else ""
+
+
+def step(each: Step) -> Block:
+    """A revision that was looked at, in a line."""
+    side = Span(f"{each.side:7}", _SIDES[each.side])
+    return paragraph(side, f" {each.commit[:SHOWN]} {each.subject}: {each.sentence}")
+
+
+def bisected(found: Bisected) -> Iterator[Block]:
+    """All revisions that were looked at, then the commit, or why there is none."""
+    for each in found.steps:
+        yield step(each)
+    if not found.first_bad:
+        yield paragraph(
+            f"The two revisions do not differ by {found.by}: there is nothing to bisect."
+        )
+        return
+    if len(found.first_bad) > 1:
+        yield paragraph("The first bad commit is one of these, as not all could be judged:")
+        for each in found.first_bad:
+            yield paragraph(f"{each.commit[:SHOWN]} {each.subject}", indent=2)
+        return
+    (first,) = found.first_bad
+    yield paragraph(
+        Span(f"{first.commit[:SHOWN]} is the first bad commit: ", "strong"), first.subject
+    )
+    for name in found.files:
+        yield paragraph(name, indent=2)
