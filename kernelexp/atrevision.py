@@ -34,6 +34,16 @@ class AtRevision(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     """A digest of SASS and launch: what has the same takes the same time. Empty without a build."""
 
+    @property
+    def fault(self) -> str:
+        """Why it can't be timed, as a sentence: it is not there, does not build or is wrong."""
+        if self.arm is None or self.arm.refused is None:
+            return self.why
+        if error := build.first_error(self.arm.build_log):
+            place = f"{error.file}({error.line}): " if error.file else ""
+            return f"{self.arm.refused.status}: {place}{error.message}"
+        return f"{self.arm.refused.status}: {self.arm.refused.sentence}"
+
 
 class How(msgspec.Struct, frozen=True, kw_only=True):
     """How variants are examined."""

@@ -180,26 +180,19 @@ def _by_build(revision: AtRevision) -> tuple[Side, str]:
     if arm is None:
         return "skipped", revision.why
     if arm.refused and arm.refused.status in UNBUILT:
-        return "bad", arm.refused.sentence
+        return "bad", revision.fault
     return "good", "builds"
 
 
 def _by_result(revision: AtRevision) -> tuple[Side, str]:
     arm = revision.arm
     if arm and arm.refused and arm.refused.status in WRONG:
-        return "bad", f"{arm.refused.status}: {arm.refused.sentence}"
-    if why := _unusable(revision):
+        return "bad", revision.fault
+    if why := revision.fault:
         return "skipped", why
     if arm is None or arm.emulated is None or arm.emulated.unsupported:
         return "skipped", "could not be emulated"
     return "good", "its result is right"
-
-
-def _unusable(revision: AtRevision) -> str:
-    """Why a revision's build can't be used; empty where it can."""
-    if revision.arm is None:
-        return revision.why
-    return revision.arm.refused.sentence if revision.arm.refused else ""
 
 
 class _ByFigure:
@@ -212,7 +205,7 @@ class _ByFigure:
     def __call__(self, revision: AtRevision) -> tuple[Side, str]:
         value = _read(self._name, revision.arm)
         if value is None:
-            return "skipped", _unusable(revision) or f"has no {self._name}"
+            return "skipped", revision.fault or f"has no {self._name}"
         words = f"{value:,}" if isinstance(value, int) else str(value)
         if value == self._good:
             return "good", words
@@ -245,7 +238,7 @@ class _ByTime:
         self._wanted: Status | None = None
 
     def __call__(self, revision: AtRevision) -> tuple[Side, str]:
-        if why := _unusable(revision):
+        if why := revision.fault:
             return "skipped", why
         if revision.code == self._good.code:
             return "good", "the good revision's code" if revision != self._good else "the baseline"
@@ -258,7 +251,7 @@ class _ByTime:
 
     def _time(self, revision: AtRevision) -> tuple[Side, str]:
         if self._good.arm is None or revision.arm is None or self._good.arm.refused:
-            return "skipped", f"the good revision can't be timed: {_unusable(self._good)}"
+            return "skipped", f"the good revision can't be timed: {self._good.fault}"
         asked = self._asked
         made = runner.compare(
             self._project,

@@ -44,6 +44,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     arm: Arm | None = None
     """None where the revision does not have the variant, or it could not be examined."""
     why: str = ""
+    """Why there is no time to be had of it, as a sentence."""
     same_as: str = ""
     """The first commit with the same code, which has its time; empty where this is the first."""
     verdict: Verdict | None = None
@@ -126,7 +127,7 @@ def _stage(
         commit=each.commit,
         subject=each.subject,
         arm=arm,
-        why=each.why,
+        why=each.fault,
         same_as=first if first != each.commit else "",
         verdict=verdict,
     )

@@ -13,31 +13,31 @@ from kernelexp.timeline import Stage, Timeline
 SHOWN = 10
 """Characters of a commit's name."""
 _SIDES: dict[str, Style] = {"good": "good", "bad": "bad", "skipped": "warn"}
-_HEADER = ("Commit", "Change", "Regs", "Spill (B)", "SMEM (B)", "SASS (B)", "Time (ms)", "")
+_HEADER = ("Commit", "Change", "Regs", "Spill", "SMEM", "SASS", "ms", "")
 
 
 def timeline(found: Timeline) -> Iterator[Block]:
-    """A row for each commit, then why one has no build or is wrong."""
-    yield paragraph(f"{found.label}, oldest first")
+    """A row for each commit; then what keeps commits from being timed."""
+    yield paragraph(f"{found.label}, oldest first; bytes of spills, shared memory and SASS")
     rows = [_row(stage) for stage in found.stages]
-    yield table(_HEADER, rows, numbers=(2, 3, 4, 5, 6), unwrapped=(0,))
+    yield table(_HEADER, rows, numbers=(2, 3, 4, 5, 6), unwrapped=(0, 7))
     for stage in found.stages:
-        if why := _why(stage):
-            yield paragraph(f"{stage.commit[:SHOWN]}: {why}", style="warn")
+        if stage.why and not stage.same_as:
+            yield paragraph(f"{stage.commit[:SHOWN]}: {stage.why}", style="warn")
     if found.why_not:
         yield paragraph(f"Not timed: {found.why_not}")
 
 
 def _row(stage: Stage) -> tuple[Cell, ...]:
-    arm = stage.arm
+    commit = stage.commit[:SHOWN]
     if stage.same_as:
-        same = f"the code of {stage.same_as[:SHOWN]}"
-        return (stage.commit[:SHOWN], stage.subject, "", "", "", "", "", Span(same, "dim"))
+        same = Span(f"as {stage.same_as[:SHOWN]}", "dim")
+        return (commit, stage.subject, "", "", "", "", "", same)
     return (
-        stage.commit[:SHOWN],
+        commit,
         stage.subject,
-        *_built(arm),
-        figures.time_of(arm),
+        *_built(stage.arm),
+        figures.time_of(stage.arm),
         _outcome(stage),
     )
 
@@ -57,17 +57,11 @@ def _outcome(stage: Stage) -> Cell:
         return Span("absent", "dim")
     if arm.refused:
         return status(arm.refused.status)
-    if arm.measured and arm.measured.effect:
-        return figures.effect(arm.measured.effect)
+    if stage.verdict and arm.measured and arm.measured.effect:
+        return f"{figures.percent(arm.measured.effect.ratio)} {stage.verdict.status}"
     if arm.emulated and not arm.emulated.unsupported:
         return "right"
     return ""
-
-
-def _why(stage: Stage) -> str:
-    if stage.arm is None:
-        return stage.why
-    return stage.arm.refused.sentence if stage.arm.refused else ""
 
 
 def step(each: Step) -> Block:
