@@ -146,7 +146,7 @@ def _look(project: Project, named: dict[str, Variant], asked: Asked) -> _Looked:
     wanted = [
         each
         for label, each in named.items()
-        if asked.emulate or conditions.is_executed(rules[label])
+        if asked.emulate or conditions.needs_execution(rules[label])
     ]
     prepared = _emulate(project, prepared, wanted, asked)
     subjects = {}
@@ -183,7 +183,7 @@ def _plain(looked: _Looked) -> dict[str, Arm]:
         label: msgspec.structs.replace(each.arm, refused=None)
         if each.arm.refused
         and each.arm.refused.status in gates.WRONG
-        and conditions.is_executed(each.gates)
+        and conditions.judges_result(each.gates)
         else each.arm
         for label, each in looked.subjects.items()
     }
