@@ -75,9 +75,9 @@ def bisected(found: Bisected) -> Iterator[Block]:
     for each in found.steps:
         yield step(each)
     if not found.first_bad:
-        yield paragraph(
-            f"The two revisions do not differ by {found.by}: there is nothing to bisect."
-        )
+        skipped = any(each.side == "skipped" for each in found.steps)
+        why = "could not both be judged" if skipped else f"do not differ by {found.by}"
+        yield paragraph(f"The two revisions {why}: there is nothing to bisect.")
         return
     if len(found.first_bad) > 1:
         yield paragraph("The first bad commit is one of these, as not all could be judged:")
