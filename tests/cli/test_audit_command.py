@@ -29,6 +29,7 @@ def test_a_published_step_gives_the_tables_of_its_own_audit(kx: Kx) -> None:
         "| mio throttle | 0 | 0.03 | % | new | |",
         "| selected (issuing) | 14.1 | 19.1 | % | +35.5% | better |",
         "| barrier | 0.8 | 0.8 | % | same | |",
+        "| excessive L2 sectors, of all | 50 | 33 | % | -34.0% | better |",
         "| L2 throughput | 60 | 54 | % | -10.0% | |",
         "| global store instructions | 1,392,384 | 3,480,960 | | +150.0% | |",
         "| L1 hit rate | 61.7 | 33.6 | % | -45.5% | |",
