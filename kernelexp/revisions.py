@@ -115,10 +115,10 @@ def subject(root: Path, commit: str) -> str:
     return git(root, "log", "-1", "--format=%s", commit, "--").stdout.strip()
 
 
-def last_change(root: Path, file: str) -> str | None:
-    """The last commit that changed a file; None where no commit has it."""
+def last_change(root: Path, file: str, text: str) -> str | None:
+    """The last commit that added or removed a text in a file; None where no commit did."""
     try:
-        done = git(root, "log", "-1", "--format=%H", "--", file)
+        done = git(root, "log", "-1", "--format=%H", f"-S{text}", "--", file)
     except EnvironmentFault:
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

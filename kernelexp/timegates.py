@@ -73,11 +73,9 @@ def judge(
         cards = timing.cards(how.executor.gpus(), subject.arm.arch)
         if isinstance(cards, str):
             return found(missing, f"its code has changed, and it is not timed: {cards}")
-        commit = revisions.last_change(project.root, FILE)
+        commit = revisions.last_change(project.root, FILE, str(committed[SASS]))
         if commit is None:
-            return found(
-                "unchecked", f"no commit has {FILE}: commit it, so that its code is known."
-            )
+            return found("unchecked", f"no commit has its line of {FILE}: commit that file.")
         examined = atrevision.How(
             tools=how.tools,
             limits=how.limits,

@@ -136,13 +136,6 @@ def test_since_a_revision_nothing_is_checked_where_nothing_changed(committed: Pa
     assert not list((committed / ".kernelexp/worktrees").iterdir())
 
 
-def test_since_a_revision_a_header_that_is_included_counts(committed: Path, kx: Kx) -> None:
-    header = committed / "variants/include/vector.cuh"
-    header.write_text(header.read_text() + "// a comment\n")
-    (committed / "variants/include/other.cuh").write_text("// nobody includes it\n")
-    assert "3 of 3 variants" in said(kx, committed, "--since", "HEAD")[1]
-
-
 def test_since_a_revision_a_new_variant_counts_and_others_do_not(committed: Path, kx: Kx) -> None:
     edit(committed, "      - {width: 4}", "      - {order: backward}")
     code, text = said(kx, committed, "--since", "HEAD")
@@ -209,6 +202,7 @@ def test_changed_code_is_timed_beside_the_baseline_s(
     assert "Compared with" in found["sentence"]
 
 
+@pytest.mark.slow
 def test_a_commit_of_new_code_needs_no_checkout_of_the_old(timed: Path, kx: Kx) -> None:
     update(kx, timed)
     commit(timed, "faster")

@@ -61,6 +61,7 @@ def test_a_slower_launch_is_found_though_the_code_is_the_same(
     assert len(git(revised, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_commits_that_can_not_be_judged_leave_several(scale: Path, kx: Kx) -> None:
     repository(scale)
     change(scale, "each *= factor", "each *= factr", "break")
