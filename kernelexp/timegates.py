@@ -93,6 +93,8 @@ def judge(
         return found("same", sentence)
     if status is Status.IMPROVED:
         return found("better", f"{sentence} Lock it in with `{UPDATE}`.")
+    if status in (Status.INCONCLUSIVE, Status.INVALID):
+        return found("undecided", sentence)
     return found("worse" if status is Status.REJECTED else "unchecked", sentence)
 
 
@@ -103,7 +105,7 @@ def _compare(
     baseline = before.arm
     if baseline is None or before.launch is None or baseline.refused:
         why = baseline.refused.sentence if baseline and baseline.refused else before.why
-        return Status.INVALID, f"the baseline can't be timed: {why}"
+        return Status.UNMEASURED, f"the baseline can't be timed: {why}"
     settings = runner.Settings(
         measuring=how.measuring, keep=False, limits=how.limits, executor=how.executor
     )

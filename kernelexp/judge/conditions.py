@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp import condition, expectation
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, Status
 from kernelexp.judge.gates import UPDATE, WRONG, Finding, Outcome
 from kernelexp.judge.instructions import Counts, instruction_expectations
 from kernelexp.model import Gate, Kernel, Variant, holds
@@ -60,8 +60,16 @@ def judges_result(gates: Sequence[Gate]) -> bool:
 
 
 def is_timed(subject: Subject) -> bool:
-    """Whether one of its gates is on its time, and there is a build to time."""
-    return subject.arm.build is not None and any(gate.measured for gate in subject.gates)
+    """Whether one of its gates is on its time, and there is code to time."""
+    if subject.arm.build is None or _has_no_code(subject):
+        return False
+    return any(gate.measured for gate in subject.gates)
+
+
+def _has_no_code(subject: Subject) -> bool:
+    """Whether it can't exist or does not build, which the comparison with the baseline is about."""
+    refused = subject.arm.refused
+    return refused is not None and refused.status in (Status.IMPOSSIBLE, Status.BUILD_FAILED)
 
 
 def to_commit(subject: Subject) -> dict[str, int | str]:
@@ -81,7 +89,10 @@ def to_commit(subject: Subject) -> dict[str, int | str]:
 
 
 def judge(subject: Subject, committed: Committed) -> Iterator[Finding]:
-    """A finding for each condition but those on time, in the order in which they are written."""
+    """A finding for each condition but those on time, in the order in which they are written; none
+    where there is no code."""
+    if _has_no_code(subject):
+        return
     for gate in subject.gates:
         if (gate.expected or gate.emulated) and not _is_left_out(subject):
             yield _executed(subject, gate)

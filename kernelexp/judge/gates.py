@@ -33,6 +33,7 @@ Outcome: TypeAlias = Literal[
     "unchecked",
     "missed",
     "skipped",
+    "undecided",
     "compiler",
 ]
 PASSED: frozenset[Outcome] = frozenset({"same", "skipped"})
@@ -250,4 +251,6 @@ def exit_code(findings: Sequence[Finding]) -> int:
         return errors.WRONG_RESULT
     if "unchecked" in outcomes:
         return errors.ENVIRONMENT
-    return errors.REGRESSION if outcomes - PASSED else errors.OK
+    if outcomes - PASSED - {"undecided"}:
+        return errors.REGRESSION
+    return errors.INCONCLUSIVE if "undecided" in outcomes else errors.OK

@@ -27,12 +27,10 @@ def change(root: Path, before: str, after: str, message: str, name: str = SOURCE
 
 @pytest.fixture
 def revised(scale: Path) -> Path:
-    """Five commits after the first: a comment, a slower launch, a break, a repair, a comment."""
+    """Three commits after the first: a comment, a slower launch, a comment."""
     repository(scale)
     change(scale, "// y = factor", "// Scales: y = factor", "comment")
     change(scale, "grid=(-(-count // THREADS)", "grid=(1 - count // -THREADS", "launch", PROBLEM)
-    change(scale, "each *= factor", "each *= factr", "break")
-    change(scale, "each *= factr", "each *= factor", "repair")
     change(scale, "// Scales: y", "// It scales: y", "another comment")
     return scale
 
@@ -41,21 +39,20 @@ def test_a_slower_launch_is_found_though_the_code_is_the_same(
     revised: Path, kx: Kx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FakeGpu(tmp_path / "locks", monkeypatch).takes("1.05 if grid % 2 else 1.0")
-    result = kx("bisect", "S1", "--good", "HEAD~5", "--bad", "HEAD", cwd=revised)
+    result = kx("bisect", "S1", "--good", "HEAD~3", "--bad", "HEAD", cwd=revised)
     assert result.exit_code == errors.OK, result.stdout + result.stderr
     text = " ".join(result.stdout.split())
     assert "comment: the good revision's code" in text
-    launch = git(revised, "rev-parse", "HEAD~3")[:10]
+    launch = git(revised, "rev-parse", "HEAD~1")[:10]
     assert text.endswith(f"{launch} is the first bad commit: launch {PROBLEM}")
-    table = kx("history", "S1", "--revisions", "HEAD~5..", "--markdown", cwd=revised).stdout
+    table = kx("history", "S1", "--revisions", "HEAD~3..", "--markdown", cwd=revised).stdout
     rows = {
         line.split("|")[2].strip(): line.split("|")[-2].strip()
         for line in table.splitlines()
         if "|" in line
     }
-    assert rows["comment"] == f"as {git(revised, 'rev-parse', 'HEAD~5')[:10]}"
+    assert rows["comment"] == f"as {git(revised, 'rev-parse', 'HEAD~3')[:10]}"
     assert re.fullmatch(r"\+(4\.[89]|5\.[012])\d% REJECTED", rows["launch"])
-    assert rows["break"] == "BUILD_FAILED"
     assert rows["another comment"] == f"as {launch}"
     assert not list((revised / ".kernelexp/worktrees").iterdir())
     assert len(git(revised, "worktree", "list").splitlines()) == 1
@@ -72,6 +69,9 @@ def test_commits_that_can_not_be_judged_leave_several(scale: Path, kx: Kx) -> No
     values = json.loads(result.stdout)
     assert [each["side"] for each in values["steps"]] == ["good", "bad", "skipped"]
     assert [each["subject"] for each in values["first_bad"]] == ["break", "wrong"]
+    table = kx("history", "S1", "--revisions", "HEAD~2..", "--no-gpu", cwd=scale).stdout
+    assert "BUILD_FAILED" in table
+    assert "BUILD_FAILED: variants/scale/scale.cu(" in table
     shown = kx("bisect", "S1", *options[:-1], "build", cwd=scale)
     assert "The two revisions do not differ by build: there is nothing to bisect." in shown.stdout
 
