@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import atrevision, metrics, revisions, runner, timing
+from kernelexp import atrevision, metrics, revisions, sidebyside, timing
 from kernelexp.arm import Arm, Status
 from kernelexp.atrevision import AtRevision
 from kernelexp.errors import EnvironmentFault, UsageError
@@ -253,15 +253,14 @@ class _ByTime:
         if self._good.arm is None or revision.arm is None or self._good.arm.refused:
             return "skipped", f"the good revision can't be timed: {self._good.fault}"
         asked = self._asked
-        made = runner.compare(
+        made = sidebyside.compare(
             self._project,
             self._variant,
-            (self._good.arm, revision.arm),
-            (self._good.launch, revision.launch),
+            [(self._good.arm, self._good.launch), (revision.arm, revision.launch)],
             asked.tools,
-            runner.Settings(
-                measuring=asked.measuring, keep=False, limits=asked.limits, executor=asked.executor
-            ),
+            asked.measuring,
+            asked.limits,
+            asked.executor,
             asked.on_progress,
         )
         verdict = made.candidates[0].verdict

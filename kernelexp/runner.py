@@ -28,10 +28,9 @@ from kernelexp.evidence.measured import Measuring
 from kernelexp.executor import Executor, Local
 from kernelexp.judge import reproduction, verdict
 from kernelexp.judge.stats import estimate
-from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.measurement import Device
-from kernelexp.model import Experiment, Point, Variant, arm_names
+from kernelexp.model import Experiment, Point, Variant
 from kernelexp.prepare import Prepared
 from kernelexp.progress import Joined, OnProgress
 from kernelexp.project import Project
@@ -212,54 +211,17 @@ def _run_one(
     experiment = shared.project.experiments[name]
     variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
-    timed = _time(shared, arms)
-    return conclude(
-        shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
-    )
-
-
-def compare(
-    project: Project,
-    variant: Variant,
-    arms: Sequence[Arm],
-    launches: Sequence[Launch | None],
-    tools: Toolchain,
-    settings: Settings,
-    on_progress: OnProgress | None = None,
-) -> Record:
-    """One variant as several revisions built it, the baseline first: timed in the same processes
-    and judged as a run does with its own. None of `launches`: as the project's problem.py does.
-
-    Raises what kept them from being timed.
-    """
-    experiment = Experiment(
-        kernel=variant.kernel,
-        arch=variant.arch,
-        title=f"{project.label(variant)} at several revisions",
-        candidate={},
-        hypothesis="The time is that of the first revision.",
-    )
-    shared = share(project, project.root, tools, settings, on_progress)
-    names = arm_names(len(arms) - 1)
-    own = {name: each for name, each in zip(names, launches, strict=True) if each}
-    done = conclude(shared, "revisions", experiment, arms, _time(shared, arms, own))
-    assert done.record is not None
-    return done.record
-
-
-def _time(
-    shared: Shared, arms: Sequence[Arm], launches: Mapping[str, Launch] | None = None
-) -> Timed:
-    settings = shared.settings
-    return timing.take(
+    timed = timing.take(
         shared.project.root,
         arms,
-        settings.measuring,
-        settings.limits,
-        settings.executor,
+        shared.settings.measuring,
+        shared.settings.limits,
+        shared.settings.executor,
         shared.gpus,
         shared.on_progress,
-        launches,
+    )
+    return conclude(
+        shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
     )
 
 

@@ -1,4 +1,4 @@
-"""Gates on time: a variant beside the baseline's own code, and the drift of its records."""
+"""Gates on time: a variant against the baseline's own code, and the drift of its records."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import atrevision, build, records, revisions, runner, timing
+from kernelexp import atrevision, build, records, revisions, sidebyside, timing
 from kernelexp.arm import Arm, Status
-from kernelexp.atrevision import AtRevision
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence.measured import SIZE, Measuring
 from kernelexp.executor import Executor, Local
@@ -51,7 +50,7 @@ def digest(root: Path, arm: Arm) -> str:
 def judge(
     project: Project, variant: Variant, subject: Subject, committed: Committed, how: How
 ) -> Finding:
-    """Whether a variant is as fast as the baseline's own code, timed beside it."""
+    """Whether a variant is as fast as the baseline's own code, timed in the same processes."""
 
     def found(outcome: gates.Outcome, sentence: str) -> Finding:
         return Finding(
@@ -68,58 +67,53 @@ def judge(
         return found("new", f"the baseline does not have its code; run `{UPDATE}`.")
     if subject.arm.refused:
         return found("unchecked", f"is not timed: {subject.arm.refused.sentence}")
-    missing: gates.Outcome = "unchecked" if how.required else "skipped"
     try:
-        cards = timing.cards(how.executor.gpus(), subject.arm.arch)
-        if isinstance(cards, str):
-            return found(missing, f"its code has changed, and it is not timed: {cards}")
-        commit = revisions.last_change(project.root, FILE, str(committed[SASS]))
-        if commit is None:
-            return found("unchecked", f"no commit has its line of {FILE}: commit that file.")
-        examined = atrevision.How(
-            tools=how.tools,
-            limits=how.limits,
-            size=how.measuring.size,
-            on_progress=how.on_progress,
-        )
-        before = atrevision.examine(project, commit, variant, examined)
-        if before.arm is None:
-            return found("unchecked", before.why)
-        status, sentence = _compare(project, variant, before, subject.arm, how)
+        outcome, sentence = _time(project, variant, subject.arm, str(committed[SASS]), how)
     except KernelexpError as error:
         return found("unchecked", f"could not be timed: {error}")
-    sentence = f"{sentence} Compared with {commit[:10]}."
-    if status is Status.NEUTRAL:
-        return found("same", sentence)
-    if status is Status.IMPROVED:
-        return found("better", f"{sentence} Lock it in with `{UPDATE}`.")
-    if status in (Status.INCONCLUSIVE, Status.INVALID):
-        return found("undecided", sentence)
-    return found("worse" if status is Status.REJECTED else "unchecked", sentence)
+    return found(outcome, sentence)
 
 
-def _compare(
-    project: Project, variant: Variant, before: AtRevision, candidate: Arm, how: How
-) -> tuple[Status, str]:
-    """The verdict on the code as it is against what the baseline's commit has."""
-    baseline = before.arm
-    if baseline is None or before.launch is None or baseline.refused:
-        why = baseline.refused.sentence if baseline and baseline.refused else before.why
-        return Status.UNMEASURED, f"the baseline can't be timed: {why}"
-    settings = runner.Settings(
-        measuring=how.measuring, keep=False, limits=how.limits, executor=how.executor
+def _time(
+    project: Project, variant: Variant, arm: Arm, committed: str, how: How
+) -> tuple[gates.Outcome, str]:
+    """The arm against what the commit built that wrote its digest to the baseline."""
+    cards = timing.cards(how.executor.gpus(), arm.arch)
+    if isinstance(cards, str):
+        missing: gates.Outcome = "unchecked" if how.required else "skipped"
+        return missing, f"its code has changed, and it is not timed: {cards}"
+    commit = revisions.last_change(project.root, FILE, committed)
+    if commit is None:
+        return "unchecked", f"no commit has its line of {FILE}: commit that file."
+    examined = atrevision.How(
+        tools=how.tools, limits=how.limits, size=how.measuring.size, on_progress=how.on_progress
     )
-    made = runner.compare(
+    before = atrevision.examine(project, commit, variant, examined)
+    if before.arm is None or before.fault:
+        return "unchecked", f"the baseline can't be timed: {before.fault}"
+    made = sidebyside.compare(
         project,
         variant,
-        (baseline, candidate),
-        (before.launch, None),
+        [(before.arm, before.launch), (arm, None)],
         how.tools,
-        settings,
+        how.measuring,
+        how.limits,
+        how.executor,
         how.on_progress,
     )
-    (judged,) = made.candidates
-    return judged.verdict.status, judged.verdict.sentence
+    verdict = made.candidates[0].verdict
+    outcome = _OUTCOMES.get(verdict.status, "unchecked")
+    gain = f" Lock it in with `{UPDATE}`." if outcome == "better" else ""
+    return outcome, f"{verdict.sentence} Compared with {commit[:10]}.{gain}"
+
+
+_OUTCOMES: dict[Status, gates.Outcome] = {
+    Status.NEUTRAL: "same",
+    Status.IMPROVED: "better",
+    Status.REJECTED: "worse",
+    Status.INCONCLUSIVE: "undecided",
+    Status.INVALID: "undecided",
+}
 
 
 # ---- drift ---------------------------------------------------------------------------------------

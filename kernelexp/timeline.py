@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kernelexp import atrevision, revisions, runner, timing
+from kernelexp import atrevision, revisions, sidebyside, timing
 from kernelexp.arm import Arm, Verdict
 from kernelexp.atrevision import AtRevision
 from kernelexp.errors import UsageError
@@ -96,7 +96,9 @@ def _time(
     cards = timing.cards(asked.executor.gpus(), variant.arch)
     if isinstance(cards, str):
         return {}, cards
-    arms = {each.code: each.arm for each in stages if each.arm and not each.arm.refused}
+    arms = {
+        each.code: (each.arm, each.launch) for each in stages if each.arm and not each.arm.refused
+    }
     if len(arms) < 2:
         return {}, "there are no two revisions with different code that can be timed."
     if len(arms) > TIMED_MAX:
@@ -104,13 +106,15 @@ def _time(
             f"{asked.revisions} has {len(arms)} different codes, and one session times up to "
             f"{TIMED_MAX}: name a shorter range, or bisect it."
         )
-    launches = [each.launch for each in stages if each.code in arms]
-    settings = runner.Settings(
-        measuring=asked.measuring, keep=False, limits=asked.limits, executor=asked.executor
-    )
-    made = runner.compare(
-        *(project, variant, list(arms.values()), launches, asked.tools, settings),
-        on_progress=asked.on_progress,
+    made = sidebyside.compare(
+        project,
+        variant,
+        list(arms.values()),
+        asked.tools,
+        asked.measuring,
+        asked.limits,
+        asked.executor,
+        asked.on_progress,
     )
     verdicts = (None, *(each.verdict for each in made.candidates))
     return dict(zip(arms, zip(made.arms, verdicts, strict=True), strict=True)), ""

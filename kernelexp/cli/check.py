@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,9 @@ from kernelexp.cli.options import (
     ProjectOption,
 )
 from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.checking import Checked
 
 
 @app.command()
@@ -76,7 +79,6 @@ def check(
     from kernelexp.evidence.measured import Measuring
     from kernelexp.judge import gates
     from kernelexp.report import gates as report
-    from kernelexp.report import markdown as rendering
 
     loaded = common.load(project)
     for name in kernels or []:
@@ -106,6 +108,15 @@ def check(
         print_document(report.accepted(changed))
         typer.echo(f"wrote {path.relative_to(loaded.root)}: {count} variants")
         return
+    _show(checked, junit, markdown, json)
+    raise typer.Exit(gates.exit_code(checked.findings))
+
+
+def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> None:
+    """To a file for JUnit, to GitHub Actions if this runs there, and to standard output."""
+    from kernelexp.report import gates as report
+    from kernelexp.report import markdown as rendering
+
     findings = checked.findings
     if junit:
         junit.write_text(report.to_junit(findings), encoding="utf-8")
@@ -118,7 +129,6 @@ def check(
         _append_summary(text)
     else:
         output(findings, report.render(checked), json)
-    raise typer.Exit(gates.exit_code(findings))
 
 
 def _refuse(
