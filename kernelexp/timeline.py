@@ -19,7 +19,7 @@ from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
 
 TIMED_MAX = 24
-"""Different codes that one session times."""
+"""Different codes that are timed together."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +62,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 def trace(project: Project, variant: Variant, asked: Asked) -> Timeline:
     """Examines the variant at each commit of a range, along first parents; what is new in code is
-    timed in one session, in the same processes.
+    timed together, in the same processes.
 
-    UsageError for a range that is none, or with more codes than a session can time.
+    UsageError for a range that is none, or with more codes than can be timed together.
     """
     how = atrevision.How(
         tools=asked.tools,
@@ -103,8 +103,8 @@ def _time(
         return {}, "there are no two revisions with different code that can be timed."
     if len(arms) > TIMED_MAX:
         raise UsageError(
-            f"{asked.revisions} has {len(arms)} different codes, and one session times up to "
-            f"{TIMED_MAX}: name a shorter range, or bisect it."
+            f"{asked.revisions} has {len(arms)} different codes, and up to {TIMED_MAX} "
+            "can be timed together: name a shorter range, or bisect it."
         )
     made = sidebyside.compare(
         project,

@@ -54,7 +54,7 @@ def history(
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Build a variant at each commit of a range, and time what differs in one session.
+    """Build a variant at each commit of a range, and time what differs together.
 
     A itself is the baseline. Commits with the same SASS and launch share a time.
 
