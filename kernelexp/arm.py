@@ -33,6 +33,13 @@ class Occupancy(msgspec.Struct, frozen=True, kw_only=True):
     limited_by: tuple[str, ...]
 
 
+class OtherEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that a variant launches besides the one that it is judged by."""
+
+    resources: Resources
+    occupancy: Occupancy
+
+
 class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a variant from its cubin: kind `build`, the same on any machine."""
 
@@ -46,6 +53,8 @@ class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The figures that the source computed for its host (KX_EXPORT), without their kx_ prefix."""
     warnings: tuple[str, ...] = ()
     """What ptxas warned of, in its own words: wgmma that it serializes, an ignored setmaxnreg."""
+    others: dict[str, OtherEntry] = {}
+    """Entries that are launched too, where a job is of several; all else is of `entry`."""
 
 
 class EmulatedFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +99,16 @@ class AccessWidths(msgspec.Struct, frozen=True, kw_only=True):
     ptxas merged accesses of several lines, or loads what is not used."""
 
 
+class EmulatedLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of a job of several."""
+
+    entry: str
+    ctas: int
+    thread_instructions: int
+    counters: dict[str, int]
+    """Those that are not 0."""
+
+
 class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What executing a variant's PTX on a CPU showed: kind `emulated`, the same on any machine."""
 
@@ -114,7 +133,9 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     hang: tuple[str, ...] = ()
     """Who waited for what when nothing could go on."""
     counters: dict[str, int] = {}
-    """Of the launch: on PTX, named ptx__ and the counter of ncu's that counts the same on SASS."""
+    """Of all launches: on PTX, named ptx__ and ncu's counter that counts the same on SASS."""
+    launches: tuple[EmulatedLaunch, ...] = ()
+    """In their order, where there are several."""
     lines: tuple[EmulatedLine, ...] = ()
     """The lines with the most wavefronts and sectors."""
     widths: tuple[AccessWidths, ...] = ()

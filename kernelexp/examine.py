@@ -15,6 +15,7 @@ from kernelexp.evidence.measured import SIZE
 from kernelexp.judge import standing
 from kernelexp.judge.case import Case
 from kernelexp.judge.standing import Standing
+from kernelexp.launch import main_launch
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.problem import consult
@@ -144,7 +145,7 @@ def _with_launch(project: Project, case: Case, asked: Asked) -> Case:
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
-        ctas=math.prod(facts.launches[SIZE].grid),
+        ctas=math.prod(main_launch(facts.launches[SIZE]).grid),
         tiles=facts.tiles.get(SIZE, 0),
         counters=full.counters if full else {},
         scaled=full.how if full else "",

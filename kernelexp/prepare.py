@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from kernelexp import arch, arm, build
 from kernelexp.arm import Arm, BuildEvidence, Verdict
 from kernelexp.build import Built
-from kernelexp.errors import OK, KernelexpError
+from kernelexp.errors import OK, ConfigurationError, KernelexpError
 from kernelexp.evidence import built as build_evidence
 from kernelexp.evidence import emulated as emulated_evidence
+from kernelexp.evidence import resources
 from kernelexp.evidence.emulated import How
 from kernelexp.executor import Executor, Local
 from kernelexp.judge import contradiction, verdict
+from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.model import Variant, spell_point
 from kernelexp.problem import Budget, consult
@@ -95,13 +97,14 @@ def built(
         else:
             possible.append(variant)
     builds = _build(project, possible, tools, limits, on_progress, executor)
+    launches = _launches(project, [each for each in builds if each.ok], rules, limits)
     for variant, one in zip(possible, builds, strict=True):
         name = key(variant)
         try:
-            prepared.arms[name] = _examine(project, one, rules[name])
+            prepared.arms[name] = _examine(project, one, rules[name], launches.get(name))
         except KernelexpError as error:
             prepared.faults[name] = error
-    return _compare_launches(project, prepared, possible, rules, limits)
+    return prepared
 
 
 def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
@@ -184,8 +187,9 @@ def _merge(facts: Facts, configured: Configured | None, sizes: tuple[str, ...]) 
     )
 
 
-def _examine(project: Project, one: Built, rules: _Rules) -> Arm:
-    """Raises the fault of a machine that could not build the variant."""
+def _examine(project: Project, one: Built, rules: _Rules, launches: _Launches | None) -> Arm:
+    """Raises the fault of a machine that could not build the variant, or of a launch() without
+    which nothing can be said of the build."""
     if one.fault:
         raise one.fault
     variant = one.variant
@@ -194,9 +198,17 @@ def _examine(project: Project, one: Built, rules: _Rules) -> Arm:
     )
     if not one.ok:
         return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())
-    evidence = build_evidence.collect(variant, build.artefacts(project.root, one.identity))
-    refused = verdict.does_not_fit(arch.find(variant.arch), evidence) or _contradiction(
-        variant, rules, evidence
+    known = {} if launches is None or isinstance(launches, KernelexpError) else launches
+    try:
+        evidence = build_evidence.collect(
+            variant, build.artefacts(project.root, one.identity), known
+        )
+    except ConfigurationError as error:
+        raise (launches if isinstance(launches, KernelexpError) else error) from None
+    refused = (
+        verdict.does_not_fit(arch.find(variant.arch), evidence)
+        or _contradiction(variant, rules, evidence)
+        or contradiction.of_launches(variant, known, evidence)
     )
     return msgspec.structs.replace(begun, build=evidence, refused=refused)
 
@@ -210,37 +222,38 @@ def _contradiction(variant: Variant, rules: _Rules, evidence: BuildEvidence) -> 
     return contradiction.of_budget(variant, rules.where, rules.budget, evidence)
 
 
-def _compare_launches(
-    project: Project,
-    prepared: Prepared,
-    variants: Sequence[Variant],
-    rules: Mapping[str, _Rules],
-    limits: Limits,
-) -> Prepared:
-    """Refuses those whose launch() is not of their build.
+_Launches: TypeAlias = "Mapping[str, Sequence[Launch]] | KernelexpError"
+"""What launch() gives by the name of the size, or what it raises."""
 
-    What launch() raises is left to those who launch: they name its variant.
-    """
-    arms = dict(prepared.arms)
-    built: dict[str, list[tuple[Variant, BuildEvidence]]] = {}
-    for variant, one in prepared.named(variants):
-        if one.build and not one.refused:
-            built.setdefault(variant.kernel, []).append((variant, one.build))
-    for kernel, group in built.items():
-        points = [
-            Point(axes=variant.axes, arch=variant.arch, exports=evidence.exports)
-            for variant, evidence in group
-        ]
-        sizes = rules[key(group[0][0])].sizes
-        with contextlib.suppress(KernelexpError):
+
+def _launches(
+    project: Project, builds: Sequence[Built], rules: Mapping[str, _Rules], limits: Limits
+) -> dict[str, _Launches]:
+    """Of the variants that were built, by their keys."""
+    found: dict[str, _Launches] = {}
+    points: dict[str, dict[str, Point]] = {}
+    for each in builds:
+        try:
+            points.setdefault(each.variant.kernel, {})[key(each.variant)] = _point(project, each)
+        except KernelexpError as error:
+            found[key(each.variant)] = error
+    for kernel, group in points.items():
+        sizes, asked = rules[next(iter(group))].sizes, list(group.values())
+        try:
             answer = consult.consult(
-                project.root, kernel, points, sizes, timeout_s=limits.problem_s
+                project.root, kernel, asked, sizes, timeout_s=limits.problem_s, separately=True
             )
-            for (variant, evidence), facts in zip(group, answer.points, strict=True):
-                if refused := contradiction.of_launches(variant, facts.launches, evidence):
-                    name = key(variant)
-                    arms[name] = msgspec.structs.replace(arms[name], refused=refused)
-    return Prepared(arms=arms, faults=prepared.faults)
+        except KernelexpError as error:
+            found |= dict.fromkeys(group, error)
+            continue
+        for name, facts in zip(group, answer.points, strict=True):
+            found[name] = ConfigurationError(facts.fault) if facts.fault else facts.launches
+    return found
+
+
+def _point(project: Project, one: Built) -> Point:
+    exports = resources.read_exports(build.artefacts(project.root, one.identity).cubin)
+    return Point(axes=one.variant.axes, arch=one.variant.arch, exports=exports)
 
 
 def emulated(

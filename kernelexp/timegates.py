@@ -94,7 +94,7 @@ def _time(
     made = sidebyside.compare(
         project,
         variant,
-        [(before.arm, before.launch), (arm, None)],
+        [(before.arm, before.launches), (arm, ())],
         how.tools,
         how.measuring,
         how.limits,

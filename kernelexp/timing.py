@@ -61,7 +61,7 @@ def take(
     executor: Executor,
     gpus: tuple[Device, ...] | str,
     on_progress: OnProgress | None = None,
-    launches: Mapping[str, Launch] | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Timed:
     """Times what can be timed, the baseline first; raises what keeps a GPU from timing it.
 

@@ -201,7 +201,7 @@ def _telling(arms: Sequence[Arm]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
 
 def _same_code(arms: Sequence[Arm]) -> int:
     codes = [
-        (arm.build.resources.sass_bytes, *sorted(arm.build.opcodes.items()))
+        (arm.build.resources.sass_bytes, arm.build.others, sorted(arm.build.opcodes.items()))
         for arm in arms
         if arm.build
     ]

@@ -82,12 +82,19 @@ def _end(sentence: str) -> str:
 
 
 def does_not_fit(arch: Arch, evidence: BuildEvidence) -> Verdict | None:
-    """IMPOSSIBLE where the build turned out so that not one CTA fits an SM, else None."""
-    if evidence.occupancy.ctas_per_sm > 0:
-        return None
-    limits = " and ".join(evidence.occupancy.limited_by)
-    sentence = f"No CTA fits on an SM of {arch.name}: limited by {limits}."
-    return Verdict(status=Status.IMPOSSIBLE, reason="does_not_fit", sentence=sentence)
+    """IMPOSSIBLE where the build turned out so that not one CTA fits an SM, or is launched with
+    more threads than there may be; else None."""
+    entries = {"": (evidence.resources, evidence.occupancy)} | {
+        f" of {name}": (each.resources, each.occupancy) for name, each in evidence.others.items()
+    }
+    for of, (used, occupancy) in entries.items():
+        if refused := impossible(arch, (), Budget(threads=used.threads, dynamic_smem_bytes=0)):
+            return refused
+        if occupancy.ctas_per_sm == 0:
+            limits = " and ".join(occupancy.limited_by)
+            sentence = f"No CTA{of} fits on an SM of {arch.name}: limited by {limits}."
+            return Verdict(status=Status.IMPOSSIBLE, reason="does_not_fit", sentence=sentence)
+    return None
 
 
 def build_failed() -> Verdict:

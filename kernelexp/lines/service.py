@@ -68,7 +68,8 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     if arm.build is None:
         return bare
     root, made = project.root, build.artefacts(project.root, arm.identity)
-    lines = emulated.lines(root, arm, size, limits, bare.label) if arm.emulated else ()
+    every = emulated.lines(root, arm, size, limits, bare.label) if arm.emulated else ()
+    lines = [each for each in every if each.entry == arm.build.entry]
     sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
     files = {frame.file for line in lines for frame in line.source.frames()}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kernelexp import metrics
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, BuildEvidence
+from kernelexp.launch import plain_name
 from kernelexp.report import arms as shared
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Cell, Span, paragraph, status, table
@@ -23,6 +24,7 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
         if arm.build:
             values = (*metrics.summarize(arm).values(), metrics.read("ctas_per_sm", arm))
             rows.append((label, *map(figures.value, values)))
+            rows += _others(arm.build)
         elif arm.refused:
             rows.append((label, status(arm.refused.status), *[""] * (len(_HEADER) - 1)))
     yield table(("Variant", *_HEADER), rows, numbers=range(1, len(_HEADER) + 1))
@@ -33,6 +35,21 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
     yield from shared.compiler_errors(arms)
     if verbose:
         yield from shared.all_figures(list(arms), list(arms.values()))
+
+
+def _others(build: BuildEvidence) -> Iterator[tuple[Cell, ...]]:
+    """A row for each entry that a job launches besides the one of the variant's row."""
+    for symbol, each in build.others.items():
+        used = each.resources
+        values = (
+            used.registers,
+            used.spill_store_bytes + used.spill_load_bytes,
+            used.stack_bytes,
+            used.static_smem_bytes + used.dynamic_smem_bytes,
+            used.sass_bytes,
+            each.occupancy.ctas_per_sm,
+        )
+        yield (f"  and {plain_name(symbol)}", *map(figures.value, values))
 
 
 def _shorten(arms: Mapping[str, Arm]) -> tuple[str, Mapping[str, Arm]]:

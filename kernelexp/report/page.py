@@ -157,7 +157,11 @@ def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
 
 
 def _is_same_code(base: Arm, arm: Arm) -> bool:
-    return bool(base.build and arm.build and arm.build.opcodes == base.build.opcodes)
+    """As far as opcodes tell, and for other entries that are launched, their resources."""
+    one, other = base.build, arm.build
+    if one is None or other is None:
+        return False
+    return one.opcodes == other.opcodes and one.others == other.others
 
 
 def _hidden(record: Record) -> str:
