@@ -85,10 +85,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         return Variant(
             kernel=kernel,
             arch=arch,
-            source=f"variants/{kernel}/{target.source}",
+            source=f"variants/{kernel}/{target.source}" if target.source else "",
             axes=axes,
             flags=tuple(target.flags),
             config=f"variants/{kernel}/{target.config}" if target.config else "",
+            program=target.program,
         )
 
     def variants(self, experiment: Experiment) -> tuple[Variant, tuple[Variant, ...]]:
