@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from kernelexp.measurement import ArrayResult, Effect
-from kernelexp.model import AxisValue, Program, Variant
+from kernelexp.model import AxisValue, Variant
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,36 +242,6 @@ class MeasuredEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Useful FLOPs of a launch; 0 where the problem does not say."""
     effect: Effect | None = None
     """Against the baseline; None for the baseline itself."""
-    unit: str = ""
-    """Of `value`; empty where a time was measured."""
-    value: float | None = None
-    """The median of what a program printed, where that is no time."""
-    also: dict[str, float] = {}
-    """Medians of the further figures that a program printed."""
-
-
-class ProgramKernel(msgspec.Struct, frozen=True, kw_only=True):
-    """A __global__ function in what a program was built to."""
-
-    name: str
-    """As the cubin has it, mangled."""
-    arch: str
-    registers: int
-    stack_bytes: int
-    static_smem_bytes: int
-    local_instructions: int = 0
-    """SASS instructions that load or store local memory: spills, and arrays of a thread."""
-
-
-class ProgramEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A program of the project's own: how it is run, and what it was built to."""
-
-    spec: Program
-    tools: dict[str, str] = {}
-    """The programs that its command lines start, with their versions where these are known."""
-    files: dict[str, str] = {}
-    """SHA-256 of each file that the build left, by path in its folder."""
-    kernels: tuple[ProgramKernel, ...] = ()
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -299,8 +269,6 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     build: BuildEvidence | None = None
     build_log: str = ""
     """The compiler's own words where it failed."""
-    program: ProgramEvidence | None = None
-    """Where the variant is a program, which has no other evidence from its build."""
     emulated: EmulatedEvidence | None = None
     measured: MeasuredEvidence | None = None
     profiled: ProfiledEvidence | None = None
@@ -318,5 +286,4 @@ def begin(variant: Variant) -> Arm:
         source=variant.source,
         defines=variant.defines,
         config=variant.config,
-        program=ProgramEvidence(spec=variant.program) if variant.program else None,
     )

@@ -8,17 +8,12 @@ import msgspec
 
 Role: TypeAlias = Literal["candidate", "baseline", "placebo", "peer"]
 Fault: TypeAlias = Literal["INCORRECT", "CRASHED", "TIMED_OUT"]
-Better: TypeAlias = Literal["lower", "higher"]
 L2: TypeAlias = Literal["cold", "hot"]
 
 # Looks at the interval while sampling goes on: after 4, 6, ... 16 processes. A race looks after 2
 # and 3 too.
 LOOKS_MAX = 7
 EARLY_LOOKS = (2, 3)
-# What a program may print its times in, in microseconds.
-TIME_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
-HOST = "host"
-"""The architecture of programs that have no code for a GPU."""
 # Stands for an infinite error, which JSON can't write.
 WORST = 1e30
 
@@ -131,8 +126,6 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of the baseline with the peers; only one process times them."""
     phases_s: dict[str, float] = {}
     """Where the process's time went."""
-    also: dict[str, tuple[float, ...]] = {}
-    """Further figures that programs printed, in the order of the rows and of the runs in them."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,25 +184,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """None draws one; the seed that was used is in the measurement."""
 
 
-class Printed(msgspec.Struct, frozen=True, kw_only=True):
-    """The figure that programs print, which stands for a GPU time in their samples."""
-
-    unit: str
-    better: Better = "lower"
-
-    @property
-    def is_time(self) -> bool:
-        return self.unit in TIME_UNITS
-
-    def as_time(self, value: float) -> float:
-        """What a sample keeps: microseconds of a time; of a rate the time for one of its units."""
-        return value * TIME_UNITS.get(self.unit, 1.0) if self.better == "lower" else 1.0 / value
-
-    def as_printed(self, time_us: float) -> float:
-        """The figure in its own unit again."""
-        return time_us / TIME_UNITS.get(self.unit, 1.0) if self.better == "lower" else 1.0 / time_us
-
-
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a measurement saw: a verdict can be reached again from this alone."""
 
@@ -226,9 +200,6 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Arms that later processes left out, other than for a failure."""
     invalid: str = ""
     """Why the measurement says nothing, as a sentence; empty where it does."""
-    printed: Printed | None = None
-    """What programs printed; each worker is then a round of new processes, whose two rows have one
-    run of each arm. None: GPU times."""
     software: dict[str, str] = {}
     """Versions of what launched and timed: torch, cuda.bindings, python."""
     created: str = ""

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Meta
 
 from kernelexp import names
-from kernelexp.measurement import Better
 
 AxisValue: TypeAlias = bool | int | str
 Point: TypeAlias = dict[str, AxisValue]
@@ -22,11 +21,6 @@ AxisName = Annotated[str, Meta(pattern=names.AXIS, max_length=100)]
 Token = Annotated[str, Meta(pattern=names.TOKEN, max_length=100)]
 Flag = Annotated[str, Meta(pattern=names.FLAG, max_length=1000)]
 FigureName = Annotated[str, Meta(pattern=names.FIGURE, max_length=300)]
-Word = Annotated[str, Meta(pattern=names.WORD, max_length=1000)]
-Pattern = Annotated[str, Meta(pattern=names.LINE, max_length=500)]
-Unit = Annotated[str, Meta(pattern=names.WORD, max_length=20)]
-Variable = Annotated[str, Meta(pattern=names.VARIABLE, max_length=100)]
-Glob = Annotated[str, Meta(pattern=names.GLOB, max_length=200)]
 Source = Annotated[str, Meta(pattern=names.SOURCE, max_length=200)]
 
 
@@ -48,85 +42,13 @@ class Axis(Written, frozen=True, kw_only=True):
     about: Annotated[Line, Meta(description="What the axis chooses, in a line.")] = ""
 
 
-class Figure(Written, frozen=True, kw_only=True):
-    """A number that a program prints."""
-
-    pattern: Annotated[
-        Pattern,
-        Meta(
-            description="A regular expression of RE2 whose first group is the number, as in "
-            "'avg time: ([0-9.]+) ms'; the last match in standard output counts."
-        ),
-    ]
-    unit: Annotated[Unit, Meta(description="ms, s, us, ns, or another: GB/s.")] = "ms"
-    better: Annotated[
-        Better, Meta(description="Which way is better; higher for what is per second.")
-    ] = "lower"
-
-
-class Correct(Written, frozen=True, kw_only=True):
-    """What a program prints where its result is right."""
-
-    pattern: Annotated[
-        Pattern, Meta(description="Standard output must match it, or the program is INCORRECT.")
-    ]
-
-
-class Program(Written, frozen=True, kw_only=True):
-    """How a program of the project's own is built, run and read.
-
-    Words may have the placeholders of commands.py: an axis's name, out, arch, python, defines.
-    """
-
-    sources: Annotated[
-        list[Glob],
-        Meta(
-            min_length=1,
-            max_length=100,
-            description="All files that it is made from, as paths from the project's root with "
-            "*, ? and **: 'src/*.cu'. A change of one makes records stale.",
-        ),
-    ]
-    run: Annotated[
-        list[Word],
-        Meta(min_length=1, max_length=1000, description="Its command line: ['{out}/sort']."),
-    ]
-    figure: Annotated[Figure, Meta(description="What its variants are compared by.")]
-    build: Annotated[
-        list[Annotated[list[Word], Meta(min_length=1, max_length=1000)]],
-        Meta(
-            max_length=100,
-            description="Command lines that leave it in the folder {out}, without a shell: "
-            "[[g++, -O2, '{defines}', sort.cpp, -o, '{out}/sort']].",
-        ),
-    ] = []
-    also: Annotated[
-        dict[FigureName, Figure], Meta(description="More figures by name: shown and recorded.")
-    ] = {}
-    correct: Annotated[
-        Correct | None, Meta(description="What says that its result is right, besides exit code 0.")
-    ] = None
-    environment: Annotated[
-        dict[Variable, Word], Meta(description="Variables for build and run.")
-    ] = {}
-    requires: Annotated[
-        Literal["gpu", "none"],
-        Meta(description="gpu: it is run where there is a GPU of the target's architecture."),
-    ] = "gpu"
-
-
 class Target(Written, frozen=True, kw_only=True):
     """A kernel's source for one architecture, with the axes that this source has."""
 
+    source: Annotated[Source, Meta(description="The .cu, in the kernel's folder.")]
     axes: Annotated[
         dict[AxisName, Axis], Meta(description="Axes by name, as in -DKX_<NAME>=value.")
     ]
-    source: Annotated[
-        Source | Literal[""], Meta(description="The .cu, in the kernel's folder.")
-    ] = ""
-    program: Annotated[
-        Program | None, Meta(description="Instead of a source, where the runner is program.")
-    ] = None
     device: Annotated[Line, Meta(description="The card, as the log's header names it.")] = ""
     flags: Annotated[list[Flag], Meta(description="More arguments for nvcc.")] = []
     config: Annotated[
@@ -139,15 +61,11 @@ class Target(Written, frozen=True, kw_only=True):
 
 
 class Kernel(Written, frozen=True, kw_only=True):
-    """A folder `variants/<kernel>/`: one problem, its sources, its problem.py; or a program."""
+    """A folder `variants/<kernel>/`: one problem, its sources, its problem.py."""
 
     title: Annotated[Line, Meta(description="What the kernel is, in a line.")]
     problem: Annotated[Line, Meta(description="Shapes and types, as the log's header shows them.")]
     targets: Annotated[dict[str, Target], Meta(description="Sources by architecture: sm_90a.")]
-    runner: Annotated[
-        Literal["kernel", "program"],
-        Meta(description="program: it has a main of its own, and is run as it is."),
-    ] = "kernel"
 
 
 class Experiment(Written, frozen=True, kw_only=True):
@@ -204,12 +122,11 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     arch: str
     source: str
-    """Path of the .cu, from the project's root; empty for a program."""
+    """Path of the .cu, from the project's root."""
     axes: dict[str, AxisValue]
     flags: tuple[str, ...] = ()
     config: str = ""
     """Path of the header that is read before the build; empty where there is none."""
-    program: Program | None = None
 
     @property
     def defines(self) -> tuple[str, ...]:

@@ -20,9 +20,6 @@ FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
 FIGURE = r"^[A-Za-z][A-Za-z0-9_.:]*$(?!\n)"
 SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
 METRIC = r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*$(?!\n)"
-WORD = r"^[^\x00-\x1f\x7f]*$(?!\n)"
-VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
-GLOB = r"^[A-Za-z0-9_*?\[][A-Za-z0-9_.+*?\[\]-]*(/[A-Za-z0-9_*?\[][A-Za-z0-9_.+*?\[\]-]*)*$(?!\n)"
 SYMBOL = r"^[a-z](_?[a-z0-9])*$(?!\n)"
 
 SWEEP = "sweep-"
@@ -36,9 +33,6 @@ SENTENCES = {
     FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
     FIGURE: "a figure is named as in `kernelexp show --json` or as ncu names it",
     SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
-    WORD: "a word of a command line has no control characters",
-    VARIABLE: "a variable of the environment is letters, digits and '_'",
-    GLOB: "sources are paths from the project's root, of letters, digits, _ . + - and * ? [ ]",
     METRIC: "a metric is a name of ncu's with its suffix, such as sm__inst_executed.sum",
     SYMBOL: "a name in formulas is lower-case letters and digits, with single '_' between them",
 }

@@ -148,9 +148,8 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="WHAT=TIME",
-        help="Time limit of one build, one emulation, one pass of ncu, one run of a program or one "
-        "function of problem.py: build=20m, emulation=1h, profile=20m, run=20m, problem=2m. "
-        "Repeatable.",
+        help="Time limit of one build, one emulation, one pass of ncu or one function of "
+        "problem.py: build=20m, emulation=1h, profile=20m, problem=2m. Repeatable.",
     ),
 ]
 HERE = Path()

@@ -85,11 +85,10 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         return Variant(
             kernel=kernel,
             arch=arch,
-            source=f"variants/{kernel}/{target.source}" if target.source else "",
+            source=f"variants/{kernel}/{target.source}",
             axes=axes,
             flags=tuple(target.flags),
             config=f"variants/{kernel}/{target.config}" if target.config else "",
-            program=target.program,
         )
 
     def variants(self, experiment: Experiment) -> tuple[Variant, tuple[Variant, ...]]:

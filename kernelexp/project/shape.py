@@ -92,8 +92,6 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
     elif error.validator == "maxItems":
         message = f"this has {len(value)} items; at most {error.validator_value} are allowed."
         yield document.fault(path, message)
-    elif error.validator == "minItems":
-        yield document.fault(path, "this is an empty list.")
     elif error.validator == "enum" and not isinstance(value, dict | list):
         spelled = [model.spell(each) for each in error.validator_value]
         shown = quote(value) if isinstance(value, str) else value
