@@ -148,8 +148,9 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="WHAT=TIME",
-        help="Time limit of one build, one emulation, one pass of ncu or one function of "
-        "problem.py: build=20m, emulation=1h, profile=20m, problem=2m. Repeatable.",
+        help="Time limit of one build, one emulation, one run of a program, one pass of ncu or one "
+        "function of problem.py: build=20m, emulation=1h, run=20m, profile=20m, problem=2m. "
+        "Repeatable.",
     ),
 ]
 HERE = Path()

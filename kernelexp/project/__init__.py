@@ -89,6 +89,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
             axes=axes,
             flags=tuple(target.flags),
             config=f"variants/{kernel}/{target.config}" if target.config else "",
+            program=self.kernels[kernel].program,
         )
 
     def variants(self, experiment: Experiment) -> tuple[Variant, tuple[Variant, ...]]:

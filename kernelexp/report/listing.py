@@ -142,7 +142,8 @@ def _standing(standings: Standings) -> Block:
                 logbook.verdict(each),
             )
         )
-    header = ("candidate", "ms", "change", "verdict")
+    head = figures.head_of(each.arm for each in standings.candidates if each.arm)
+    header = ("candidate", head, "change", "verdict")
     return table(header, rows, numbers=(1, 2), unwrapped=(3,))
 
 
@@ -171,13 +172,14 @@ def _record(record: Record) -> Iterator[Block]:
     ]
     shown = [index for index in range(len(_HEADER)) if any(row[index] for row in rows)]
     yield table(
-        [_HEADER[index] for index in shown],
+        [figures.head_of(record.arms) if index == _TIME else _HEADER[index] for index in shown],
         [[row[index] for index in shown] for row in rows],
         numbers=[place for place, index in enumerate(shown) if 0 < index < len(_HEADER) - 2],
         unwrapped=(len(shown) - 1,),
     )
 
 
+_TIME = 1
 _HEADER = ("", "ms", "TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
 
 
@@ -193,7 +195,7 @@ def _figures(arm: Arm) -> tuple[str, ...]:
     cells = (
         time,
         figures.tflops_of(arm) if time == figures.NONE else "",
-        figures.percent(effect.ratio) if effect else "",
+        figures.ratio(effect) if effect else "",
         registers,
         figures.value(summary.get("smem_bytes")),
     )

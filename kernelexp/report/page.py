@@ -56,7 +56,12 @@ def render(
 def _arms(record: Record) -> Block:
     """A row per arm: where it departs from the others, its time, its verdict."""
     timed = any(arm.measured or arm.published for arm in record.arms)
-    header = ["", "variant", *(["ms", "change"] if timed else []), "verdict"]
+    header = [
+        "",
+        "variant",
+        *([figures.head_of(record.arms), "change"] if timed else []),
+        "verdict",
+    ]
     verdicts: list[Cell] = [
         "",
         *(status(candidate.verdict.status) for candidate in record.candidates),
@@ -250,7 +255,7 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
                     record.experiment if name == record.names[1] else "",
                     own,
                     figures.time_of(candidate.arm),
-                    figures.percent(effect.ratio) if effect else "",
+                    figures.ratio(effect) if effect else "",
                     status(candidate.verdict.status),
                     again,
                 )

@@ -106,7 +106,7 @@ def _ranking(record: Record, examined: Examined) -> Block:
     words = dict(zip(record.names[1:], record.candidates, strict=True))
     swept = sweep.swept_axes(record)
     labels = _columns(record, swept)
-    header = ["row", *labels, *(["ms", "change"] if timed else [])]
+    header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
     metric = tuning.metric_of(record)
     header += ["objective"] if metric else []
     header += ["regs", "smem, B", "", "verdict"]
@@ -124,7 +124,7 @@ def _ranking(record: Record, examined: Examined) -> Block:
             # A time of a heat is of another GPU or of another hour.
             is_last = measurement_of(record, name) is record.measurement
             ms = figures.time_of(arm) if is_last else ""
-            cells += [ms, _ratio(effect.ratio) if effect else ""]
+            cells += [ms, _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
             figures.value(summary.get("registers")),
