@@ -147,7 +147,7 @@ def _more(broken: Sequence[str]) -> str:
 
 
 def _gate(arm: Arm) -> Gate:
-    if arm.build is None:
+    if not arm.is_built:
         return arm.refused.status.value if arm.refused else ""
     return metrics.summarize(arm)
 

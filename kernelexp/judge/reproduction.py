@@ -45,8 +45,8 @@ def compare(
     ]
     latest = next((pair for pair in pairs if pair[1].verdict.status not in SILENT), None)
     parts = [_verdicts(now, candidate, verdict.status, *latest)] if latest else []
-    before = next((pair for pair in pairs if pair[1].arm.build), None)
-    if before and candidate.build:
+    before = next((pair for pair in pairs if pair[1].arm.is_built), None)
+    if before and candidate.is_built:
         parts.append(_figures(now.baseline, candidate, *before))
     answers = [part.agrees for part in parts]
     agrees = None if None in answers or not answers else True
@@ -113,6 +113,12 @@ def _other_conditions(now: Record, record: Record) -> str:
         return f"on {record.device} instead of {now.device}"
     if now.size != record.size:
         return f"at size {record.size!r} instead of {now.size!r}"
+    judged = [
+        each.measurement.printed.figure if each.measurement and each.measurement.printed else "time"
+        for each in (record, now)
+    ]
+    if judged[0] != judged[1]:
+        return f"judged by {judged[0]} instead of {judged[1]}"
     if now.measurement.options.l2 != record.measurement.options.l2:
         return "with the L2 cache in another state"
     return ""

@@ -216,6 +216,10 @@ def is_trusted(placebo: Effect | None, margin: float) -> bool:
     return _doubt_of_placebo(placebo, margin) is None
 
 
+_REASONS = {"INCORRECT": "reference", "CRASHED": "driver", "TIMED_OUT": "time_limit"}
+_REASONS_OF_PROGRAMS = {"INCORRECT": "output", "CRASHED": "ended", "TIMED_OUT": "time_limit"}
+
+
 def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
     """The verdict of an arm that gave no time, or of a measurement that gave none worth having."""
     base = measurement.position("baseline")
@@ -231,9 +235,9 @@ def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
             return _verdict(Status.INVALID, "unknown_arm", _end(sentence))
     for failure in measurement.failures:
         if failure.arm == candidate:
-            reason = {"INCORRECT": "reference", "CRASHED": "driver", "TIMED_OUT": "time_limit"}
+            reasons = _REASONS_OF_PROGRAMS if measurement.printed else _REASONS
             status = Status(failure.status)
-            return _verdict(status, reason[failure.status], _end(failure.words))
+            return _verdict(status, reasons[failure.status], _end(failure.words))
     if measurement.invalid:
         return _verdict(Status.INVALID, "gpu_shared", _end(measurement.invalid))
     return None

@@ -20,7 +20,7 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
         yield paragraph(Span(kernel, "strong"))
     rows: list[tuple[Cell, ...]] = []
     for label, arm in arms.items():
-        if arm.build:
+        if arm.is_built:
             values = (*metrics.summarize(arm).values(), metrics.read("ctas_per_sm", arm))
             rows.append((label, *map(figures.value, values)))
         elif arm.refused:

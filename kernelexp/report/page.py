@@ -99,12 +99,12 @@ def _shared_axes(record: Record) -> Block:
 def _differences(record: Record) -> Iterator[Block]:
     """Of build and counters what differs from the baseline."""
     base = record.baseline
-    if base.build is None:
+    if not base.is_built:
         return
     built = {
         name: candidate.arm
         for name, candidate in zip(record.names[1:], record.candidates, strict=True)
-        if candidate.arm.build
+        if candidate.arm.is_built
     }
     if len(record.candidates) <= _SIDE_BY_SIDE:
         yield from _side_by_side(base, built)
@@ -149,26 +149,30 @@ def _with_change(baseline: metrics.Value | None, value: metrics.Value | None) ->
 
 def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
     """The opcodes whose static count differs most from the baseline's."""
-    if base.build is None or arm.build is None:
+    one, other = base.build or base.program, arm.build or arm.program
+    if one is None or other is None:
         return
     if _is_same_code(base, arm):
         yield paragraph(f"{name}: the same instructions as the baseline", style="warn")
         return
-    was, now = base.build.opcodes, arm.build.opcodes
+    was, now = one.opcodes, other.opcodes
     changed = [op for op in {**was, **now} if was.get(op, 0) != now.get(op, 0)]
+    if not changed:
+        return
     changed.sort(key=lambda op: (-abs(now.get(op, 0) - was.get(op, 0)), op))
     words = (f"{op} {was.get(op, 0):,} → {now.get(op, 0):,}" for op in changed[:_OPCODES_SHOWN])
     yield paragraph(f"{name}, SASS most changed: " + ", ".join(words))
 
 
 def _is_same_code(base: Arm, arm: Arm) -> bool:
-    return bool(base.build and arm.build and arm.build.opcodes == base.build.opcodes)
+    one, other = base.build or base.program, arm.build or arm.program
+    return bool(one and other and one.opcodes and one.opcodes == other.opcodes)
 
 
 def _hidden(record: Record) -> str:
     """What the page leaves out, so that nobody looks for it in vain."""
     compiler = f"nvcc {record.compiler}" if record.compiler else ""
-    shown = [arm for arm in record.arms if arm.build]
+    shown = [arm for arm in record.arms if arm.is_built]
     every = [metrics.figures(arm, *arms.KINDS) for arm in shown]
     shared = set.intersection(*map(set, every)) if every else set()
     if not shared:

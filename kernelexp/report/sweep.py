@@ -297,9 +297,9 @@ def _map(record: Record, down: str, across: str) -> Iterator[Block]:
     yield paragraph(Span(title, "strong"))
     if not values:
         values = {
-            name: float(arm.build.resources.registers)
+            name: float(metrics.summarize(arm)["registers"])
             for name, arm in arms.items()
-            if arm.build and not arm.refused
+            if arm.is_built and not arm.refused
         }
     if values:
         yield from heatmap.render(arms, values, across, down, record.margin)
