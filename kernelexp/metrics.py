@@ -227,13 +227,18 @@ def _of_printed(name: str, unit: str, better: Better) -> Metric:
 
     return Metric(
         name=f"{_PRINTED}{name}",
-        label=f"{name}, {unit}" if unit else name,
+        label=spell_printed(name, unit),
         kind="measured",
         unit=unit,
         better=better,
         group="time",
         read=read,
     )
+
+
+def spell_printed(name: str, unit: str) -> str:
+    """What a table calls a printed figure: "bandwidth, GB/s"."""
+    return f"{name}, {unit}" if unit and unit != name else name
 
 
 def _of_pipe(pipe: str) -> Metric:
@@ -361,7 +366,7 @@ def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
     is not known may be of any.
     """
     first, second = _executed(one), _executed(other)
-    kinds: list[Kind] = ["built"] if one.is_built and other.is_built else []
+    kinds: list[Kind] = ["built"] if has_code(one) and has_code(other) else []
     if first and second and (first.emulator, first.size) == (second.emulator, second.size):
         kinds.append("emulated")
     if one.measured and other.measured and one.measured.size == other.measured.size:
@@ -436,6 +441,11 @@ BUILD_SUMMARY: dict[str, tuple[str, ...]] = {
     "sass_bytes": ("sass_bytes",),
 }
 """What a build comes to in five figures, each the sum of some; less is better in all of them."""
+
+
+def has_code(arm: Arm) -> bool:
+    """Whether it is built, and has code for a GPU; a program may have none."""
+    return arm.build is not None or bool(arm.program and arm.program.kernels)
 
 
 def summarize(arm: Arm) -> dict[str, int]:

@@ -114,6 +114,16 @@ def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> di
     return {name: against for name, against in verdicts.items() if against}
 
 
+def refuse_programs(variants: Iterable[Variant], what: str) -> None:
+    """UsageError where one is a program; `what` is only done with kernels, as in "an emulation"."""
+    for each in variants:
+        if each.program:
+            raise UsageError(
+                f"{each.kernel} is a program with a main of its own: {what} needs a kernel with a "
+                "problem.py, which says how it is launched."
+            )
+
+
 def _build(
     project: Project,
     variants: Sequence[Variant],

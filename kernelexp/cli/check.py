@@ -71,6 +71,8 @@ def check(
     with progress_bars() as bars:
         prepared = prepare.built(loaded, list(named.values()), tools, limits, bars)
         if emulate:
+            for kernel in {each.kernel: each for each in named.values() if each.program}:
+                typer.echo(f"note: {kernel} is a program: it is built, not emulated.", err=True)
             prepared = prepare.emulated(loaded, prepared, limits, bars, How(pedantic=pedantic))
     arms = {loaded.label(variant): arm for variant, arm in prepared.named(list(named.values()))}
     faults = {label: error for label, each in named.items() if (error := prepared.fault(each))}

@@ -274,9 +274,11 @@ def _against_margin(effect: Effect, margin: float) -> Verdict:
     measured_as = f"{spell_change(effect)}, {spell_interval(effect)}"
     edge = f"the margin of ±{100 * margin:g}%"
     if effect.high < low:
-        return _verdict(Status.IMPROVED, "faster", f"{measured_as}: entirely outside {edge}.")
+        reason = "better" if effect.unit else "faster"
+        return _verdict(Status.IMPROVED, reason, f"{measured_as}: entirely outside {edge}.")
     if effect.low > high:
-        return _verdict(Status.REJECTED, "slower", f"{measured_as}: entirely outside {edge}.")
+        reason = "worse" if effect.unit else "slower"
+        return _verdict(Status.REJECTED, reason, f"{measured_as}: entirely outside {edge}.")
     if low <= effect.low and effect.high <= high:
         return _verdict(Status.NEUTRAL, "within_margin", f"{measured_as}: entirely within {edge}.")
     if _is_narrow(effect, margin):

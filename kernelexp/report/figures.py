@@ -126,9 +126,32 @@ def ratio(each: Effect) -> str:
     return percent(each.printed[0])
 
 
+def judged(arms: Iterable[Arm]) -> str:
+    """What programs were judged by where that is no time: its name; else empty."""
+    return next((arm.measured.judged for arm in arms if arm.measured and arm.measured.judged), "")
+
+
+def compared(arms: Iterable[Arm]) -> str:
+    """What a change, less of which is better, is of: time, comparisons, 1 / bandwidth."""
+    arms = [*arms]
+    name = judged(arms)
+    results = [arm.measured.printed[name] for arm in arms if arm.measured and name]
+    return f"1 / {name}" if any(each.better == "more" for each in results) else name or "time"
+
+
 def head_of(arms: Iterable[Arm]) -> str:
-    """The head of a column of times: the name of what programs were judged by, else ms."""
-    return next((arm.measured.judged for arm in arms if arm.measured and arm.measured.judged), "ms")
+    """The head of a column of times, `cell_of` of each arm: ms, or "bandwidth, GB/s"."""
+    for arm in arms:
+        if arm.measured and (name := arm.measured.judged):
+            return metrics.spell_printed(name, arm.measured.printed[name].unit)
+    return "ms"
+
+
+def cell_of(arm: Arm | None) -> str:
+    """The arm's time, or what a program was judged by instead, without a unit."""
+    if arm and arm.measured and arm.measured.judged:
+        return value(arm.measured.printed[arm.measured.judged].value)
+    return time_of(arm)
 
 
 def timed(arm: Arm) -> str:
@@ -138,9 +161,9 @@ def timed(arm: Arm) -> str:
 
 
 def time_of(arm: Arm | None) -> str:
-    """The arm's time: measured, else as it was published, else nothing.
+    """The arm's time in ms: measured, else as it was published, else nothing.
 
-    Of a program that was judged by another figure, that one, with its unit.
+    Of a program that was judged by another figure, that one with its unit.
     """
     if arm and arm.measured and arm.measured.judged:
         result = arm.measured.printed[arm.measured.judged]

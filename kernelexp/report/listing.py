@@ -137,7 +137,7 @@ def _standing(standings: Standings) -> Block:
         rows.append(
             (
                 spell_point(point),
-                figures.time_of(arm),
+                figures.cell_of(arm),
                 figures.effect(effect) if effect else "",
                 logbook.verdict(each),
             )
@@ -188,9 +188,9 @@ def _figures(arm: Arm) -> tuple[str, ...]:
 
     The rate is for published results that give no time: 80 columns are few.
     """
-    time = figures.time_of(arm)
+    time = figures.cell_of(arm)
     effect = arm.measured.effect if arm.measured else None
-    summary = metrics.summarize(arm)
+    summary = metrics.summarize(arm) if metrics.has_code(arm) else {}
     registers = str(summary["registers"]) if summary else figures.registers_of(arm)
     cells = (
         time,

@@ -74,7 +74,7 @@ def _arms(record: Record) -> Block:
         cells: list[Cell] = [Span(name, "strong"), spell_point(own)]
         if timed:
             effect = arm.measured.effect if arm.measured else None
-            cells += [figures.time_of(arm), figures.effect(effect) if effect else ""]
+            cells += [figures.cell_of(arm), figures.effect(effect) if effect else ""]
         rows.append([*cells, word])
     last = len(header) - 1
     return table(header, rows, numbers=(2, 3) if timed else (), unwrapped=(0, last))

@@ -56,7 +56,7 @@ def render(
         yield from tuning.summary(record, examined, record.tuning, best)
     yield from _race(record, examined)
     if examined.axes:
-        yield _axes(examined.axes)
+        yield _axes(examined.axes, figures.compared(record.arms))
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
     swept = sweep.swept_axes(record)
@@ -123,12 +123,12 @@ def _ranking(record: Record, examined: Examined) -> Block:
         if timed:
             # A time of a heat is of another GPU or of another hour.
             is_last = measurement_of(record, name) is record.measurement
-            ms = figures.time_of(arm) if is_last else ""
+            ms = figures.cell_of(arm) if is_last else ""
             cells += [ms, _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
-            figures.value(summary.get("registers")),
-            figures.value(summary.get("smem_bytes")),
+            figures.value(summary.get("registers") if metrics.has_code(arm) else None),
+            figures.value(summary.get("smem_bytes") if metrics.has_code(arm) else None),
             _FRONT if name in examined.front else "",
             _word(words[name].verdict) if name in words else "baseline",
         ]
@@ -199,24 +199,31 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
     rows = ", ".join(sweep.row_of(record, name) for name in others[:_SHOWN])
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     margin = f"{100 * record.margin:g}%"
-    first = Span(f"Fastest: {_label(record, leader)}", "good" if race.is_decided else "warn")
+    judged = figures.judged(record.arms)
+    head, best, worse = (
+        (f"Best {judged}", "best", "worse") if judged else ("Fastest", "fastest", "slower")
+    )
+    first = Span(f"{head}: {_label(record, leader)}", "good" if race.is_decided else "warn")
     if not race.is_decided:
         yield paragraph(
-            first, f" so far; rows {rows}{more} may be over {margin} faster: allow more --budget."
+            first,
+            f" so far; rows {rows}{more} may be over {margin} "
+            f"{'better' if judged else 'faster'}: allow more --budget.",
         )
     elif others:
         yield paragraph(
-            first, f", or within {margin} of the fastest, which may be row {rows}{more} (99%)."
+            first,
+            f", or within {margin} of the {best}, which may be row {rows}{more} (99%).",
         )
     else:
         nearest = min(race.behind, key=lambda name: race.behind[name].low)
         least = 100 * math.expm1(race.behind[nearest].low)
         yield paragraph(
-            first, f" (99%). {_label(record, nearest)} is at least {least:.2f}% slower."
+            first, f" (99%). {_label(record, nearest)} is at least {least:.2f}% {worse}."
         )
 
 
-def _axes(axes: Sequence[AxisFinding]) -> Block:
+def _axes(axes: Sequence[AxisFinding], compared: str) -> Block:
     rows: list[tuple[Cell, ...]] = []
     for each in axes:
         for number, effect in enumerate(each.from_best() if each.matters else (each.largest,)):
@@ -224,7 +231,10 @@ def _axes(axes: Sequence[AxisFinding]) -> Block:
             own = ("", "") if number else (each.axis, _finding(each))
             rows.append((own[0], values, _change(effect), own[1]))
     return table(
-        ("axis", "values", "change of time", "difference"), rows, numbers=(2,), unwrapped=(3,)
+        ("axis", "values", f"change of {compared}", "difference"),
+        rows,
+        numbers=(2,),
+        unwrapped=(3,),
     )
 
 
@@ -289,7 +299,7 @@ def _map(record: Record, down: str, across: str) -> Iterator[Block]:
         for name, arm in arms.items()
         if arm.measured
     }
-    title = "Time" if values else "Registers per thread"
+    title = figures.compared(record.arms).capitalize() if values else "Registers per thread"
     if not values and (metric := tuning.metric_of(record)):
         title, values = metric.label, sweep.objective(record)
         if min(values.values(), default=0.0) <= 0.0:
