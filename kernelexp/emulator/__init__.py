@@ -9,7 +9,7 @@ Knows nothing of experiments: it takes PTX, a launch, arrays. The arrays are wri
 
 from __future__ import annotations
 
-from kernelexp.emulator.arithmetic.native import load as load_native
+from kernelexp.emulator.compiled import load as load_compiled
 from kernelexp.emulator.execute import Comparison, Module, Result, compare, load, run
 from kernelexp.emulator.machine.counters import Counters
 from kernelexp.emulator.machine.execution import Printed
@@ -32,6 +32,6 @@ __all__ = [
     "Waiter",
     "compare",
     "load",
-    "load_native",
+    "load_compiled",
     "run",
 ]
