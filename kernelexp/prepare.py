@@ -220,7 +220,9 @@ def _examine(project: Project, one: Built, rules: _Rules) -> Arm:
         return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())
     if variant.program:
         made = build.program(project.root, one.identity)
-        return msgspec.structs.replace(begun, program=linked.collect(variant.program, made))
+        return msgspec.structs.replace(
+            begun, program=linked.collect(variant.program, variant.arch, made)
+        )
     evidence = build_evidence.collect(variant, build.artefacts(project.root, one.identity))
     refused = verdict.does_not_fit(arch.find(variant.arch), evidence) or _contradiction(
         variant, rules, evidence

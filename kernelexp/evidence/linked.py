@@ -18,12 +18,13 @@ _SPILLS = re.compile(
 )
 
 
-def collect(program: Program, made: ProgramArtefacts) -> ProgramEvidence:
+def collect(program: Program, arch: str, made: ProgramArtefacts) -> ProgramEvidence:
     """What the executable of a program says; spills are those that ptxas reported of its source."""
     spills = {
         name: (int(stores), int(loads))
         for name, stores, loads in _SPILLS.findall(made.ptxas_report)
     }
+    reserved = resources.reserved_bytes(arch)
     kernels = []
     opcodes: Counter[str] = Counter()
     for name, registers, stack, shared in _USAGE.findall(made.sass):
@@ -36,7 +37,7 @@ def collect(program: Program, made: ProgramArtefacts) -> ProgramEvidence:
                 spill_store_bytes=stores,
                 spill_load_bytes=loads,
                 stack_bytes=int(stack),
-                static_smem_bytes=int(shared),
+                static_smem_bytes=max(0, int(shared) - reserved),
                 sass_bytes=INSTRUCTION_BYTES * instructions.count_all(made.sass, name),
             )
         )
