@@ -27,6 +27,8 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
             rows.append((label, *map(figures.value, values)))
         elif arm.refused:
             rows.append((label, status(arm.refused.status), *[""] * (len(_HEADER) - 1)))
+    if not rows:
+        return
     yield table(("Variant", *_HEADER), rows, numbers=range(1, len(_HEADER) + 1))
     for label, arm in arms.items():
         yield from shared.warnings(label, arm)
@@ -70,6 +72,6 @@ def _demangle(name: str) -> str:
 def _shorten(arms: Mapping[str, Arm]) -> tuple[str, Mapping[str, Arm]]:
     """The kernel that all labels begin with, if there are several, and the arms without it."""
     kernels = {label.partition(": ")[0] for label in arms}
-    if len(arms) == 1 or len(kernels) > 1:
+    if len(arms) < 2 or len(kernels) > 1:
         return "", arms
     return kernels.pop(), {label.partition(": ")[2]: arm for label, arm in arms.items()}

@@ -58,12 +58,12 @@ P = "kernels.sorting.program"
         (
             "'{seed}'",
             "'{sed}'",
-            f"{P}.arguments[1]: sm_90a has no axis 'sed'; did you mean 'seed'?",
+            f"{P}.arguments[1]: sm_90a has no axis 'sed'; did you mean 'se",
         ),
         (
             "time: {p",
             "TIME: {p",
-            f"{P}.figures.TIME: 'TIME' is not allowed: a printed figure is na",
+            f"{P}.figures.TIME: 'TIME' is not allowed: a printed figure is",
         ),
         (
             "arguments: ['2000'",
