@@ -72,7 +72,9 @@ def test_a_record_is_stale_once_the_program_is_read_otherwise(sorting: Path, kx:
     assert kx("run", "P1", cwd=sorting).exit_code == errors.OK
     edit(sorting, "^([0-9]+) comparisons", "([0-9]+) comparisons")
     shown = kx("show", "P1", cwd=sorting).stdout
-    assert "measured before this changed: how the program is run or read." in " ".join(shown.split())
+    assert "measured before this changed: how the program is run or read." in " ".join(
+        shown.split()
+    )
 
 
 def test_time_compares_two_variants_by_their_times(sorting: Path, kx: Kx) -> None:
