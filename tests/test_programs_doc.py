@@ -39,7 +39,7 @@ def test_its_table_has_every_key() -> None:
 @pytest.mark.slow
 def test_its_command_prints_what_it_shows(own: Path, kx: Kx) -> None:
     (arguments, shown), *others = re.findall(
-        r"^```console\n\$ kernelexp (.*)\n(.*?)^```$", TEXT, re.M | re.S
+        r"^```console\n\$ kernelexp ([^\n]*)\n(.*?)^```$", TEXT, re.M | re.S
     )
     assert not others
     result = kx(*arguments.split(), cwd=own)

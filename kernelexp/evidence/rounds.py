@@ -44,6 +44,9 @@ from kernelexp.measurement import (
 )
 from kernelexp.model import TIME_UNITS, Program
 
+GOING_S = 1.0
+"""How long a process that has ended may still be listed on its GPU."""
+POLL_S = 0.02
 NO_STATE = DeviceState(sm_clock_mhz=0, memory_clock_mhz=0, power_w=0.0, temperature_c=0)
 
 
@@ -226,12 +229,19 @@ class _Taking:
         """The GPU between two runs; its clocks say nothing then, as nothing is running."""
         if self._monitor is None:
             return NO_STATE
-        others = self._monitor.computing()
+        others = self._others(self._monitor)
         if others and not self._so_far.options.shared_gpu:
             count = "Another process" if others == 1 else f"{others} processes"
             self._add(invalid=f"{count} computed on the GPU during the measurement.")
         state = self._monitor.read()
         return msgspec.structs.replace(state, sm_clock_mhz=0, memory_clock_mhz=0, others=others)
+
+    def _others(self, monitor: devices.Monitor) -> int:
+        """Processes that compute on the GPU while no arm runs; an arm's own may be just going."""
+        deadline = time.monotonic() + GOING_S
+        while (others := monitor.computing()) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        return others
 
     def _try(self, index: int) -> dict[str, float] | None:
         """The figures of one run; None where it failed, which is kept."""

@@ -107,19 +107,17 @@ def _at_margin(record: Record, before: Candidate, margin: float) -> Status:
 
 def _other_conditions(now: Record, record: Record) -> str:
     """What the two measurements do not share, in words; empty where either timed nothing."""
-    if now.measurement is None or record.measurement is None:
+    taken, before = now.measurement, record.measurement
+    if taken is None or before is None:
         return ""
     if now.device != record.device:
         return f"on {record.device} instead of {now.device}"
     if now.size != record.size:
         return f"at size {record.size!r} instead of {now.size!r}"
-    judged = [
-        each.measurement.printed.figure if each.measurement and each.measurement.printed else "time"
-        for each in (record, now)
-    ]
+    judged = [each.printed.figure if each.printed else "time" for each in (taken, before)]
     if judged[0] != judged[1]:
-        return f"judged by {judged[0]} instead of {judged[1]}"
-    if now.measurement.options.l2 != record.measurement.options.l2:
+        return f"judged by {judged[1]} instead of {judged[0]}"
+    if taken.options.l2 != before.options.l2:
         return "with the L2 cache in another state"
     return ""
 

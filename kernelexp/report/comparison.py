@@ -53,6 +53,7 @@ def compare(root: Path, one: Record, other: Record) -> RecordDifference:
         "commit": (_commit(one), _commit(other)),
         "device": (one.device, other.device),
         "size": (one.size, other.size),
+        "judged by": (_judged(one), _judged(other)),
         "margin": (f"{one.margin:g}", f"{other.margin:g}"),
     }
     return RecordDifference(
@@ -102,6 +103,13 @@ def _commit(record: Record) -> str:
     if record.git is None:
         return "no git"
     return f"{record.git.commit[:10]}{', dirty' if record.git.dirty else ''}"
+
+
+def _judged(record: Record) -> str:
+    """What its verdicts are about; empty where nothing was timed."""
+    if record.measurement is None:
+        return ""
+    return record.measurement.printed.figure if record.measurement.printed else "time"
 
 
 def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:

@@ -53,7 +53,8 @@ def render(project: Project, standings: dict[str, Standings]) -> Iterator[Block]
     """Each kernel with its axes, then its experiments and the steps of its history."""
     for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
-            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), f"  {kernel.title}")
+            words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
+            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
             yield table(
                 ("axis", "values", ""),
                 (

@@ -71,10 +71,8 @@ def test_run_judges_records_and_logs_what_a_program_prints(sorting: Path, kx: Kx
 def test_a_record_is_stale_once_the_program_is_read_otherwise(sorting: Path, kx: Kx) -> None:
     assert kx("run", "P1", cwd=sorting).exit_code == errors.OK
     edit(sorting, "^([0-9]+) comparisons", "([0-9]+) comparisons")
-    shown = kx("show", "P1", cwd=sorting).stdout
-    assert "measured before this changed: how the program is run or read." in " ".join(
-        shown.split()
-    )
+    shown = " ".join(kx("show", "P1", cwd=sorting).stdout.split())
+    assert "measured before this changed: how the program is run or read." in shown
 
 
 def test_time_compares_two_variants_by_their_times(sorting: Path, kx: Kx) -> None:
@@ -140,7 +138,7 @@ def test_a_size_is_of_problem_py(sorting: Path, kx: Kx) -> None:
 
 
 def test_list_and_build_show_it(sorting: Path, kx: Kx) -> None:
-    assert "sorting@sm_90a  Sorts random keys" in kx("list", cwd=sorting).stdout
+    assert "sorting@sm_90a  Sorts random keys (a program)" in kx("list", cwd=sorting).stdout
     assert "no code for a GPU" in kx("build", "sorting", cwd=sorting).stdout
 
 
