@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from kernelexp import build, prepare, project, toolchain
 from kernelexp.build import compiler
 from kernelexp.cli import app
+from kernelexp.evidence import native
 from kernelexp.judge import gates
 from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
@@ -76,12 +77,13 @@ def warm_grid(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def hashed(tools: Toolchain, shared: Path) -> Path:
-    """A cache in which the compiler's 200 MB are hashed already."""
-    folder = shared / "hashed"
+    """A cache in which the compiler's 200 MB are hashed and the emulator's loops compiled."""
+    folder = shared / build.CACHE
     with FileLock(shared / "hashed.lock"):
         if not folder.exists():
             folder.mkdir()
             compiler.identify(folder, folder, tools, ())
+            assert native.library(shared), "the tests need a host compiler, as nvcc does"
     return folder
 
 

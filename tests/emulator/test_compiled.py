@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,10 @@ from kernelexp import emulator
 from kernelexp.emulator import compiled
 from kernelexp.emulator.arithmetic import convert, native, tensor
 from kernelexp.emulator.arithmetic.floats import f32
-from kernelexp.evidence import native as build
 
 FIXED = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    path = build.library(tmp_path_factory.mktemp("native"))
-    assert path, "the tests need a host compiler, as nvcc does"
-    yield Path(path)
-    compiled.unload()
 
 
 def both(library: Path, compute: Callable[[], Any]) -> tuple[Any, Any]:
