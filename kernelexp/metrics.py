@@ -236,6 +236,12 @@ def _of_printed(name: str, unit: str, better: Better) -> Metric:
     )
 
 
+def printed(arm: Arm) -> dict[str, float]:
+    """The values of what a program printed, by the names of their metrics."""
+    results = arm.measured.printed if arm.measured else {}
+    return {f"{_PRINTED}{name}": each.value for name, each in sorted(results.items())}
+
+
 def spell_printed(name: str, unit: str) -> str:
     """What a table calls a printed figure: "bandwidth, GB/s"."""
     return f"{name}, {unit}" if unit and unit != name else name

@@ -323,9 +323,10 @@ def to_csv(record: Record) -> str:
     axes = list(record.baseline.axes)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
+    further = sorted({key for arm in record.arms for key in metrics.printed(arm)})
     writer.writerow(
         ["row", "arm", "kernel", "arch", "run", *axes, "verdict", "reason", "front",
-         "behind_low_percent", "behind_high_percent", *metrics.METRICS]
+         "behind_low_percent", "behind_high_percent", *metrics.METRICS, *further]
     )  # fmt: skip
     for name in examined.ranking:
         arm = arms[name]
@@ -336,6 +337,7 @@ def to_csv(record: Record) -> str:
                 *(spell(arm.axes[axis]) for axis in axes),
                 decided.status.value if decided else "", decided.reason if decided else "",
                 int(name in examined.front), *_behind(examined, name), *_figures(arm),
+                *(metrics.printed(arm).get(key, "") for key in further),
             ]
         )  # fmt: skip
     return printable(file.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -64,6 +65,8 @@ def test_run_judges_records_and_logs_what_a_program_prints(sorting: Path, kx: Kx
     log = (sorting / "logs/EXPERIMENTS.md").read_text()
     assert "**Baseline:** 1,017,619 comparisons (measured, " in log
     assert "**Result:** 37,753 comparisons, -96.29% (-96.29% to -96.29%) (measured, " in log
+    rows = list(csv.DictReader(kx("log", "--csv", cwd=sorting).stdout.splitlines()))
+    assert [float(row["printed_comparisons"]) for row in rows] == [1017619, 37753]
     shown = kx("show", "P1", cwd=sorting).stdout
     assert "37,753   -96.29% (-96.29% to -96.29%)   IMPROVED" in shown
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from support import ROOT, edit
 
 from kernelexp import project
 from kernelexp.errors import ConfigurationError
+from kernelexp.model import Program
 from kernelexp.project import parse_variant
 
 
@@ -38,6 +40,15 @@ def test_another_figure_may_judge(root: Path) -> None:
     variant = parse_variant(project.load(root), "sorting")
     assert variant.program is not None
     assert variant.program.judged == "rate"
+
+
+def test_a_record_knows_which_figure_judged_though_it_sorts_them(root: Path) -> None:
+    edit(root, "comparisons: {pattern", "work: {pattern")
+    edit(root, "printed_comparisons", "printed_work")
+    program = parse_variant(project.load(root), "sorting").program
+    encoded = msgspec.json.encode(program, order="deterministic")
+    assert next(iter(msgspec.json.decode(encoded)["figures"])) == "rate"
+    assert msgspec.json.decode(encoded, type=Program).judged == "work"
 
 
 P = "kernels.sorting.program"
