@@ -6,13 +6,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from measurements import DEVICE, STATE
 
 from kernelexp import surroundings
 from kernelexp.errors import ConfigurationError, EnvironmentFault
+from kernelexp.evidence import rounds
 from kernelexp.evidence.rounds import ProgramArm, ProgramJob, measure
 from kernelexp.gpu import device
 from kernelexp.judge import racing, verdict
-from kernelexp.measurement import Measurement, Options, Role, TimedArm
+from kernelexp.measurement import DeviceState, Measurement, Options, Role, TimedArm
 from kernelexp.model import PrintedFigure, Program
 
 TIME = PrintedFigure(pattern="time: (\\S+) ms")
@@ -34,13 +36,14 @@ def run(
     run_s: float = 60.0,
     processes_max: int = 16,
     journal: Path | None = None,
+    gpu: bool = False,
 ) -> Measurement:
     """What comes of these lines of shell, run as the arms of a measurement."""
 
     def arm(name: str, role: Role, script: str) -> ProgramArm:
         return ProgramArm(arm=TimedArm(name=name, role=role), argv=("/bin/sh", "-c", script))
 
-    program = Program(figures=figures or {"time": TIME}, correct=correct, gpu=False)
+    program = Program(figures=figures or {"time": TIME}, correct=correct, gpu=gpu)
     arms = [arm("baseline", "baseline", baseline), arm("placebo", "placebo", baseline)]
     arms += [arm(f"candidate {n}", "candidate", each) for n, each in enumerate(candidates, 1)]
     job = ProgramJob(
@@ -49,7 +52,7 @@ def run(
     return measure(
         job,
         Options(race=len(candidates) > 1, processes_max=processes_max, seed=1),
-        surroundings.cpu("sm_90a"),
+        DEVICE if gpu else surroundings.cpu("sm_90a"),
         look=lambda so_far: racing.look(so_far, 0.01, "verdicts"),
         journal=journal,
     )
@@ -101,7 +104,7 @@ def test_further_figures_are_kept_by_arm(tmp_path: Path) -> None:
     [
         ("echo broken >&2; exit 3", "CRASHED", "ended with code 3; its last words: 'broken'."),
         ("kill -SEGV $$", "CRASHED", "was ended by SIGSEGV; its last words: nothing."),
-        ("exec sleep 60", "TIMED_OUT", "ran past the limit of 0.5 s for a run"),
+        ("exec sleep 60", "TIMED_OUT", "ran past the limit of 3 s for a run"),
         ("echo hello", "INCORRECT", "matches nothing; last: 'hello'."),
         ("echo time: nan ms", "INCORRECT", "printed 'nan' as time: it is no number."),
         ("echo time: 1 ms; echo time: 1 ms", "INCORRECT", "printed time 2 times in a run"),
@@ -110,7 +113,8 @@ def test_further_figures_are_kept_by_arm(tmp_path: Path) -> None:
 def test_a_candidate_that_fails_has_a_verdict_of_its_own(
     tmp_path: Path, candidate: str, status: str, sentence: str
 ) -> None:
-    taken = run(tmp_path, "echo time: 2 ms", candidate, "echo time: 1 ms", run_s=0.5)
+    limit = 3.0 if "sleep" in candidate else 60.0
+    taken = run(tmp_path, "echo time: 2 ms", candidate, "echo time: 1 ms", run_s=limit)
     assert judged(taken).status == status
     assert sentence in judged(taken).sentence
     assert judged(taken, "candidate 2").status == "IMPROVED"
@@ -164,3 +168,40 @@ def test_a_measurement_that_was_killed_goes_on_from_its_journal(tmp_path: Path) 
     again = run(tmp_path, *lines, journal=journal)
     assert again.workers == first.workers
     assert len((tmp_path / "n").read_text()) == counted + 2  # the first run alone
+
+
+class Card:
+    """A GPU as NVML describes it, with other processes on it while the file `company` is there."""
+
+    company = Path()
+
+    def __init__(self, uuid: str) -> None:
+        assert uuid == DEVICE.uuid
+
+    def computing(self) -> int:
+        return int(self.company.exists())
+
+    def read(self) -> DeviceState:
+        return STATE
+
+
+@pytest.fixture
+def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Card, "company", tmp_path / "company")
+    monkeypatch.setattr(device, "Monitor", Card)
+    monkeypatch.setattr(rounds, "GOING_S", 0.0)
+
+
+def test_a_program_sees_its_own_gpu_alone(tmp_path: Path, card: None) -> None:
+    line = "echo $CUDA_VISIBLE_DEVICES >> seen; echo time: 1 ms"
+    taken = run(tmp_path, line, line, gpu=True)
+    assert set((tmp_path / "seen").read_text().split()) == {DEVICE.uuid}
+    assert judged(taken).status == "NEUTRAL"
+    state = taken.workers[0].blocks[0].before
+    assert (state.sm_clock_mhz, state.temperature_c) == (0, STATE.temperature_c)
+
+
+def test_another_process_on_the_gpu_makes_it_invalid(tmp_path: Path, card: None) -> None:
+    taken = run(tmp_path, "echo time: 1 ms", "touch company; echo time: 1 ms", gpu=True)
+    assert judged(taken).status == "INVALID"
+    assert judged(taken).reason == "gpu_shared"
