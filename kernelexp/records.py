@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -95,6 +95,18 @@ def write_text(root: Path, name: str, text: str) -> Path:
 def read(root: Path, experiment: str) -> tuple[list[Record], list[Unreadable]]:
     """The records of one experiment, oldest first; published ones come before all runs."""
     return _split(_read(path, experiment) for path in _list(root, experiment))
+
+
+def last(root: Path, experiment: str, count: int, known: Mapping[str, Record]) -> list[Record]:
+    """The latest `count` files of an experiment, oldest first; those that are no records, not.
+
+    Runs that are in `known` are not read again.
+    """
+    found = (
+        known.get(os.path.basename(path).split(".")[0]) or _read(path, experiment)
+        for path in _list(root, experiment)[-count:]
+    )
+    return [each for each in found if isinstance(each, Record)]
 
 
 def read_file(path: Path) -> Record:

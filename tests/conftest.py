@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,10 @@ from kernelexp.toolchain import Toolchain
 # A busy machine is no fault of a strategy.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would what the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
@@ -85,6 +90,13 @@ def hashed(tools: Toolchain, shared: Path) -> Path:
             compiler.identify(folder, folder, tools, ())
             assert native.library(shared), "the tests need a host compiler, as nvcc does"
     return folder
+
+
+@pytest.fixture(scope="session")
+def library(hashed: Path) -> Path:
+    """The emulator's compiled loops."""
+    (path,) = (hashed / "native").glob("*.so")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,8 @@ SUMMARIES = {
     "list": "List kernels, axes, experiments and verdicts.",
     "show": "Show an experiment and its records, or one run.",
     "log": "Print the log: history and experiments with verdicts.",
+    "plot": "Draw the history, a sweep, a run, stalls, a roofline.",
+    "report": "Render the project as web pages, or serve them.",
     "diff": "Compare two records: axes, compiler, sources, figures.",
     "compare": "Rank what changed between two variants, runs, profiles.",
     "explain": "Explain an experiment: expectations, changes, limits.",

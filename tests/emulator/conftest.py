@@ -10,12 +10,6 @@ import pytest
 from kernelexp.emulator import compiled
 
 
-@pytest.fixture(scope="session")
-def library(hashed: Path) -> Path:
-    (path,) = (hashed / "native").glob("*.so")
-    return path
-
-
 @pytest.fixture(autouse=True)
 def _with_compiled_loops(library: Path) -> Iterator[None]:
     compiled.load(library)
