@@ -21,6 +21,9 @@ def check(kernel: Kernel) -> Iterator[tuple[KeyPath, str]]:
         return
     if kernel.runner != "program":
         yield ("program",), "this is read only where the kernel has runner: program."
+    if kernel.gates:
+        message = "gates are of a kernel with a problem.py: check compares a program's build only."
+        yield ("gates",), message
     yield from _check_figures(program)
     if program.correct and (complaint := _complaint(program.correct)):
         yield ("program", "correct"), complaint

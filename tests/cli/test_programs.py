@@ -122,6 +122,7 @@ def test_check_compares_its_build_and_says_what_is_not_emulated(sorting: Path, k
         ("inspect", "sorting"),
         ("opportunities", "sorting"),
         ("explain", "P1"),
+        ("audit", "sorting:method=heap", "--against", "sorting"),
         ("sweep", "sorting", "method=*", "--strategy", "random"),
     ],
 )

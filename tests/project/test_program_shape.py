@@ -59,6 +59,11 @@ P = "kernels.sorting.program"
     [
         ("    runner: program\n", "", f"{P}: this is read only where the kernel has runner: pro"),
         ("gpu: false", "gpu: false\n      judge: tim", f"{P}.judge: there is no figure 'tim'; did"),
+        (
+            "    targets:",
+            "    gates: [{expected: right}]\n    targets:",
+            "sorting.gates: gates are of",
+        ),
         ("unit: ms", "better: more", f"{P}.figures.time.better: less of a time is better: ms is"),
         (", better: more", "", f"{P}.figures.rate: say which way Mkeys/s is better: better: less"),
         ("better: more", "better: up", f"{P}.figures.rate.better: 'up' is not allowed; allowed: l"),
