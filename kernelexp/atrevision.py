@@ -62,6 +62,7 @@ def examine(here: Project, commit: str, variant: Variant, how: How) -> AtRevisio
     An axis that the revision does not have yet is left out where the variant has its default. The
     builds are kept in this project's cache.
     """
+    prepare.refuse_programs([variant], "a comparison of revisions")
     subject = revisions.subject(here.root, commit)
     with revisions.checked_out(here.root, commit, build.CACHE) as root:
         try:

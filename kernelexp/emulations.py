@@ -66,6 +66,7 @@ def emulate(
 ) -> tuple[list[Emulation], list[KernelexpError]]:
     """Builds and executes each variant; with `full` at two sizes, so that a launch of the full
     problem can be counted. Also the faults of variants that could not be examined."""
+    prepare.refuse_programs(variants, "an emulation")
     for kernel in dict.fromkeys(each.kernel for each in variants):
         answer = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, answer.sizes, how.size)

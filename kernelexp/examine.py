@@ -90,6 +90,7 @@ def _examine(
     project: Project, variants: Sequence[Variant], found: Mapping[int, Recorded], asked: Asked
 ) -> list[Examined]:
     """Raises the fault that keeps a variant from being built or emulated."""
+    prepare.refuse_programs(variants, "an explanation or an opportunity")
     prepared = prepare.built(project, variants, asked.tools, asked.limits, asked.on_progress)
     if asked.emulate:
         prepared = prepare.emulated(project, prepared, asked.limits, asked.on_progress)

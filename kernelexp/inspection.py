@@ -106,6 +106,7 @@ def look(
 
     Without `emulate`, barriers are counted where an emulation is kept.
     """
+    prepare.refuse_programs(variants, "an inspection")
     prepared = prepare.built(project, variants, tools, limits, on_progress)
     if emulate:
         prepared = prepare.emulated(project, prepared, limits, on_progress)

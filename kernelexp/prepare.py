@@ -10,11 +10,12 @@ import msgspec
 from kernelexp import arch, arm, build
 from kernelexp.arm import Arm, BuildEvidence, Verdict
 from kernelexp.build import Built
-from kernelexp.errors import OK, ConfigurationError, KernelexpError
+from kernelexp.errors import OK, ConfigurationError, KernelexpError, UsageError
 from kernelexp.evidence import built as build_evidence
 from kernelexp.evidence import emulated as emulated_evidence
-from kernelexp.evidence import resources
+from kernelexp.evidence import linked, resources
 from kernelexp.evidence.emulated import How
+from kernelexp.evidence.measured import SIZE
 from kernelexp.executor import Executor, Local
 from kernelexp.judge import contradiction, verdict
 from kernelexp.launch import Launch
@@ -97,7 +98,8 @@ def built(
         else:
             possible.append(variant)
     builds = _build(project, possible, tools, limits, on_progress, executor)
-    launches = _launches(project, [each for each in builds if each.ok], rules, limits)
+    launching = [each for each in builds if each.ok and not each.variant.program]
+    launches = _launches(project, launching, rules, limits)
     for variant, one in zip(possible, builds, strict=True):
         name = key(variant)
         try:
@@ -115,6 +117,16 @@ def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> di
     return {name: against for name, against in verdicts.items() if against}
 
 
+def refuse_programs(variants: Iterable[Variant], what: str) -> None:
+    """UsageError where one is a program; `what` is only done with kernels, as in "an emulation"."""
+    for each in variants:
+        if each.program:
+            raise UsageError(
+                f"{each.kernel} is a program with a main of its own: {what} needs a kernel with a "
+                "problem.py, which says how it is launched."
+            )
+
+
 def _build(
     project: Project,
     variants: Sequence[Variant],
@@ -123,17 +135,22 @@ def _build(
     on_progress: OnProgress | None,
     executor: Executor,
 ) -> list[Built]:
-    if not variants:
-        return []
-    return build.build(
-        project.root,
-        variants,
-        tools,
-        timeout_s=limits.build_s,
-        on_progress=on_progress,
-        builder=executor.build,
-        slots=executor.slots,
-    )
+    made: dict[str, Built] = {}
+    for is_program in (False, True):
+        some = [each for each in variants if bool(each.program) == is_program]
+        if some:
+            own = build.build(
+                project.root,
+                some,
+                tools,
+                timeout_s=limits.build_s,
+                on_progress=on_progress,
+                # A program is linked with what is on the machine that it is run on.
+                builder=None if is_program else executor.build,
+                slots=None if is_program else executor.slots,
+            )
+            made.update(zip(map(key, some), own, strict=True))
+    return [made[key(each)] for each in variants]
 
 
 class _Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +174,14 @@ class _Rules(msgspec.Struct, frozen=True, kw_only=True):
 def _ask(
     project: Project, kernel: str, variants: Sequence[Variant], limits: Limits, size: str | None
 ) -> dict[str, _Rules]:
-    """What a kernel's problem.py and config headers say of its variants, by their keys."""
+    """What a kernel's problem.py and config headers say of its variants, by their keys.
+
+    A program has neither.
+    """
+    if variants[0].program:
+        if size not in (None, SIZE):
+            raise UsageError(f"--size {size}: {kernel} is a program, which has no problem.py.")
+        return {key(each): _Rules(reasons=(), budget=None, where="", sizes=()) for each in variants}
     points = [Point(axes=each.axes, arch=each.arch) for each in variants]
     answer = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
     if size is not None:
@@ -198,6 +222,11 @@ def _examine(project: Project, one: Built, rules: _Rules, launches: _Launches | 
     )
     if not one.ok:
         return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())
+    if variant.program:
+        made = build.program(project.root, one.identity)
+        return msgspec.structs.replace(
+            begun, program=linked.collect(variant.program, variant.arch, made)
+        )
     known = {} if launches is None or isinstance(launches, KernelexpError) else launches
     try:
         evidence = build_evidence.collect(

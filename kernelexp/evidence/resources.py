@@ -77,6 +77,11 @@ def warnings(ptxas_report: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_WARNING.findall(ptxas_report)))
 
 
+def reserved_bytes(arch: str) -> int:
+    """What a target's kernels with shared memory have of it for the system; they count it in."""
+    return _RESERVED_BYTES if int(arch.removeprefix("sm_").rstrip("af")) >= 90 else 0
+
+
 def _numbers(pattern: str, text: str) -> tuple[int, ...]:
     match = re.search(pattern, text)
     if match is None:

@@ -52,6 +52,7 @@ def look(
     on_progress: OnProgress | None = None,
 ) -> tuple[list[Lines], list[KernelexpError]]:
     """The variants with what is known of their lines, and the faults of those that have none."""
+    prepare.refuse_programs(variants, "cost by source line")
     for kernel in dict.fromkeys(each.kernel for each in variants):
         said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, said.sizes, size)
