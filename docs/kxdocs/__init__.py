@@ -1,0 +1,41 @@
+"""What the documentation's pages take from the package itself, and how their links become a site.
+
+Loaded by Sphinx (conf.py). A page names what is to be generated in a comment of its own line,
+<!-- generated: commands -->, so that it is Markdown like any other where it is not built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kxdocs import commands, problem, schema
+from kxdocs.links import settle
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "commands": commands.commands,
+    "exit codes": commands.exit_codes,
+    "problem functions": problem.functions,
+    "problem types": problem.types,
+    "launch types": problem.launch_types,
+    "experiments.yaml": lambda: schema.tables("project"),
+    "section files": lambda: schema.tables("section"),
+}
+_MARK = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
+
+
+def fill(text: str) -> str:
+    """A page with what it names; KeyError for a name that generates nothing."""
+    return _MARK.sub(lambda match: GENERATED[match[1]](), text)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Called by Sphinx."""
+
+    def read(app: Any, name: str, source: list[str]) -> None:
+        source[0] = fill(source[0])
+
+    app.connect("source-read", read)
+    app.connect("doctree-read", lambda app, tree: settle(app.srcdir, app.env.docname, tree))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
