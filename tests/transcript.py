@@ -17,6 +17,8 @@ from pathlib import Path
 from shown import ROOT
 
 WIDTH = 96
+# The programs that a reader has on the PATH.
+_PROGRAMS = 'kernelexp() { "$KX" -m kernelexp "$@"; }; python() { "$KX" "$@"; }'
 _RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 _SHOWN_RUN = "20261122T120000Z-5f0c2a91"
 
@@ -27,6 +29,7 @@ class Transcript:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kernelexp-page-")
         self._at = Path(self._folder.name)
+        self._path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
     def show(self, *commands: str, code: int = 0, lines: slice = slice(None)) -> None:
         """Writes commands and what they print as one console block.
@@ -46,7 +49,7 @@ class Transcript:
             shown += cut if kept and kept[-1] != printed[-1] else []
         _write(*shown, "```")
 
-    def file(self, name: str, first: int, last: int) -> None:
+    def file(self, name: str, first: int = 1, last: int | None = None) -> None:
         """Writes some lines of a file, counted from 1, as a block."""
         text = (self._at / name).read_text().splitlines()
         language = {".cu": "cuda", ".py": "python"}.get(Path(name).suffix, "yaml")
@@ -68,12 +71,10 @@ class Transcript:
         if words[0] == "cd":
             self._at = (self._at / words[1]).resolve()
             return []
-        if words[0] == "kernelexp":
-            words = [sys.executable, "-m", *words]
         done = subprocess.run(
-            words,
+            ["bash", "-c", f"{_PROGRAMS}\n{command}"],
             cwd=self._at,
-            env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": self._path, "KX": sys.executable},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if code == 0 else subprocess.STDOUT,
             text=True,
