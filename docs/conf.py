@@ -20,4 +20,5 @@ smartquotes = False  # options begin with two dashes
 html_theme = "furo"
 html_title = "kernelexp"
 html_copy_source = False
+html_theme_options = {"light_css_variables": {"code-font-size": "72%"}}  # 100 columns
 html_show_sphinx = False
