@@ -191,6 +191,16 @@ class ProfiledEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """In the order of their addresses; empty without a source page."""
 
 
+class PublishedPeer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody else's kernel, as it was published next to a variant."""
+
+    name: str
+    time_ms: float
+    tflops: float | None = None
+    notes: str = ""
+    """What it does of the variant's work, and how it was chosen."""
+
+
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Figures that somebody published about a variant; what was not published is None."""
 
@@ -201,6 +211,7 @@ class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     registers: int | None = None
     approximate: bool = False
     """The publisher wrote these figures with a tilde."""
+    peers: tuple[PublishedPeer, ...] = ()
 
 
 class Status(StrEnum):

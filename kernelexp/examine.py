@@ -59,7 +59,7 @@ def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
 
     BuildError where it is impossible or does not build, KernelFault where it is wrong.
     """
-    found = _recorded(project, wanted)
+    found = recorded(project, wanted)
     (examined,) = _examine(project, [wanted], {0: found} if found else {}, asked)
     if refused := examined.case.arm.refused:
         kind = KernelFault if refused.status in standing.WRONG else BuildError
@@ -167,7 +167,7 @@ def _with_conditions(case: Case, record: Record) -> Case:
     )
 
 
-def _recorded(project: Project, wanted: Variant) -> Recorded | None:
+def recorded(project: Project, wanted: Variant) -> Recorded | None:
     """What was measured, else published, of a variant in any experiment that names it."""
     tree = standing.Tree(project.root)
     found: list[Recorded] = []

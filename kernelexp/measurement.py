@@ -56,10 +56,11 @@ class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
     """Other processes that compute on this GPU."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """Launches in a random order of the arms and back again: an ABBA pair of any two arms.
 
-    A drift that is linear over the row cancels in the ratio of any two arms.
+    A drift that is linear over the row cancels in the ratio of any two arms. A project has
+    millions of these: the garbage collector, which looks for cycles, passes over them.
     """
 
     order: tuple[int, ...]

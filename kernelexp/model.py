@@ -60,12 +60,47 @@ class Target(Written, frozen=True, kw_only=True):
     ] = ""
 
 
+class Gate(Written, frozen=True, kw_only=True):
+    """What `kernelexp check` demands of a kernel's variants, beside the committed baseline."""
+
+    arch: Annotated[str, Meta(description="Only variants of this architecture.")] = ""
+    of: Annotated[Point, Meta(description="Only variants with these values of axes.")] = {}
+    instructions: Annotated[
+        list[str],
+        Meta(
+            description="Conditions on the number of SASS instructions: 'STL == 0', "
+            "'LDG.128 >= 1', 'BAR.SYNC in loops <= 2'; 'SHFL unchanged' compares with the baseline."
+        ),
+    ] = []
+    emulated: Annotated[
+        dict[FigureName, str],
+        Meta(
+            description="Conditions on what an emulation counts, by ptx__ names: '< 4096'; "
+            "'unchanged' and '+2%' compare with the baseline. The result has to be right."
+        ),
+    ] = {}
+    expected: Annotated[
+        Literal["right", "incorrect"] | None,
+        Meta(
+            description="What executing the variant on the CPU has to show; 'incorrect' is for one "
+            "that is wrong on purpose."
+        ),
+    ] = None
+    measured: Annotated[
+        bool,
+        Meta(description="Not slower than the baseline beyond the margin, where there is a GPU."),
+    ] = False
+
+
 class Kernel(Written, frozen=True, kw_only=True):
     """A folder `variants/<kernel>/`: one problem, its sources, its problem.py."""
 
     title: Annotated[Line, Meta(description="What the kernel is, in a line.")]
     problem: Annotated[Line, Meta(description="Shapes and types, as the log's header shows them.")]
     targets: Annotated[dict[str, Target], Meta(description="Sources by architecture: sm_90a.")]
+    gates: Annotated[
+        list[Gate], Meta(description="What kernelexp check demands of its variants.")
+    ] = []
 
 
 class Experiment(Written, frozen=True, kw_only=True):
@@ -74,7 +109,13 @@ class Experiment(Written, frozen=True, kw_only=True):
     kernel: Annotated[str, Meta(description="The kernel's name.")]
     arch: Annotated[str, Meta(description="The architecture, one of the kernel's targets.")]
     title: Annotated[Line, Meta(description="What is tried, in a line.")]
-    baseline: Annotated[Point, Meta(description="Where it departs from the axes' defaults.")]
+    baseline: Annotated[
+        Point,
+        Meta(
+            description="Where it departs from the axes' defaults. Without it, the variant that "
+            "was accepted last is the baseline (kernelexp accept), or the defaults."
+        ),
+    ] = {}
     candidate: Annotated[
         Point | list[Point],
         Meta(description="Where it departs from the baseline; several candidates as a list."),
@@ -145,6 +186,14 @@ class Placed(Protocol):
 
     @property
     def axes(self) -> Mapping[str, AxisValue]: ...
+
+
+def holds(point: Mapping[str, AxisValue], axes: Mapping[str, AxisValue]) -> bool:
+    """Whether `axes` has every value of `point`, of the same type: 1 is not true."""
+    return all(
+        name in axes and type(axes[name]) is type(value) and axes[name] == value
+        for name, value in point.items()
+    )
 
 
 def spell(value: AxisValue) -> str:

@@ -11,7 +11,7 @@ from kernelexp import metrics
 from kernelexp.arm import Arm, EmulatedEvidence, MeasuredEvidence, Verdict
 from kernelexp.counters import PTX
 from kernelexp.measurement import Estimate, Measurement
-from kernelexp.model import AxisValue, Point, arm_names
+from kernelexp.model import AxisValue, Point, arm_names, holds
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
 _DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
@@ -302,7 +302,4 @@ def is_of(axes: dict[str, AxisValue], arm: Arm) -> bool:
 
     Values compare with their types: an axis that was 1 and is now true is another variant.
     """
-    return all(
-        name in axes and type(axes[name]) is type(value) and axes[name] == value
-        for name, value in arm.axes.items()
-    )
+    return holds(arm.axes, axes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ from kernelexp.arm import Arm
 from kernelexp.evidence import heats
 from kernelexp.evidence.measured import Measuring, Taken
 from kernelexp.executor import Executor
+from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.measurement import Device, Measurement
 from kernelexp.model import arm_names
@@ -60,8 +61,12 @@ def take(
     executor: Executor,
     gpus: tuple[Device, ...] | str,
     on_progress: OnProgress | None = None,
+    launches: Mapping[str, Launch] | None = None,
 ) -> Timed:
-    """Times what can be timed, the baseline first; raises what keeps a GPU from timing it."""
+    """Times what can be timed, the baseline first; raises what keeps a GPU from timing it.
+
+    `launches` are those of arms, by name, that the project's own problem.py does not launch.
+    """
     number = cards(gpus, arms[0].arch)
     if isinstance(number, str):
         return Timed(why_not=number)
@@ -74,6 +79,13 @@ def take(
     # Verdicts are of arms that were timed side by side; only a race for the fastest has heats.
     wanted = number if measuring.goal == "fastest" else 1
     taken = heats.take(
-        root, usable, measuring, limits, executor.measure, wanted, on_progress=on_progress
+        root,
+        usable,
+        measuring,
+        limits,
+        executor.measure,
+        wanted,
+        on_progress=on_progress,
+        launches=launches,
     )
     return as_timed(taken, measuring)

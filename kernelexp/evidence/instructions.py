@@ -13,6 +13,7 @@ from kernelexp.opcodes import PADDING, PIPES, pipe_of
 _INSTRUCTION = re.compile(
     r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M
 )
+_TEXT = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(\S.*?)\s*;", re.M)
 _FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$", re.M)
 
 
@@ -30,6 +31,11 @@ def group_by_pipe(opcodes: dict[str, int]) -> dict[str, int]:
     for opcode, count in opcodes.items():
         counts[pipe_of(opcode)] += count
     return {pipe: counts[pipe] for pipe in PIPES if counts[pipe]}
+
+
+def texts(dump: str, entry: str) -> list[str]:
+    """The instructions of `entry` in cuobjdump's SASS, without addresses and encodings."""
+    return _TEXT.findall(body(dump, entry))
 
 
 def body(dump: str, entry: str) -> str:

@@ -27,6 +27,7 @@ COLUMNS = (
     "provenance",
     "device",
     "verdict",
+    "decision",
     "changed_since",
     "published_approximate",
     *metrics.METRICS,
@@ -87,10 +88,15 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
         if index == 0 or run != shown:
             arm = each.record.baseline if each.record and not each.changed else None
             variant = spell_point(entry.experiment.baseline)
-            yield {**_row(name, title, "baseline", variant, each, arm), "verdict": ""}
+            yield {
+                **_row(name, title, "baseline", variant, each, arm),
+                "verdict": "",
+                "decision": "",
+            }
         shown = run
         variant = spell_point(entry.experiment.candidates[index])
-        yield _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
+        row = _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
+        yield {**row, "decision": each.decision.word if each.decision else ""}
 
 
 def _row(

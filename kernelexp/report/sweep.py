@@ -36,9 +36,16 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
 
 
 def render(
-    record: Record, by: tuple[str, str] | None = None, path: str = "", verbose: bool = False
+    record: Record,
+    by: tuple[str, str] | None = None,
+    path: str = "",
+    verbose: bool = False,
+    maps: bool = True,
 ) -> Iterator[Block]:
-    """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two."""
+    """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two.
+
+    Without `maps` nothing is mapped, where the page has maps of its own.
+    """
     examined = sweep.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield _ranking(record, examined)
@@ -60,7 +67,7 @@ def render(
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
     swept = sweep.swept_axes(record)
-    if by or len(swept) == 2:
+    if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
     yield from measurement.render(record, verbose)
     if path:
@@ -281,27 +288,33 @@ def _plateau(record: Record, examined: Examined, flat: Plateau) -> Iterator[Bloc
         )
 
 
-def _map(record: Record, down: str, across: str) -> Iterator[Block]:
-    """Changes of time, or registers where nothing was timed."""
+def mapped(record: Record) -> tuple[str, dict[str, float]]:
+    """What a map of the sweep shows, and its value for each arm that has one, less being better:
+    ratios to the baseline, or registers where nothing was timed."""
     arms = dict(zip(record.names, record.arms, strict=True))
     values = {
         name: arm.measured.effect.ratio if arm.measured.effect else 1.0
         for name, arm in arms.items()
         if arm.measured
     }
-    title = "Time" if values else "Registers per thread"
-    if not values and (metric := tuning.metric_of(record)):
-        title, values = metric.label, sweep.objective(record)
-        if min(values.values(), default=0.0) <= 0.0:
-            return  # no ratios
-    yield paragraph(Span(title, "strong"))
-    if not values:
-        values = {
-            name: float(arm.build.resources.registers)
-            for name, arm in arms.items()
-            if arm.build and not arm.refused
-        }
     if values:
+        return "Time", values
+    if metric := tuning.metric_of(record):
+        values = sweep.objective(record)
+        # Figures that reach 0 have no ratios.
+        return metric.label, values if min(values.values(), default=0.0) > 0.0 else {}
+    return "Registers per thread", {
+        name: float(arm.build.resources.registers)
+        for name, arm in arms.items()
+        if arm.build and not arm.refused
+    }
+
+
+def _map(record: Record, down: str, across: str) -> Iterator[Block]:
+    arms = dict(zip(record.names, record.arms, strict=True))
+    what, values = mapped(record)
+    if values:
+        yield paragraph(Span(what, "strong"))
         yield from heatmap.render(arms, values, across, down, record.margin)
 
 

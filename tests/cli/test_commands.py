@@ -160,6 +160,7 @@ def test_an_unreadable_record_is_a_warning_and_nothing_else_is_lost(scale: Path,
     assert "S2" in result.stdout
 
 
+@pytest.mark.slow
 def test_eight_runs_at_once_lose_no_record(scale: Path) -> None:
     argv = [*PROGRAM, "run", "S1", "--no-emulate", "--json"]
     runs = [subprocess.Popen(argv, cwd=scale, stdout=subprocess.PIPE) for _ in range(8)]

@@ -134,6 +134,9 @@ def test_a_variant_is_new_or_gone_or_could_not_be_examined(arm: Arm) -> None:
     assert (gone.variant, gone.outcome) == ("c", "gone")
 
 
-def test_a_baseline_of_another_compiler_does_not_compare(arm: Arm) -> None:
-    with pytest.raises(EnvironmentFault, match=r"made with nvcc 12\.9, this is 13\.0\.88"):
-        gates.compare(Baseline(compiler="12.9", variants={}), COMPILER, {"a": arm}, {}, False)
+def test_another_compiler_is_a_finding_even_where_it_changed_nothing(arm: Arm) -> None:
+    baseline = Baseline(compiler="12.9", variants={"a": dict(metrics.summarize(arm))})
+    compiler, same = gates.compare(baseline, COMPILER, {"a": arm}, {}, False)
+    assert "made with nvcc 12.9, this is 13.0.88" in compiler.sentence
+    assert (compiler.outcome, same.outcome) == ("compiler", "same")
+    assert gates.exit_code([compiler, same]) == errors.REGRESSION
