@@ -5,6 +5,7 @@ cog makes one in a page's first block; the page's later blocks go on where that 
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shlex
@@ -24,11 +25,13 @@ _SHOWN_RUN = "20261122T120000Z-5f0c2a91"
 
 
 class Transcript:
-    """A folder that goes with the process, and the commands in it."""
+    """The commands in a folder, of its own unless given, which goes with the process."""
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="kernelexp-page-")
-        self._at = Path(self._folder.name)
+    def __init__(self, folder: Path | None = None) -> None:
+        if folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="kernelexp-page-"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        self._at = folder
         self._path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
     def show(self, *commands: str, code: int = 0, lines: slice = slice(None)) -> None:
