@@ -61,8 +61,7 @@ class Transcript:
     def patch(self, name: str) -> None:
         """Applies a patch of the repository, and writes it."""
         text = (ROOT / name).read_text()
-        argv = ["patch", "--quiet", "-p1"]
-        subprocess.run(argv, cwd=self._at, input=text, text=True, check=True)
+        subprocess.run(["git", "apply"], cwd=self._at, input=text, text=True, check=True)
         _write("```diff", text.strip("\n"), "```")
 
     def copy(self, name: str, folder: str = ".") -> None:
