@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -29,10 +29,10 @@ class AtRevision(msgspec.Struct, frozen=True, kw_only=True):
     """None where the revision does not have the variant, or it could not be examined."""
     why: str = ""
     """Why there is no arm, as a sentence."""
-    launch: Launch | None = None
+    launches: tuple[Launch, ...] = ()
     """Of a build, by the revision's own problem.py at the size that was asked for."""
     code: str = ""
-    """A digest of SASS and launch: what has the same takes the same time. Empty without a build."""
+    """A digest of SASS and launches: what has the same takes as long. Empty without a build."""
 
     @property
     def fault(self) -> str:
@@ -62,26 +62,27 @@ def examine(here: Project, commit: str, variant: Variant, how: How) -> AtRevisio
     An axis that the revision does not have yet is left out where the variant has its default. The
     builds are kept in this project's cache.
     """
+    prepare.refuse_programs([variant], "a comparison of revisions")
     subject = revisions.subject(here.root, commit)
     with revisions.checked_out(here.root, commit, build.CACHE) as root:
         try:
             there = project.load(root)
-            arm, launch = _examine(there, _find(here, there, variant), how)
+            arm, launches = _examine(there, _find(here, there, variant), how)
         except KernelexpError as error:
             why = f"{commit[:10]} does not have it as it is asked for: {error}"
             return AtRevision(commit=commit, subject=subject, why=why)
-    code = digest(here, arm, launch) if arm.build else ""
-    return AtRevision(commit=commit, subject=subject, arm=arm, launch=launch, code=code)
+    code = digest(here, arm, launches) if arm.build else ""
+    return AtRevision(commit=commit, subject=subject, arm=arm, launches=launches, code=code)
 
 
-def _examine(there: Project, variant: Variant, how: How) -> tuple[Arm, Launch | None]:
+def _examine(there: Project, variant: Variant, how: How) -> tuple[Arm, tuple[Launch, ...]]:
     """Raises what keeps the variant from being examined."""
     prepared = prepare.built(there, [variant], how.tools, how.limits, how.on_progress)
     if how.emulate:
         prepared = prepare.emulated(there, prepared, how.limits, how.on_progress)
     arm = prepared.arm(variant)
     if arm.build is None:
-        return arm, None
+        return arm, ()
     point = Point(axes=variant.axes, arch=variant.arch, exports=arm.build.exports)
     answer = consult.consult(
         there.root, variant.kernel, [point], [how.size], timeout_s=how.limits.problem_s
@@ -89,10 +90,10 @@ def _examine(there: Project, variant: Variant, how: How) -> tuple[Arm, Launch | 
     return arm, answer.points[0].launches[how.size]
 
 
-def digest(here: Project, arm: Arm, launch: Launch | None) -> str:
+def digest(here: Project, arm: Arm, launches: Sequence[Launch]) -> str:
     """What tells two builds apart by what a GPU executes."""
     sass = build.artefacts(here.root, arm.identity).sass.encode()
-    return hashlib.sha256(sass + b"\0" + msgspec.json.encode(launch)).hexdigest()
+    return hashlib.sha256(sass + b"\0" + msgspec.json.encode(launches)).hexdigest()
 
 
 def _find(here: Project, there: Project, variant: Variant) -> Variant:

@@ -108,6 +108,7 @@ def audit(project: Project, text: str, against: str, asked: Asked) -> Audit:
             f"{project.label(wanted)} and {project.label(other)} are of different kernels or "
             "architectures: `kernelexp compare` shows what differs."
         )
+    prepare.refuse_programs([other, wanted], "an audit")
     built = prepare.built(project, [other, wanted], asked.tools, asked.limits, asked.on_progress)
     before = _side(project, other, built.arm(other), whose, place)
     after = _side(project, wanted, built.arm(wanted), name, number)
@@ -292,7 +293,9 @@ def _ratio(before: Side, after: Side) -> tuple[float | None, str]:
         baseline = after.record.baseline if after.record else None
         if same_run and other.measured.effect and baseline and is_of(one.axes, baseline):
             return other.measured.effect.ratio, "interleaved in one run"
-        return other.measured.time_us / one.measured.time_us, "measured in separate runs"
+        if one.measured.time_us and other.measured.time_us:
+            return other.measured.time_us / one.measured.time_us, "measured in separate runs"
+        return None, ""
     if not one.measured and not other.measured and one.published and other.published:
         if one.published.time_ms and other.published.time_ms:
             return other.published.time_ms / one.published.time_ms, "as published"

@@ -256,7 +256,7 @@ class _ByTime:
         made = sidebyside.compare(
             self._project,
             self._variant,
-            [(self._good.arm, self._good.launch), (revision.arm, revision.launch)],
+            [(self._good.arm, self._good.launches), (revision.arm, revision.launches)],
             asked.tools,
             asked.measuring,
             asked.limits,

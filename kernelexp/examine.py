@@ -15,6 +15,7 @@ from kernelexp.evidence.measured import SIZE
 from kernelexp.judge import standing
 from kernelexp.judge.case import Case
 from kernelexp.judge.standing import Standing
+from kernelexp.launch import main_launch
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.problem import consult
@@ -89,6 +90,7 @@ def _examine(
     project: Project, variants: Sequence[Variant], found: Mapping[int, Recorded], asked: Asked
 ) -> list[Examined]:
     """Raises the fault that keeps a variant from being built or emulated."""
+    prepare.refuse_programs(variants, "an explanation or an opportunity")
     prepared = prepare.built(project, variants, asked.tools, asked.limits, asked.on_progress)
     if asked.emulate:
         prepared = prepare.emulated(project, prepared, asked.limits, asked.on_progress)
@@ -144,7 +146,7 @@ def _with_launch(project: Project, case: Case, asked: Asked) -> Case:
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
-        ctas=math.prod(facts.launches[SIZE].grid),
+        ctas=math.prod(main_launch(facts.launches[SIZE]).grid),
         tiles=facts.tiles.get(SIZE, 0),
         counters=full.counters if full else {},
         scaled=full.how if full else "",

@@ -20,7 +20,7 @@ from kernelexp.toolchain import Toolchain
 def compare(
     project: Project,
     variant: Variant,
-    arms: Sequence[tuple[Arm, Launch | None]],
+    arms: Sequence[tuple[Arm, Sequence[Launch]]],
     tools: Toolchain,
     measuring: Measuring,
     limits: Limits,
@@ -28,7 +28,7 @@ def compare(
     on_progress: OnProgress | None = None,
 ) -> Record:
     """Times arms, the baseline first, and judges them as a run does with its own; nothing is
-    written. An arm without a launch is launched as the project's problem.py says.
+    written. An arm without launches is launched as the project's problem.py says.
 
     Raises what kept them from being timed.
     """

@@ -94,7 +94,7 @@ def _time(
     made = sidebyside.compare(
         project,
         variant,
-        [(before.arm, before.launch), (arm, None)],
+        [(before.arm, before.launches), (arm, ())],
         how.tools,
         how.measuring,
         how.limits,
@@ -209,5 +209,5 @@ def _times(record: Record, variant: Variant) -> list[tuple[str, tuple[str, Timin
     return [
         (device.uuid, (device.name, Timing(run=record.run, commit=commit, time_us=each.time_us)))
         for arm in record.arms
-        if is_of(variant.axes, arm) and (each := arm.measured)
+        if is_of(variant.axes, arm) and (each := arm.measured) and each.time_us is not None
     ][:1]

@@ -97,7 +97,7 @@ def _time(
     if isinstance(cards, str):
         return {}, cards
     arms = {
-        each.code: (each.arm, each.launch) for each in stages if each.arm and not each.arm.refused
+        each.code: (each.arm, each.launches) for each in stages if each.arm and not each.arm.refused
     }
     if len(arms) < 2:
         return {}, "there are no two revisions with different code that can be timed."

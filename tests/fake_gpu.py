@@ -32,7 +32,7 @@ def ratio(name, grid, width=0, order="", **axes):
     return FORMULA
 
 def grid(arm):
-    return arm.launch.grid[0] if arm.launch else 0
+    return arm.launches[0].grid[0] if arm.launches else 0
 
 rng = random.Random(job.process)
 arms = list(enumerate(job.job.arms))

@@ -87,6 +87,9 @@ def check(
         gates.read_baseline(loaded.root)  # the same, before a compiler is looked for
     if junit:
         common.require_folder(junit)
+    for name in kernels or loaded.kernels:
+        if emulate and loaded.kernel(name).program:
+            typer.echo(f"note: {name} is a program: it is built, not emulated.", err=True)
     with common.executor(device, None, None) as executor, progress_bars() as bars:
         asked = checking.Asked(
             tools=common.tools(loaded, nvcc),

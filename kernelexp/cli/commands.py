@@ -16,6 +16,7 @@ SUMMARIES = {
     "new": "Add an experiment, or a kernel from a CUDA source.",
     "import": "Import a hand-kept log: history, experiments, results.",
     "run": "Run experiments: build, emulate, time, judge, record.",
+    "time": "Time variants against each other, now.",
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
     "emulate": "Execute variants on the CPU: result, barriers, counters.",

@@ -136,7 +136,7 @@ def _known(arm: Arm) -> Run:
     """Time and work, as they were measured or else published."""
     from kernelexp.sections.given import Run
 
-    if arm.measured:
+    if arm.measured and arm.measured.time_us is not None:
         flops = float(arm.measured.flops) or None
         return Run(time_ms=arm.measured.time_us / 1000, time_source="measured", flops=flops)
     result = arm.published

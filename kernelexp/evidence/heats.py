@@ -30,7 +30,7 @@ def take(
     cards: int,
     *,
     on_progress: OnProgress | None = None,
-    launches: Mapping[str, Launch] | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Taken:
     """Times arms by their names, the baseline first: as a race on one GPU, or in heats on several.
 

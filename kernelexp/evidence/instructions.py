@@ -25,6 +25,11 @@ def count_opcodes(dump: str, entry: str) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+def count_all(dump: str, entry: str) -> int:
+    """Instructions of `entry` in cuobjdump's SASS, what only pads the code included."""
+    return len(_INSTRUCTION.findall(body(dump, entry)))
+
+
 def group_by_pipe(opcodes: dict[str, int]) -> dict[str, int]:
     """The same instructions by pipe, in the order of PIPES; pipes without any are left out."""
     counts: Counter[str] = Counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -84,7 +84,7 @@ def take(
     *,
     place: int | None = None,
     on_progress: OnProgress | None = None,
-    launches: Mapping[str, Launch] | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Taken:
     """Times arms by their names, the baseline first, with a placebo and the problem's peers, in
     the same processes on one GPU; several candidates as a race.

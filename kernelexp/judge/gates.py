@@ -184,7 +184,7 @@ def _more(broken: Sequence[str]) -> str:
 
 
 def _gate(arm: Arm, extra: Mapping[str, int | str] | None = None) -> Gate:
-    if arm.build is None:
+    if not arm.is_built:
         return arm.refused.status.value if arm.refused else ""
     return {**metrics.summarize(arm), **(extra or {})}
 

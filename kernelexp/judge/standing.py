@@ -241,6 +241,8 @@ def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree
         yield f"source {variant.source} (was {arm.source})"
     if arm.flags and arm.flags != build.compiler_flags(variant):
         yield "the compiler's flags"
+    if arm.program and arm.program.spec != variant.program:
+        yield "how the program is run or read"
     for path, digest in sorted({**files, **arm.files}.items()):
         current = tree.sha256(path)
         if current != digest:

@@ -12,6 +12,8 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
+import msgspec
+
 from kernelexp.measurement import (
     EARLY_LOOKS,
     LOOKS_MAX,
@@ -72,7 +74,11 @@ def ratios(
 def _ratio(measurement: Measurement, arm: int, base: int, risk: float) -> Effect | None:
     name = measurement.arms[arm].name
     share = share_of_arm(measurement, name)
-    return clustered(measurement.workers, arm, base, name, risk * share)
+    effect = clustered(measurement.workers, arm, base, name, risk * share)
+    printed = measurement.printed
+    if effect is None or printed is None or printed.is_time:
+        return effect
+    return msgspec.structs.replace(effect, unit=printed.unit, more=printed.better == "more")
 
 
 def share_of_arm(measurement: Measurement, name: str) -> float:

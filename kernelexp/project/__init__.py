@@ -20,7 +20,17 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.errors import ConfigurationError, UsageError, suggest
-from kernelexp.model import Experiment, Kernel, Placed, Point, Target, Variant, spell, spell_point
+from kernelexp.model import (
+    Experiment,
+    Kernel,
+    Placed,
+    Point,
+    Program,
+    Target,
+    Variant,
+    spell,
+    spell_point,
+)
 from kernelexp.project import baselines, layout, meaning, shape
 from kernelexp.project.faults import Fault
 from kernelexp.project.meaning import Entry, section_of
@@ -91,6 +101,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
             axes=axes,
             flags=tuple(target.flags),
             config=f"variants/{kernel}/{target.config}" if target.config else "",
+            program=_settled(self.kernels[kernel].program),
         )
 
     def variants(self, experiment: Experiment) -> tuple[Variant, tuple[Variant, ...]]:
@@ -107,6 +118,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         axes = self.kernels[variant.kernel].targets[variant.arch].axes
         departs = {k: v for k, v in variant.axes.items() if v != axes[k].default}
         return f"{variant.kernel}@{variant.arch}: {spell_point(departs)}"
+
+
+def _settled(program: Program | None) -> Program | None:
+    """With the figure named that judges: records do not keep the order of figures."""
+    return msgspec.structs.replace(program, judge=program.judged) if program else None
 
 
 def load(start: Path, *, sources: bool = True) -> Project:

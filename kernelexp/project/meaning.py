@@ -14,7 +14,7 @@ from kernelexp.arch import ARCHITECTURES
 from kernelexp.errors import suggest
 from kernelexp.model import Axis, Experiment, Kernel, Target, spell
 from kernelexp.names import SWEEP, is_name, is_sweep
-from kernelexp.project import gates, layout
+from kernelexp.project import gates, layout, programs
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.points import check_point, contains, join_values, kind_of_value, same
 from kernelexp.project.yamlfile import Document
@@ -62,6 +62,8 @@ def check(
     for name, kernel in kernels.items():
         if is_name(name):
             yield from _check_kernel(main, name, kernel)
+            for path, message in programs.check(kernel):
+                yield main.fault(("kernels", name, *path), message)
             yield from gates.check(main, name, kernel)
             if sources:
                 yield from _check_files(main, name, kernel, root)
@@ -105,7 +107,7 @@ def _check_kernel(document: Document, name: str, kernel: Kernel) -> Iterator[Fau
 
 def _check_files(document: Document, name: str, kernel: Kernel, root: Path) -> Iterator[Fault]:
     folder = root / "variants" / name
-    if not os.path.isfile(folder / "problem.py"):
+    if kernel.program is None and not os.path.isfile(folder / "problem.py"):
         yield document.fault(("kernels", name), f"there is no variants/{name}/problem.py.")
     for arch, target in kernel.targets.items():
         path = ("kernels", name, "targets", arch)

@@ -67,7 +67,8 @@ def render(
     variant that was accepted last."""
     for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
-            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), f"  {kernel.title}")
+            words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
+            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
             yield table(
                 ("axis", "values", ""),
                 (
@@ -179,12 +180,13 @@ def _standing(standings: Standings) -> Block:
         rows.append(
             (
                 spell_point(point),
-                figures.time_of(arm),
+                figures.cell_of(arm),
                 figures.effect(effect) if effect else "",
                 logbook.verdict(each),
             )
         )
-    header = ("candidate", "ms", "change", "verdict")
+    head = figures.head_of(each.arm for each in standings.candidates if each.arm)
+    header = ("candidate", head, "change", "verdict")
     return table(header, rows, numbers=(1, 2), unwrapped=(3,))
 
 
@@ -213,13 +215,14 @@ def _record(record: Record) -> Iterator[Block]:
     ]
     shown = [index for index in range(len(_HEADER)) if any(row[index] for row in rows)]
     yield table(
-        [_HEADER[index] for index in shown],
+        [figures.head_of(record.arms) if index == _TIME else _HEADER[index] for index in shown],
         [[row[index] for index in shown] for row in rows],
         numbers=[place for place, index in enumerate(shown) if 0 < index < len(_HEADER) - 2],
         unwrapped=(len(shown) - 1,),
     )
 
 
+_TIME = 1
 _HEADER = ("", "ms", "TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
 
 
@@ -228,14 +231,14 @@ def _figures(arm: Arm) -> tuple[str, ...]:
 
     The rate is for published results that give no time: 80 columns are few.
     """
-    time = figures.time_of(arm)
+    time = figures.cell_of(arm)
     effect = arm.measured.effect if arm.measured else None
-    summary = metrics.summarize(arm)
+    summary = metrics.summarize(arm) if metrics.has_code(arm) else {}
     registers = str(summary["registers"]) if summary else figures.registers_of(arm)
     cells = (
         time,
         figures.tflops_of(arm) if time == figures.NONE else "",
-        figures.percent(effect.ratio) if effect else "",
+        figures.ratio(effect) if effect else "",
         registers,
         figures.value(summary.get("smem_bytes")),
     )

@@ -78,8 +78,8 @@ def _best(log: KernelLog) -> tuple[Cell, ...]:
     arm, whose = _best_arm(log, log.best)
     rate = figures.tflops_of(arm)
     registers = figures.registers_of(arm)
-    time = figures.time_of(arm)
-    words = "Current best: " + (log.best if time == figures.NONE else f"{time} ms")
+    known = arm if arm and figures.time_of(arm) != figures.NONE else None
+    words = "Current best: " + (figures.timed(known) if known else log.best)
     words += "" if rate == figures.NONE else f" / {rate} TFLOPS"
     used = "" if registers == figures.NONE else f", {registers} registers"
     return Span(words, "strong"), f"{used} ({log.best}, {whose})"
@@ -154,7 +154,7 @@ def history_row(name: str, entry: Standings) -> tuple[Cell, ...]:
     arm = None if step.changed else step.arm
     change = ""
     if arm and arm.measured and arm.measured.effect:
-        change = figures.percent(arm.measured.effect.ratio)
+        change = figures.ratio(arm.measured.effect)
     stale = before_change(step) if step.changed else ""
     taken = decisions.sentence(step.decision) if step.decision else ""
     notes = "; ".join(note for note in (change, stale, entry.experiment.notes, taken) if note)
@@ -217,8 +217,8 @@ def verdict(each: Standing) -> Cell:
 def _short(arm: Arm | None) -> str:
     if arm and arm.measured:
         effect = arm.measured.effect
-        change = f", {figures.percent(effect.ratio)}" if effect else ""
-        return f"{figures.time_of(arm)} ms{change}"
+        change = f", {figures.ratio(effect)}" if effect else ""
+        return f"{figures.timed(arm)}{change}"
     if arm and arm.published and arm.published.time_ms is not None:
         return f"{figures.time_of(arm)} ms"
     if arm and arm.published and arm.published.tflops is not None:
@@ -283,11 +283,11 @@ def _long(each: Standing, arm: Arm | None, variant: str) -> str:
         effect = arm.measured.effect
         change = f", {figures.effect(effect)}" if effect else ""
         whose = f"measured, {arm.measured.device}"
-        return f"{figures.time_of(arm)} ms{speed}{change} ({whose}); {variant}"
+        return f"{figures.timed(arm)}{speed}{change} ({whose}); {variant}"
     if arm.published:
         return f"{figures.published_line(arm.published)} (published); {variant}"
-    if arm.build:
-        return f"{arm.build.resources.registers} registers (built); {variant}"
+    if (registers := figures.registers_of(arm)) != figures.NONE:
+        return f"{registers} registers (built); {variant}"
     return variant
 
 

@@ -13,6 +13,7 @@ from kxdocs import commands, problem, schema
 from kernelexp import launch, project
 from kernelexp import problem as problems
 from kernelexp.cli import app
+from kernelexp.problem import loader
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
@@ -41,8 +42,8 @@ def test_exit_codes_are_a_table() -> None:
 
 def test_every_function_that_the_loader_takes_from_a_problem_is_described() -> None:
     page = problem.functions()
-    fields = set(problems.Problem.__struct_fields__) - {"name", "folder", "peer_names"}
-    for name in fields:
+    fields = set(problems.Problem.__struct_fields__) - {"name", "folder", "peer_names", "launches"}
+    for name in {*fields, *loader.REQUIRED}:
         assert re.search(rf"^### `{name}`", page, re.M | re.I), name
 
 

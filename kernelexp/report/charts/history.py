@@ -60,8 +60,9 @@ def _plot(
 def _interval(arm: Arm | None, metric: str) -> dict[str, float]:
     if arm is None:
         return {}
-    if metric == "time_ms" and arm.measured:
-        return {"low": arm.measured.low_us / 1000, "high": arm.measured.high_us / 1000}
+    measured = arm.measured
+    if metric == "time_ms" and measured and measured.low_us and measured.high_us:
+        return {"low": measured.low_us / 1000, "high": measured.high_us / 1000}
     to = metrics.read("published_time_ms_to", arm)
     low = metrics.read("published_time_ms", arm)
     if metric != _RATE and isinstance(to, float) and isinstance(low, float):

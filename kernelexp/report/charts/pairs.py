@@ -29,13 +29,20 @@ def plots(record: Record) -> Iterator[Plot]:
         if name not in names or measured is None or measured.effect is None:
             continue
         own = spell_point(own_axes(record.baseline, candidate.arm))
-        title = f"{record.experiment}, {own}: change of time in each pair"
-        yield _plot(timed, names.index(name), base, measured.effect, record.margin, title)
+        what = f"change of {figures.compared(record.arms)}"
+        title = f"{record.experiment}, {own}: {what} in each pair"
+        yield _plot(timed, names.index(name), base, measured.effect, record.margin, (title, what))
 
 
 def _plot(
-    timed: Measurement, arm: int, base: int, effect: Effect, margin: float, title: str
+    timed: Measurement,
+    arm: int,
+    base: int,
+    effect: Effect,
+    margin: float,
+    words: tuple[str, str],
 ) -> Plot:
+    """`words` are the title, and what the pairs show."""
     dots, medians, start = [], [], 0
     for worker in timed.workers:
         kept, _ = stats.log_ratios(worker.blocks, arm, base)
@@ -57,9 +64,9 @@ def _plot(
     marks = tuple(Mark(x=place, y=_percent(ratio)) for place, ratio in dots[::step])
     every = "Every pair" if step == 1 else f"One in {step} of {len(dots):,} pairs"
     return Plot(
-        title=title,
+        title=words[0],
         x=Axis(label="pair, in the order of the processes"),
-        y=Axis(label="change of time", unit="%"),
+        y=Axis(label=words[1], unit="%"),
         series=(
             Series(name=every[0].lower() + every[1:], marks=marks, look="dots"),
             Series(name="median of a process", marks=tuple(medians)),

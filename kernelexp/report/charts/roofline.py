@@ -61,7 +61,7 @@ def _place(root: Path, profile: Profile) -> tuple[Chip, _Point] | str:
     measured = found[1].measured if found else None
     if not measured or measured.size != evidence.size or chips.find(measured.device) != chip:
         return "has no measured record of its variant, size and GPU"
-    if not measured.flops:
+    if not measured.flops or measured.time_us is None:
         return "is of a problem that states no useful FLOPs"
     return chip, _Point(
         label=spell_point(profile.arm.axes),
