@@ -67,7 +67,7 @@ def main() -> None:
         kernel = compiled(num_warps)
         arrays = {"x": x.copy(), "y": np.empty_like(x)}
         done = emulator.compare(
-            emulator.load(kernel.asm["ptx"]), launch(kernel), arrays, unwritten=["y"]
+            emulator.load(kernel.asm["ptx"]), [launch(kernel)], arrays, unwritten=["y"]
         )
         error = np.max(np.abs(arrays["y"] / want - 1))
         first = done.results[0]
