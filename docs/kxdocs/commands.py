@@ -28,7 +28,7 @@ def exit_codes() -> str:
 def _section(command: Any, parent: Any) -> str:
     ctx = command.context_class(command, info_name=command.name, parent=parent)
     usage = " ".join((f"kernelexp {command.name}", *command.collect_usage_pieces(ctx)))
-    lines = [f"## {command.name}", "", "```text", usage, "```", ""]
+    lines = [f"## kernelexp {command.name}", "", "```text", usage, "```", ""]
     for paragraph in paragraphs(command.help):
         lines += [escape(paragraph), ""]
     records = [

@@ -25,7 +25,7 @@ def command_page() -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_every_command_is_a_row_with_its_help(command_page: str, name: str) -> None:
-    section = command_page.partition(f"\n## {name}\n" if name != "init" else "## init\n")[2]
+    section = command_page.partition(f"## kernelexp {name}\n")[2]
     section = section.partition("\n## ")[0]
     for each in COMMANDS[name].params:
         if each.param_type_name == "option":
