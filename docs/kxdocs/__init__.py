@@ -19,8 +19,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "problem functions": problem.functions,
     "problem types": problem.types,
     "launch types": problem.launch_types,
-    "experiments.yaml": lambda: schema.tables("project"),
-    "section files": lambda: schema.tables("section"),
+    "experiments.yaml": schema.tables,
 }
 _MARK = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
 
@@ -33,9 +32,13 @@ def fill(text: str) -> str:
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
 
-    def read(app: Any, name: str, source: list[str]) -> None:
+    def begin(app: Any, name: str, source: list[str]) -> None:
         source[0] = fill(source[0])
 
-    app.connect("source-read", read)
-    app.connect("doctree-read", lambda app, tree: settle(app.srcdir, app.env.docname, tree))
+    def end(app: Any, tree: Any) -> None:
+        name = app.env.docname
+        settle(app.srcdir, name, tree, map(str, app.env.dependencies[name]))
+
+    app.connect("source-read", begin)
+    app.connect("doctree-read", end)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

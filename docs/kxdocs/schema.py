@@ -1,15 +1,15 @@
-"""The JSON Schema of the files that people write, as tables of their keys."""
+"""The JSON Schema of experiments.yaml as tables of its keys."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from kernelexp.project import shape
 from kxdocs.markdown import code, escape, table
 
-NAMES = {"ProjectFile": "The file", "Written": ""}
+NAMES = {"ProjectFile": "The file"}
 _TYPES = {
     "string": "text",
     "integer": "whole number",
@@ -19,14 +19,9 @@ _TYPES = {
 }
 
 
-def tables(of: Literal["project", "section"]) -> str:
-    """A section for each type of the schema, those that a file begins with first."""
-    if of == "section":
-        from kernelexp.sections.shape import Section
-
-        schema = shape.schema_of(Section)
-    else:
-        schema = shape.schema("project")
+def tables() -> str:
+    """A section for each type of experiments.yaml, beginning with the file itself."""
+    schema = shape.schema()
     definitions = schema["$defs"]
     first = _name_of(schema["$ref"])
     names = [first, *(name for name in definitions if name != first)]

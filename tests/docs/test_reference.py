@@ -72,7 +72,7 @@ def test_an_alias_of_allowed_values_is_spelled_out() -> None:
 
 
 def test_every_key_of_experiments_yaml_is_a_row_with_its_meaning() -> None:
-    page = schema.tables("project")
+    page = schema.tables()
     for name, definition in project.shape.schema()["$defs"].items():
         section = page.partition(f"## {schema.NAMES.get(name, name)}\n")[2].partition("\n## ")[0]
         for key, value in definition["properties"].items():
