@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from types import ModuleType
-from typing import Any
+from types import GenericAlias, ModuleType
+from typing import Any, get_args
 
 import msgspec
 
@@ -82,13 +81,13 @@ def _structs(module: ModuleType) -> str:
         if isinstance(node, ast.ClassDef) and node.name not in _NOT_WRITTEN
     ]
     return "\n".join(
-        _struct(node, kind)
+        _struct(node, kind, module)
         for node, kind in found
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
     )
 
 
-def _struct(node: ast.ClassDef, kind: type[msgspec.Struct]) -> str:
+def _struct(node: ast.ClassDef, kind: type[msgspec.Struct], module: ModuleType) -> str:
     lines = [f"### {code(node.name)}", "", "```python"]
     lines += [f"from {kind.__module__} import {node.name}", "```", ""]
     for paragraph in paragraphs(inspect.getdoc(kind) or ""):
@@ -102,7 +101,7 @@ def _struct(node: ast.ClassDef, kind: type[msgspec.Struct]) -> str:
     rows = (
         (
             code(field.name),
-            code(_spelled(types[field.name])),
+            code(_spelled(types[field.name], module)),
             _default(field),
             docs.get(field.name, ""),
         )
@@ -111,15 +110,20 @@ def _struct(node: ast.ClassDef, kind: type[msgspec.Struct]) -> str:
     return "\n".join([*lines, table(("field", "type", "default", "meaning"), rows)])
 
 
-def _spelled(annotation: str) -> str:
-    """An annotation with the allowed values where it is an alias of some."""
-    for module in (launch, package):
-        alias = getattr(importlib.import_module(module.__name__), annotation, None)
-        if getattr(alias, "__origin__", None) is not None and hasattr(alias, "__args__"):
-            values = [repr(each) for each in alias.__args__ if isinstance(each, str)]
-            if values:
-                return " | ".join(values)
-    return annotation
+def _spelled(annotation: str, module: ModuleType) -> str:
+    """An annotation; where it is an alias, the values or the type that it stands for."""
+    alias = vars(module).get(annotation)
+    values = " | ".join(repr(each) for each in _literals(alias))
+    return values or (repr(alias) if isinstance(alias, GenericAlias) else annotation)
+
+
+def _literals(alias: object) -> Iterator[str]:
+    """The strings of a Literal, or of a union of some."""
+    for each in get_args(alias):
+        if isinstance(each, str):
+            yield each
+        else:
+            yield from _literals(each)
 
 
 def _default(field: Any) -> str:

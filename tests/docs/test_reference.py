@@ -13,6 +13,7 @@ from kxdocs import commands, problem, schema
 from kernelexp import launch, project
 from kernelexp import problem as problems
 from kernelexp.cli import app
+from kernelexp.dtypes import TORCH_NAMES
 from kernelexp.problem import loader
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -69,6 +70,9 @@ def test_every_field_of_the_types_is_a_row(module: object) -> None:
 
 def test_an_alias_of_allowed_values_is_spelled_out() -> None:
     assert "`'none' \\| '32B' \\| '64B' \\| '128B'`" in problem.launch_types()
+    assert "| `grid` | `tuple[int, int, int]` |" in problem.launch_types()
+    (row,) = [row for row in problem.types().splitlines() if row.startswith("| `dtype` |")]
+    assert all(f"'{dtype}'" in row for dtype in TORCH_NAMES)
 
 
 def test_every_key_of_experiments_yaml_is_a_row_with_its_meaning() -> None:
