@@ -13,9 +13,10 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.emulate import emulate
-from kernelexp.errors import UsageError
+from kernelexp.errors import WRONG_RESULT, UsageError
 
 if TYPE_CHECKING:
+    from kernelexp.foreign.copying import Left
     from kernelexp.foreign.draft import Answers
     from kernelexp.foreign.entry import Parameter
     from kernelexp.foreign.service import Compiled
@@ -36,6 +37,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     shapes: Sequence[str]
     workspaces: Sequence[str]
     values: Sequence[str]
+    emulated: Sequence[str]
     references: Sequence[str]
     flags: Sequence[str]
 
@@ -66,7 +68,24 @@ def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
     if missing:
         typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(chosen.kernel)}")
     else:
-        emulate([chosen.kernel], project=loaded.root, nvcc=nvcc)
+        _execute(loaded.root, chosen.kernel, text, nvcc)
+
+
+def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
+    """Emulates it; with a note where it is wrong, since its tolerance is a guess."""
+    try:
+        emulate([kernel], project=root, nvcc=nvcc)
+    except typer.Exit as end:
+        if end.exit_code == WRONG_RESULT:
+            lines = problem.splitlines()
+            line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
+            typer.echo(
+                "note: if the values are almost right, say how much they may differ, at "
+                f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
+                f"kernelexp emulate {shlex.quote(kernel)}",
+                err=True,
+            )
+        raise
 
 
 def _usual_arch(loaded: Project) -> str:
@@ -92,6 +111,7 @@ def _answers(words: Words) -> Answers:
         },
         workspaces=tuple(words.workspaces),
         values={name: _number(text) for name, text in _pairs(words.values, "--value")},
+        emulated={name: _whole(text) for name, text in _pairs(words.emulated, "--emulated")},
         references={
             name: draft.parse_python(text) for name, text in _pairs(words.references, "--reference")
         },
@@ -117,6 +137,13 @@ def _number(text: str) -> int | float:
     raise UsageError(f"{text!r} should be a number, as the value of a parameter.")
 
 
+def _whole(text: str) -> int:
+    value = _number(text)
+    if not isinstance(value, int):
+        raise UsageError(f"{text!r} should be a whole number, as a size on the CPU.")
+    return value
+
+
 def _tell(compiled: Compiled, answers: Answers) -> None:
     """What was found and what was left out."""
     entry = compiled.entry
@@ -138,11 +165,17 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
         typer.echo("note: it uses dynamic shared memory, whose size is --smem BYTES", err=True)
     for file in dict.fromkeys(each.file for each in compiled.left):
         parts = [
-            f"#include {each.include}" if each.include else f"{each.first_line}-{each.last_line}"
+            f"#include {each.include}" if each.include else _spell_lines(each)
             for each in compiled.left
             if each.file == file
         ]
         typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
+
+
+def _spell_lines(left: Left) -> str:
+    if left.first_line == left.last_line:
+        return str(left.first_line)
+    return f"{left.first_line}-{left.last_line}"
 
 
 def _ask(compiled: Compiled, answers: Answers) -> Answers:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kernelexp.errors import UsageError
 from kernelexp.foreign import draft
 from kernelexp.foreign.draft import Answers
 from kernelexp.foreign.entry import Entry, Parameter
@@ -68,3 +71,41 @@ def test_a_structure_and_a_tensor_map_are_blank() -> None:
     assert "Params p: 24 bytes, a ctypes.Structure or a NumPy record" in what
     assert "a kernelexp.launch.TensorMap for map" in what
     assert "import Launch, Pointer, Struct" in text
+
+
+def test_the_tolerance_of_a_sum_grows_with_what_is_summed_over() -> None:
+    matrices = (
+        pointer("a", "float", read=True),
+        pointer("b", "float", read=True),
+        pointer("c", "float", read=True, written=True),
+        *(value(name, "int", 4) for name in "MNK"),
+    )
+    shapes = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "N")}
+    assert 'rtol=1e-05, atol=1e-05 + 2e-07 * size["K"], why' in drafted(*matrices, shapes=shapes)
+    assert "rtol=1e-05, atol=1e-05, why" in drafted(*matrices)
+    filters = drafted(*matrices, shapes=shapes | {"b": ("3", "K")})
+    assert 'atol=1e-05 + 2e-07 * max(size["K"], 3), why' in filters
+
+
+def test_an_integer_sum_is_exact() -> None:
+    text = drafted(
+        *(pointer("x", "int", read=True), pointer("y", "int", written=True), value("n", "int", 4)),
+        shapes={"x": ("n",), "y": ("1",)},
+    )
+    assert "rtol=0.0, atol=0.0, why" in text
+
+
+def test_a_size_may_be_smaller_on_the_cpu() -> None:
+    text = drafted(
+        *(pointer("y", "float", written=True), value("n", "int", 4), value("m", "int", 4)),
+        values={"n": 4096, "m": 7},
+        emulated={"n": 100},
+    )
+    assert '"full": {"n": 4096, "m": 7},' in text
+    assert '"emulated": {"n": 100, "m": 7},' in text
+
+
+def test_only_a_size_may_be_smaller_on_the_cpu() -> None:
+    parameters = (pointer("y", "float", written=True), value("by", "float", 4))
+    with pytest.raises(UsageError, match="--emulated: 'by' is no integer of the kernel; known: n"):
+        drafted(*parameters, value("n", "int", 4), emulated={"by": 1})
