@@ -140,7 +140,7 @@ def _number(text: str) -> int | float:
 def _whole(text: str) -> int:
     value = _number(text)
     if not isinstance(value, int):
-        raise UsageError(f"{text!r} should be a whole number, as a size on the CPU.")
+        raise UsageError(f"{text!r} should be a whole number.")
     return value
 
 
@@ -154,15 +154,13 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
         star = "*" if each.is_pointer else ""
         typer.echo(f"  {each.name}: {each.type}{star}, {each.size} bytes, {role}")
     for each in entry.parameters:
-        if _is_in_and_out(each) and each.name not in answers.workspaces:
+        if _is_in_and_out(each) and each.name not in (*answers.workspaces, *answers.references):
             typer.echo(
                 f"note: {each.name} is read and written: it is an input and an output, and holds "
                 "the input before every launch; if it is the kernel's own memory, which starts "
                 f"as zero, say --workspace {each.name}",
                 err=True,
             )
-    if entry.dynamic_smem:
-        typer.echo("note: it uses dynamic shared memory, whose size is --smem BYTES", err=True)
     for file in dict.fromkeys(each.file for each in compiled.left):
         parts = [
             f"#include {each.include}" if each.include else _spell_lines(each)
@@ -182,14 +180,25 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
     """The answers with those of a person at the terminal; an empty one leaves a blank."""
     from kernelexp.foreign import draft
 
-    shapes, values = dict(answers.shapes), dict(answers.values)
-    references, grid = dict(answers.references), answers.grid
-    workspaces = list(answers.workspaces)
+    values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
     for each in compiled.entry.parameters:
         if each.scalar and each.name not in values:
             value = _prompt(f"value of {each.type} {each.name}", _number)
             values.update({each.name: value} if value is not None else {})
-    for each in compiled.entry.parameters:
+    answers = _ask_arrays(compiled.entry.parameters, answers)
+    if compiled.entry.dynamic_smem and not smem_bytes:
+        smem_bytes = _prompt("bytes of dynamic shared memory", _whole) or 0
+    if not grid:
+        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
+    return msgspec.structs.replace(answers, values=values, grid=grid, smem_bytes=smem_bytes)
+
+
+def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
+    from kernelexp.foreign import draft
+
+    shapes, references = dict(answers.shapes), dict(answers.references)
+    workspaces = list(answers.workspaces)
+    for each in parameters:
         if each.is_pointer and each.name not in shapes:
             shape = _prompt(f"shape of {each.name}, as in M,K", draft.parse_expressions)
             shapes.update({each.name: shape} if shape else {})
@@ -199,15 +208,8 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
         if each.is_pointer and each.written and each.name not in (*references, *workspaces):
             expected = _prompt(f"what {each.name} should be, as in A @ B", draft.parse_python)
             references.update({each.name: expected} if expected else {})
-    if not grid:
-        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
     return msgspec.structs.replace(
-        answers,
-        shapes=shapes,
-        workspaces=tuple(workspaces),
-        values=values,
-        references=references,
-        grid=grid,
+        answers, shapes=shapes, workspaces=tuple(workspaces), references=references
     )
 
 

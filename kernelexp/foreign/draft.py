@@ -53,7 +53,8 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     sizes = [each for each in entry.parameters if is_size(each)]
     names = frozenset(each.name for each in sizes)
     arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
-    smem = f"        dynamic_smem_bytes={answers.smem_bytes},\n" if answers.smem_bytes else ""
+    unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
+    smem = answers.smem_bytes or unknown
     values = {
         "FULL": _sizes(sizes, answers),
         "EMULATED": _sizes(
@@ -67,7 +68,7 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
         "ENTRY": name,
         "GRID": _grid(answers, names),
         "BLOCK": str(answers.block),
-        "SMEM": smem,
+        "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
         "ARGUMENTS": "".join(arguments),
     }
     body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
@@ -140,9 +141,8 @@ def _tolerance(
     names: frozenset[str],
 ) -> str:
     """The arguments of a guess: roundings, and the terms of sums over what outputs don't extend."""
-    dtypes = [each.dtype or "f32" for each in outputs]
-    rounding = max(_ROUNDING.get(dtype, _OF_F32) for dtype in dtypes)
-    term = max(_OF_TERM.get(dtype, 0.0) for dtype in dtypes)
+    rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
+    term = max(_OF_TERM.get(each.dtype or "f32", 0.0) for each in outputs)
     summed = dict.fromkeys(
         extent
         for output in outputs

@@ -18,8 +18,10 @@ def value(name: str, kind: str, size: int) -> Parameter:
     return Parameter(name=name, type=kind, size=size, align=size, is_pointer=False)
 
 
-def drafted(*parameters: Parameter, **answers: object) -> str:
-    entry = Entry(symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=False)
+def drafted(*parameters: Parameter, dynamic_smem: bool = False, **answers: object) -> str:
+    entry = Entry(
+        symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=dynamic_smem
+    )
     return draft.problem(entry, "k", "k.cu", Answers(block=(32, 1, 1), **answers))
 
 
@@ -60,6 +62,14 @@ def test_scalars_of_one_and_two_bytes_are_drafted() -> None:
     assert 'Scalar(type="bool", value=True)' in text
     assert 'Scalar(type="f16", value=0.5)' in text
     assert 'Scalar(type="s16", value=size["rows"])' in text
+
+
+def test_dynamic_shared_memory_of_unknown_size_is_blank() -> None:
+    y = pointer("y", "float", written=True)
+    assert "dynamic_smem_bytes" not in drafted(y)
+    assert "dynamic_smem_bytes=64," in drafted(y, dynamic_smem=True, smem_bytes=64)
+    blanks = [words for _, words in draft.blanks(drafted(y, dynamic_smem=True))]
+    assert "the bytes of dynamic shared memory" in blanks
 
 
 def test_a_structure_and_a_tensor_map_are_blank() -> None:
