@@ -86,7 +86,7 @@ def check(
     if in_github_actions():
         for annotation in report.to_annotations(findings):
             typer.echo(annotation, err=json)
-    output(findings, report.render(findings), json)
+    output("check", findings, report.render(findings), json)
     raise typer.Exit(gates.exit_code(findings))
 
 
