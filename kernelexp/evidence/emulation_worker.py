@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp import accesses, isolated, results
+from kernelexp import accesses, confine, isolated, results
 from kernelexp.accesses import Access
 from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint
 from kernelexp.counters import PTX
@@ -62,6 +62,8 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     emulation_limit: Limit
     native: str = ""
     """Path of the compiled part of the emulator; without it Python computes the same."""
+    memory_bytes: int = 0
+    """What the emulation may allocate; 0: what there is."""
 
 
 class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +104,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     """
     from kernelexp import emulator
 
+    if job.memory_bytes:
+        confine.limit_growth(job.memory_bytes)
     if job.native:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))

@@ -19,6 +19,7 @@ VERSIONS = {
     "run": 1,
     "sweep": 1,
     "sweep-plan": 1,
+    "evaluate": 1,
     "build": 1,
     "emulate": 1,
     "list": 1,
@@ -97,7 +98,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 def types() -> dict[str, Any]:
     """The type of each kind: a struct, a list of them, or a mapping of them by label."""
-    from kernelexp import doctor
+    from kernelexp import doctor, evaluation
     from kernelexp.arm import Arm
     from kernelexp.calibration import Calibrated
     from kernelexp.emulations import Emulation
@@ -122,6 +123,7 @@ def types() -> dict[str, Any]:
         "run": list[ran.Ran],
         "sweep": swept.Swept,
         "sweep-plan": swept.PlannedSweep,
+        "evaluate": evaluation.Evaluation,
         "build": dict[str, Arm],
         "emulate": list[Emulation],
         "list": listing.Listed,
