@@ -1,7 +1,7 @@
 """Starts a program that may read and write named folders only, with limits on what it uses.
 
 A script of its own, run by its path before the program: `confine.py '{"read": [...], ...}' PROGRAM
-ARGUMENT...`. Landlock (Linux 5.13) keeps the program and all that it starts from every other file,
+ARGUMENT...`, with the program's whole path. Landlock (Linux 5.13) keeps the program and all that it starts from every other file,
 and from TCP; https://docs.kernel.org/userspace-api/landlock.html has the numbers below.
 """
 
@@ -114,7 +114,7 @@ def main() -> None:
     except OSError as error:
         sys.stderr.write(f"can't confine {program[0]}: {error}\n")
         sys.exit(CANNOT)
-    os.execvp(program[0], program)
+    os.execv(program[0], program)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     """The candidate's, against the project's own variant."""
     record: Record
-    """Baseline: the project's own variant; candidate: the text. It is not written to the log."""
+    """Baseline: the project's own variant; candidate: the text. Nothing of it is in the log."""
 
     @property
     def arm(self) -> Arm:
@@ -56,11 +56,12 @@ def evaluate(
     tools: Toolchain,
     settings: Settings,
     *,
+    against: Variant | None = None,
     hostile: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Builds `source` with the variant's axes, checks it against the kernel's problem.py, and times
-    it next to the project's own where there is a GPU to do so.
+    it next to the project's own, or to the variant `against`, where there is a GPU to do so.
 
     `hostile`: compilers may read nothing but the project and themselves, and have limits of memory,
     time and files, as has the emulation. UsageError for a text that is too long; EnvironmentFault
@@ -72,7 +73,8 @@ def evaluate(
         )
     settings = msgspec.structs.replace(settings, keep=False)
     own = runner.share(project, project.root, tools, settings, on_progress)
-    baseline = runner.examine(own, [variant]).arm(variant)
+    against = against or variant
+    baseline = runner.examine(own, [against]).arm(against)
     with _in_place(project, variant, source) as changed:
         there = msgspec.structs.replace(own, project=changed)
         if hostile:
@@ -88,7 +90,7 @@ def evaluate(
         own.gpus,
         on_progress,
     )
-    outcome = runner.conclude(own, NAME, _experiment(project, variant), arms, timed)
+    outcome = runner.conclude(own, NAME, _experiment(project, against, variant), arms, timed)
     assert outcome.record is not None
     return Evaluation(
         label=project.label(variant),
@@ -117,13 +119,13 @@ class _Confined(Local):
         return super().emulate(msgspec.structs.replace(job, memory_bytes=confined.MEMORY_BYTES))
 
 
-def _experiment(project: Project, variant: Variant) -> Experiment:
+def _experiment(project: Project, baseline: Variant, variant: Variant) -> Experiment:
     return Experiment(
         kernel=variant.kernel,
         arch=variant.arch,
         title=project.label(variant),
-        baseline=variant.axes,
-        candidate={},
+        baseline=baseline.axes,
+        candidate=variant.axes,
         hypothesis="",
     )
 

@@ -36,7 +36,8 @@ SUMMARIES = {
     "calibrate": "Measure this machine's rate of false verdicts.",
     "selftest": "Measure the smallest slowdown that a run detects here.",
     "doctor": "Check tools, versions and capabilities.",
-    "schema": "Print the JSON Schema of experiments.yaml, for editors.",
+    "schema": "Print the JSON Schema of experiments.yaml, of outputs.",
+    "mcp": "Serve commands to other programs as MCP tools.",
 }
 """In the order of --help."""
 _FILES = {"import": "import_", "selftest": "calibrate"}
