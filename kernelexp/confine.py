@@ -1,8 +1,9 @@
 """Starts a program that may read and write named folders only, with limits on what it uses.
 
 A script of its own, run by its path before the program: `confine.py '{"read": [...], ...}' PROGRAM
-ARGUMENT...`, with the program's whole path. Landlock (Linux 5.13) keeps the program and all that it starts from every other file,
-and from TCP; https://docs.kernel.org/userspace-api/landlock.html has the numbers below.
+ARGUMENT...`, with the program's whole path. Landlock (Linux 5.13) keeps the program and all that it
+starts from every other file, and from TCP where the kernel is of version 6.7 or later;
+https://docs.kernel.org/userspace-api/landlock.html has the numbers below.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ MEMORY_BYTES = 8 << 30
 CANNOT = confine.CANNOT
 FILE_BYTES = 1 << 30
 FILES = 1024
+LONGEST_LOG = 1 << 16
+"""Characters of what a compiler said that are kept."""
 PROCESSES = 4096
 """Of the user, all of them: far above what a machine has, far below what hurts it."""
 # What programs are linked with, and what their loader reads.

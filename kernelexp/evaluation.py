@@ -113,10 +113,12 @@ def _confine(shared: runner.Shared, readable: Path) -> runner.Shared:
 
 
 class _Confined(Local):
-    """This machine, with a limit of memory for each emulation."""
+    """This machine, with a limit of memory for each emulation, and without the emulator's C++: in
+    Python no mistake of the emulator's becomes an access to the worker's own memory."""
 
     def emulate(self, job: EmulationJob) -> Emulated:
-        return super().emulate(msgspec.structs.replace(job, memory_bytes=confined.MEMORY_BYTES))
+        limited = msgspec.structs.replace(job, memory_bytes=confined.MEMORY_BYTES, native="")
+        return super().emulate(limited)
 
 
 def _experiment(project: Project, baseline: Variant, variant: Variant) -> Experiment:

@@ -10,9 +10,11 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 from schemas import validate
+from support import ROOT
 
 from kernelexp import api, errors
 from kernelexp.arm import Status
+from kernelexp.report import outputs
 
 
 def test_functions_give_what_commands_print(scale: Path) -> None:
@@ -45,6 +47,24 @@ def test_a_mistake_is_an_exception_with_a_sentence(scale: Path, call, words: str
         call(api.load(scale))
 
 
+def test_the_documented_example_runs(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs/api.md").read_text()
+    _, _, rest = page.partition("<!-- run in tests/test_api.py -->\n```python\n")
+    monkeypatch.chdir(scale)
+    exec(rest.partition("```")[0], {})
+    said = capsys.readouterr().out
+    assert "registers per thread" in said
+    assert "y 0 wrong elements" in said
+
+
+@pytest.mark.parametrize("kind", outputs.VERSIONS)
+def test_every_schema_is_documented(kind: str) -> None:
+    rows = [line for line in (ROOT / "docs/api.md").read_text().splitlines() if line[:3] == "| `"]
+    assert any(f"`{kind}`" in row for row in rows)
+
+
 def test_importing_the_package_loads_nothing() -> None:
     code = "import sys, kernelexp; print(*(m for m in sys.modules if m.startswith('kernelexp')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -60,7 +80,7 @@ async def _converse(root: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernelexp", "mcp", "-C", str(root)],
-        env={"PYTHONPATH": str(Path(__file__).parents[1])},
+        env={"PYTHONPATH": str(ROOT)},
     )
     async with Client(server) as client:
         named = {tool.name for tool in (await client.list_tools()).tools}

@@ -143,3 +143,29 @@ def test_without_landlock_a_hostile_text_is_refused(
     monkeypatch.setattr(confined.confine, "version", lambda: 0)
     with pytest.raises(errors.EnvironmentFault, match="needs a kernel with Landlock"):
         hostile(scale, text_of(scale))
+
+
+def test_an_emulation_can_allocate_no_more_than_its_limit() -> None:
+    code = """
+from kernelexp import confine
+confine.limit_growth(32 << 20)
+kept = bytearray(8 << 20)
+try:
+    bytearray(64 << 20)
+except MemoryError:
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "refused\n", done.stderr
+
+
+def test_a_line_that_names_another_file_shows_nothing_of_it(scale: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("swordfish_is_the_password\n" * 50)
+    text = (
+        text_of(scale)
+        .replace('extern "C"', f'#line 1 "{tmp_path}/secret.txt"\nextern "C"')
+        .replace("y[i] = v;", 'y[i] = v; asm volatile("bad.instruction;");')
+    )
+    found = hostile(scale, text)
+    assert found.verdict.status is Status.BUILD_FAILED
+    assert b"swordfish" not in api.encode("evaluate", found)

@@ -156,7 +156,7 @@ def _run_confined(
     if done.returncode == 0 and not left:
         return done
     _require_space(plan, folder, tool)
-    words = _clean(plan, folder, done.stderr + done.stdout)
+    words = _clean(plan, folder, done.stderr + done.stdout)[: confined.LONGEST_LOG]
     if done.returncode == confined.CANNOT:
         raise EnvironmentFault(f"{plan.label}: {words}.")
     if diagnosis.find_cause(done, words) == "source":
