@@ -60,7 +60,8 @@ def list_project(project: Project) -> Listed:
     """Kernels with their axes, and experiments with where they stand."""
     tree = standing.Tree(project.root)
     standings = {name: standing.of_experiment(project, name, tree) for name in project.experiments}
-    return listing.to_values(project, standings)
+    decided, _ = tree.decided
+    return listing.to_values(project, standings, decided)
 
 
 def show(project: Project, experiment: str) -> Shown:

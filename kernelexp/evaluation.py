@@ -71,6 +71,11 @@ def evaluate(
         raise UsageError(
             f"the source has {len(source):,} bytes; at most {LONGEST_BYTES:,} are evaluated."
         )
+    if hostile and variant.program:
+        raise UsageError(
+            f"{variant.kernel} is a program: what its source says would run on this machine, so "
+            "that it can't be evaluated as a hostile one."
+        )
     settings = msgspec.structs.replace(settings, keep=False)
     own = runner.share(project, project.root, tools, settings, on_progress)
     against = against or variant

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from schemas import validate
 from support import Kx
@@ -14,6 +15,9 @@ from support import Kx
 from kernelexp import api, confine, confined, errors, evaluation
 from kernelexp.arm import Status
 from kernelexp.limits import Limits
+from kernelexp.model import Program
+from kernelexp.runner import Settings
+from kernelexp.toolchain import Toolchain
 
 SOURCE = Path("variants/scale/scale.cu")
 WRONG = "each *= factor + 1.0f"
@@ -169,3 +173,11 @@ def test_a_line_that_names_another_file_shows_nothing_of_it(scale: Path, tmp_pat
     found = hostile(scale, text)
     assert found.verdict.status is Status.BUILD_FAILED
     assert b"swordfish" not in api.encode("evaluate", found)
+
+
+def test_a_program_is_never_taken_as_hostile(cold: Path, tools: Toolchain) -> None:
+    loaded = api.load(cold)
+    variant = loaded.variant("scale", None)
+    program = msgspec.structs.replace(variant, program=Program(figures={}))
+    with pytest.raises(errors.UsageError, match="scale is a program"):
+        evaluation.evaluate(loaded, program, b"", tools, Settings(), hostile=True)

@@ -10,8 +10,8 @@ Knows nothing of experiments: it takes PTX, a launch, arrays. The arrays are wri
 from __future__ import annotations
 
 from kernelexp.emulator.compiled import load as load_compiled
-from kernelexp.emulator.execute import Comparison, Module, Result, compare, load, run
-from kernelexp.emulator.machine.counters import Counters
+from kernelexp.emulator.execute import Comparison, Module, Result, compare, load, run, run_each
+from kernelexp.emulator.machine.counters import Counters, add_up
 from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
 from kernelexp.emulator.machine.hangs import Waiter
@@ -30,8 +30,10 @@ __all__ = [
     "Schedule",
     "UnsupportedInstruction",
     "Waiter",
+    "add_up",
     "compare",
     "load",
     "load_compiled",
     "run",
+    "run_each",
 ]

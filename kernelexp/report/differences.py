@@ -86,7 +86,7 @@ def to_values(found: Comparison) -> Compared:
         unknown=found.unknown,
         axes=found.axes,
         effect=found.effect,
-        groups=tuple(map(_group_values, found.groups)),
+        groups=group_values(found.groups),
         not_shown=NotShown(small=found.small, same=found.same, others=found.others),
     )
 
@@ -98,6 +98,11 @@ def _side(subject: Subject) -> ComparedSide:
         evidence=tuple(evidence_of(subject.arm)),
         conditions=subject.conditions,
     )
+
+
+def group_values(groups: Sequence[Group]) -> tuple[ComparedGroup, ...]:
+    """All findings, by group."""
+    return tuple(map(_group_values, groups))
 
 
 def _group_values(group: Group) -> ComparedGroup:
@@ -147,7 +152,7 @@ def render(found: Comparison, names: bool = False) -> Iterator[Block]:
         if not names and (found.options.metric or group.name == counters.OTHER):
             yield from _lines(group)
         else:
-            yield _table(group, names)
+            yield table_of(group, names)
     if rest := _rest(found):
         yield paragraph(rest)
 
@@ -156,7 +161,8 @@ def _about(subject: Subject) -> Sequence[str]:
     return (*subject.about, f"{', '.join(evidence_of(subject.arm))}")
 
 
-def _table(group: Group, names: bool) -> Block:
+def table_of(group: Group, names: bool) -> Block:
+    """A row for each finding; with `names` also ncu's."""
     header = (f"{group.name} ({group.kind})", "before", "after", "", "change", "")
     rows: list[tuple[Cell, ...]] = []
     for each in group.findings:

@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 from kernelexp import widths
 from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
 from kernelexp.counters import PTX
-from kernelexp.report.document import Block, paragraph
+from kernelexp.launch import plain_name
+from kernelexp.report import figures
+from kernelexp.report.document import Block, paragraph, table
 from kernelexp.results import describe
 from kernelexp.text import printable
 
 _LINES_SHOWN = 3
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
+_INSTRUCTIONS = f"{PTX}inst_executed"
 _COSTS = {
     f"{PTX}memory_l1_wavefronts_shared": "shared wavefronts (PTX)",
     f"{PTX}memory_l2_theoretical_sectors_global": "global sectors (PTX)",
@@ -115,6 +118,25 @@ def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
             sentences.setdefault(words, []).append(name)
     for words, whose in sentences.items():
         yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
+
+
+def launches(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """What each launch of a job of several counts."""
+    for name, arm in zip(names, arms, strict=True):
+        if arm.emulated and arm.emulated.launches:
+            yield table(
+                (f"{name}, on PTX", "entry", "CTAs", "instructions", "wavefronts", "sectors"),
+                (
+                    (
+                        f"launch {number}",
+                        plain_name(each.entry),
+                        *map(figures.value, (each.ctas, each.counters.get(_INSTRUCTIONS, 0))),
+                        *(figures.value(each.counters.get(cost, 0)) for cost in _COSTS),
+                    )
+                    for number, each in enumerate(arm.emulated.launches, 1)
+                ),
+                numbers=range(2, 4 + len(_COSTS)),
+            )
 
 
 def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:

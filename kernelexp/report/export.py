@@ -31,6 +31,7 @@ COLUMNS = (
     "provenance",
     "device",
     "verdict",
+    "decision",
     "changed_since",
     "published_approximate",
     *metrics.METRICS,
@@ -51,9 +52,13 @@ class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     verdict: str
     """A status such as IMPROVED; empty where there is none."""
+    decision: str
+    """A person's word; empty where there is none."""
     changed_since: tuple[str, ...]
     """What has changed since the run; figures and verdict are then left out."""
     published_approximate: bool
+    printed: dict[str, metrics.Value] | UnsetType = UNSET
+    """Figures that a program printed, by the names that it has for them."""
 
 
 # A row of the table: an arm with the figures that there are of it, each under its own name.
@@ -118,30 +123,39 @@ def _section(entries: dict[str, Standings]) -> tuple[LoggedExperiment, ...]:
             id=name,
             experiment=entry.experiment,
             records=entry.records,
-            arms=tuple(msgspec.convert(row, LoggedRow) for row in rows),
+            arms=tuple(map(_logged, rows)),
         )
         for name, entry in entries.items()
         if (rows := list(_arms(name, entry)))
     )
 
 
+def _logged(row: dict[str, Any]) -> LoggedArm:
+    own = {key: value for key, value in row.items() if key in COLUMNS}
+    printed = {key: value for key, value in row.items() if key not in COLUMNS}
+    return msgspec.convert({**own, "printed": printed} if printed else own, LoggedRow)
+
+
 def to_csv(logs: Sequence[KernelLog]) -> str:
     """A line for each arm of each step of the history and of each experiment.
 
-    Figures and verdicts of variants that have changed since are left out.
+    Figures and verdicts of variants that have changed since are left out. What programs print has
+    columns of its own, the last ones.
     """
+    rows = [
+        {"kernel": log.kernel, "arch": log.arch, "section": section, **row}
+        for log in logs
+        for section, entries in (("history", log.history), ("experiment", log.experiments))
+        for name, entry in entries.items()
+        for row in _arms(name, entry)
+    ]
+    further = sorted({key for row in rows for key in row}.difference(COLUMNS))
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(text, (*COLUMNS, *further), lineterminator="\n")
     writer.writeheader()
-    for log in logs:
-        for section, entries in (("history", log.history), ("experiment", log.experiments)):
-            for name, entry in entries.items():
-                for row in _arms(name, entry):
-                    fixed = {"kernel": log.kernel, "arch": log.arch, "section": section}
-                    row = {**fixed, **row, "changed_since": "; ".join(row["changed_since"])}
-                    writer.writerow(
-                        {k: printable(v) if isinstance(v, str) else v for k, v in row.items()}
-                    )
+    for row in rows:
+        row = {**row, "changed_since": "; ".join(row["changed_since"])}
+        writer.writerow({k: printable(v) if isinstance(v, str) else v for k, v in row.items()})
     return text.getvalue()
 
 
@@ -153,10 +167,15 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
         if index == 0 or run != shown:
             arm = each.record.baseline if each.record and not each.changed else None
             variant = spell_point(entry.experiment.baseline)
-            yield {**_row(name, title, "baseline", variant, each, arm), "verdict": ""}
+            yield {
+                **_row(name, title, "baseline", variant, each, arm),
+                "verdict": "",
+                "decision": "",
+            }
         shown = run
         variant = spell_point(entry.experiment.candidates[index])
-        yield _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
+        row = _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
+        yield {**row, "decision": each.decision.word if each.decision else ""}
 
 
 def _row(
@@ -181,4 +200,5 @@ def _row(
         "changed_since": list(each.changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),
         **figures,
+        **(metrics.printed(arm) if arm else {}),
     }

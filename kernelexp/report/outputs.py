@@ -22,6 +22,11 @@ VERSIONS = {
     "evaluate": 1,
     "build": 1,
     "emulate": 1,
+    "decisions": 1,
+    "plot": 1,
+    "audit": 1,
+    "bisect": 1,
+    "history": 1,
     "list": 1,
     "show": 1,
     "record": 1,
@@ -98,7 +103,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 def types() -> dict[str, Any]:
     """The type of each kind: a struct, a list of them, or a mapping of them by label."""
-    from kernelexp import doctor, evaluation
+    from kernelexp import bisecting, doctor, evaluation, timeline
     from kernelexp.arm import Arm
     from kernelexp.calibration import Calibrated
     from kernelexp.emulations import Emulation
@@ -106,7 +111,9 @@ def types() -> dict[str, Any]:
     from kernelexp.profiling import Profiling
     from kernelexp.record import Record
     from kernelexp.report import (
+        audit,
         comparison,
+        decisions,
         differences,
         explanation,
         export,
@@ -117,6 +124,7 @@ def types() -> dict[str, Any]:
         ran,
         swept,
     )
+    from kernelexp.report.charts.chart import Chart
     from kernelexp.sections.evaluate import Reading
 
     return {
@@ -126,6 +134,11 @@ def types() -> dict[str, Any]:
         "evaluate": evaluation.Evaluation,
         "build": dict[str, Arm],
         "emulate": list[Emulation],
+        "decisions": decisions.Made,
+        "plot": list[Chart],
+        "audit": audit.Audited,
+        "bisect": bisecting.Bisected,
+        "history": timeline.Timeline,
         "list": listing.Listed,
         "show": listing.Shown,
         "record": Record,

@@ -115,7 +115,6 @@ def test_a_budget_that_the_source_contradicts_refuses_that_variant_alone(
     [
         ('exports["threads"], 1, 1', "128, 1, 1", "asks for 128 threads at size 'full'"),
         ("block=", "dynamic_smem_bytes=512, block=", "asks for 512 dynamic_smem_bytes at size"),
-        ("block=", "cluster=(2, 1, 1), block=", "asks for 2 CTAs per cluster at size"),
     ],
 )
 def test_a_launch_that_is_not_of_its_build_refuses_the_variant(

@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+from repositories import commit, repository
 from schemas import validate
 from support import ROOT, Kx
 
@@ -30,6 +31,7 @@ OF_RECORDS = {
     "verdict": ("verdict", "T2", "--json"),
     "sections": ("sections", "published-9bf658a", "--json"),
     "doctor": ("doctor", "--json"),
+    "plot": ("plot", "history", "--json"),
 }
 OF_VARIANTS = {
     "run": ("run", "S2", "--no-record", "--no-gpu", "--json"),
@@ -43,6 +45,17 @@ OF_VARIANTS = {
     "sweep": SWEEP,
     "profile": (*("profile", "--import", str(PAGE), "--variant", "S1", "--launch", "1", "--json"),),
     "check": ("check", "--emulate", "--json"),
+    "evaluate": (
+        *("evaluate", "scale:width=2", "--source", "variants/scale/scale.cu"),
+        *("--no-gpu", "--json"),
+    ),
+    "decisions": ("accept", "S1", "--json"),
+    "audit": ("audit", "S1", "--against", "aaaaaaa", "--json"),
+}
+
+OF_REVISIONS = {
+    "bisect": ("bisect", "S1", "--good", "HEAD~1", "--bad", "HEAD", "--by", "build", "--json"),
+    "history": ("history", "S1", "--revisions", "HEAD~1..", "--no-gpu", "--json"),
 }
 
 
@@ -60,6 +73,18 @@ def test_json_of_variants_is_as_its_schema_says(kind: str, scale: Path, kx: Kx) 
     validate(kind, result.stdout)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OF_REVISIONS)
+def test_json_of_revisions_is_as_its_schema_says(kind: str, scale: Path, kx: Kx) -> None:
+    repository(scale)
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("each *= factor", "each *= factr"))
+    commit(scale, "break")
+    result = kx(*OF_REVISIONS[kind], cwd=scale)
+    assert result.exit_code == errors.OK, result.output
+    validate(kind, result.stdout)
+
+
 def test_json_of_a_calibration_is_as_its_schema_says() -> None:
     same = (ROOT / "tests/data/samples/h200-gemm.json").read_bytes()
     recorded = msgspec.json.decode(same, type=Measurement)
@@ -69,7 +94,7 @@ def test_json_of_a_calibration_is_as_its_schema_says() -> None:
 
 
 def test_every_kind_is_tried_above() -> None:
-    assert {*OF_RECORDS, *OF_VARIANTS, "calibrate"} == set(outputs.VERSIONS)
+    assert {*OF_RECORDS, *OF_VARIANTS, *OF_REVISIONS, "calibrate"} == set(outputs.VERSIONS)
     assert set(outputs.types()) == set(outputs.VERSIONS)
 
 

@@ -42,7 +42,9 @@ class Execution:
         chance: random.Random,
         late: bool,
         shuffle: bool,
+        before: GlobalLayout | None = None,
     ) -> None:
+        """before: the global memory that an earlier launch of the same job left."""
         self.image = image
         self.launch = launch
         self.chance = chance
@@ -71,6 +73,8 @@ class Execution:
         self.world = GlobalLayout(
             image.variables, arrays, unwritten, image.heap_bytes, image.functions
         )
+        if before:
+            self.world.take_over(before)
         self.parameters = Parameters(image, launch, self.world)
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""
