@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,9 @@ from kernelexp.toolchain import Toolchain
 
 LONGEST_BYTES = 4 << 20
 """Of a source text."""
+FOLDER = "evaluation-"
+STALE_S = 24 * 3600.0
+"""No evaluation takes a day: an older folder is of one that was killed."""
 NAME = "evaluation"
 """Stands in a record for the experiment's id."""
 
@@ -118,11 +123,16 @@ def _confine(shared: runner.Shared, readable: Path) -> runner.Shared:
 
 
 class _Confined(Local):
-    """This machine, with a limit of memory for each emulation, and without the emulator's C++: in
-    Python no mistake of the emulator's becomes an access to the worker's own memory."""
+    """This machine, with a limit of memory for each emulation, and inputs that nobody has seen.
+
+    Without the emulator's C++: in Python no mistake of the emulator's becomes an access to the
+    worker's own memory.
+    """
 
     def emulate(self, job: EmulationJob) -> Emulated:
-        limited = msgspec.structs.replace(job, memory_bytes=confined.MEMORY_BYTES, native="")
+        limited = msgspec.structs.replace(
+            job, memory_bytes=confined.MEMORY_BYTES, native="", seed=secrets.randbelow(1 << 31)
+        )
         return super().emulate(limited)
 
 
@@ -145,7 +155,8 @@ def _in_place(project: Project, variant: Variant, source: bytes) -> Iterator[Pro
     """
     cache = project.root / build.CACHE
     cache.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix="evaluation-") as name:
+    _sweep(cache)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=FOLDER) as name:
         root = Path(name)
         for each in sorted(project.root.iterdir()):
             if each.name not in ("variants", "logs") and not each.name.startswith("."):
@@ -159,3 +170,10 @@ def _in_place(project: Project, variant: Variant, source: bytes) -> Iterator[Pro
         path.unlink(missing_ok=True)
         path.write_bytes(source)
         yield msgspec.structs.replace(project, root=root)
+
+
+def _sweep(cache: Path) -> None:
+    for folder in cache.glob(f"{FOLDER}*"):
+        with contextlib.suppress(OSError):  # another evaluation removed it
+            if time.time() - folder.stat().st_mtime > STALE_S:
+                shutil.rmtree(folder, ignore_errors=True)

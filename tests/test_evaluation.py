@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,17 @@ def test_a_wrong_text_is_incorrect_and_leaves_nothing_behind(scale: Path, kx: Kx
     assert "refused" not in found["record"]["baseline"]
     assert {path for path in scale.rglob("*") if ".kernelexp" not in path.parts} == before
     assert not list(scale.glob(".kernelexp/evaluation-*"))
+
+
+def test_what_a_killed_evaluation_left_is_removed_after_a_day(scale: Path) -> None:
+    kept, old = scale / ".kernelexp/evaluation-1", scale / ".kernelexp/evaluation-2"
+    for folder in (kept, old):
+        folder.mkdir()
+        (folder / "link").symlink_to(scale / "variants")
+    os.utime(old, (0, 0))
+    api.evaluate(api.load(scale), VARIANT, emulate=False, gpu=False)
+    assert (kept.exists(), old.exists()) == (True, False)
+    assert (scale / SOURCE).is_file()
 
 
 def test_the_projects_own_text_is_right_and_the_same_code(scale: Path) -> None:
@@ -173,6 +185,21 @@ def test_a_line_that_names_another_file_shows_nothing_of_it(scale: Path, tmp_pat
     found = hostile(scale, text)
     assert found.verdict.status is Status.BUILD_FAILED
     assert b"swordfish" not in api.encode("evaluate", found)
+
+
+@pytest.mark.slow
+def test_a_hostile_text_that_knows_the_usual_inputs_is_found_out(scale: Path) -> None:
+    loaded = api.load(scale)
+    shows = 'if (i == 0) printf("%.9g", x[0].at[0]); y[i] = v;'
+    text = "#include <cstdio>\n" + text_of(scale)
+    told = api.evaluate(loaded, VARIANT, text.replace("y[i] = v;", shows), gpu=False).arm
+    assert told.emulated
+    first = told.emulated.printed[0].text
+    cheats = f"if (x[0].at[0] == {first}f) y[i] = v; else y[i] = x[i];"
+    text = text_of(scale).replace("y[i] = v;", cheats)
+    assert api.evaluate(loaded, VARIANT, text, gpu=False).verdict.status is Status.UNMEASURED
+    found = api.evaluate(loaded, VARIANT, text, gpu=False, hostile=True)
+    assert found.verdict.status is Status.INCORRECT
 
 
 def test_a_program_is_never_taken_as_hostile(cold: Path, tools: Toolchain) -> None:

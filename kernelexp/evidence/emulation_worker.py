@@ -72,6 +72,8 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the compiled part of the emulator; without it Python computes the same."""
     memory_bytes: int = 0
     """What the emulation may allocate; 0: what there is."""
+    seed: int = SEED
+    """Of the inputs."""
 
 
 class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,7 +179,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
 def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     require_size(job.kernel, problem.sizes, job.size)
     size = problem.sizes[job.size]
-    inputs, others = tensors.draw_inputs(problem, size, SEED, "cpu")
+    inputs, others = tensors.draw_inputs(problem, size, job.seed, "cpu")
     given = problem.arrange(others, job.axes)
     outputs = problem.outputs(size)
     workspaces = problem.workspaces(job.axes, size, job.exports)
