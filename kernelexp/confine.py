@@ -1,9 +1,12 @@
 """Starts a program that may read and write named folders only, with limits on what it uses.
 
 A script of its own, run by its path before the program: `confine.py '{"read": [...], ...}' PROGRAM
-ARGUMENT...`, with the program's whole path. Landlock (Linux 5.13) keeps the program and all that it
-starts from every other file, and from TCP where the kernel is of version 6.7 or later;
-https://docs.kernel.org/userspace-api/landlock.html has the numbers below.
+ARGUMENT...`, with the program's whole path. `output` names files for its standard output and its
+errors; where there are none, it keeps those of the script.
+
+Landlock (Linux 5.13) keeps the program and all that it starts from every other file, and from TCP
+where the kernel is of version 6.7 or later; https://docs.kernel.org/userspace-api/landlock.html has
+the numbers below.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import ctypes
 import json
 import os
 import resource
+import signal
 import struct
 import sys
 from collections.abc import Iterable, Mapping
@@ -111,10 +115,15 @@ def main() -> None:
     order, program = json.loads(sys.argv[1]), sys.argv[2:]
     try:
         limit(order["limits"])
+        outputs = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for path in order["output"]]
         restrict(order["read"], order["write"])
     except OSError as error:
         sys.stderr.write(f"can't confine {program[0]}: {error}\n")
         sys.exit(CANNOT)
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and a program inherits
+        signal.signal(ignored, signal.SIG_DFL)
+    for number, file in enumerate(outputs, 1):
+        os.dup2(file, number)
     os.execv(program[0], program)
 
 

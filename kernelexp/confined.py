@@ -7,19 +7,20 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import confine, toolchain
+from kernelexp import confine, processes, toolchain
 from kernelexp.errors import EnvironmentFault
+from kernelexp.processes import Completed
 from kernelexp.toolchain import Toolchain
 
 MEMORY_BYTES = 8 << 30
 """Of each program, and of an emulation beyond what its libraries take."""
 CANNOT = confine.CANNOT
-FILE_BYTES = 1 << 30
+FILE_BYTES = 256 << 20
 FILES = 1024
 LONGEST_LOG = 1 << 16
 """Characters of what a compiler said that are kept."""
@@ -42,14 +43,41 @@ def tools(tools: Toolchain, readable: Path) -> Toolchain:
     return msgspec.structs.replace(tools, confined_to=os.path.realpath(readable))
 
 
-def wrap(argv: Sequence[str], tools: Toolchain, writable: Path, cpu_s: float) -> list[str]:
-    """The command so that it reads the project, the compiler and the system's programs only, and
-    writes to the folder `writable` only."""
+def run(
+    argv: Sequence[str],
+    tools: Toolchain,
+    folder: Path,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+) -> Completed:
+    """Runs a command that can read the project, the compiler and the system's programs only, and
+    write to `folder` only; as processes.run().
+
+    What it prints goes to files, so that it has their limit.
+    """
+    printed = [folder / name for name in ("printed", "errors")]
+    try:
+        whole = _wrap(argv, tools, folder, printed, timeout_s)
+        done = processes.run(whole, cwd=cwd, env=env, timeout_s=timeout_s)
+        output, errors = (each.read_bytes() if each.exists() else b"" for each in printed)
+    finally:
+        for each in printed:
+            each.unlink(missing_ok=True)
+    words = done.stderr + errors.decode(errors="replace")
+    return Completed(returncode=done.returncode, output=output, stderr=words)
+
+
+def _wrap(
+    argv: Sequence[str], tools: Toolchain, writable: Path, printed: Sequence[Path], cpu_s: float
+) -> list[str]:
     named = [tools.nvcc, tools.ptxas, tools.cuobjdump, toolchain.host_compiler()]
     programs = [os.path.realpath(found) for each in named if (found := shutil.which(each))]
     order = {
         "read": [*_SYSTEM, tools.confined_to, str(toolchain.HEADERS.resolve()), *_homes(programs)],
         "write": [*_DEVICES, os.path.realpath(writable)],
+        "output": [os.path.realpath(each) for each in printed],
         "limits": {
             "memory_bytes": MEMORY_BYTES,
             "cpu_s": math.ceil(cpu_s),

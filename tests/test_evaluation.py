@@ -138,6 +138,7 @@ def test_a_confined_program_meets_its_limits(tmp_path: Path) -> None:
     order = {
         "read": ["/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"],
         "write": [str(tmp_path), "/dev/null"],
+        "output": [],
         "limits": {"file_bytes": 1000, "files": 64},
     }
     script = "ulimit -n; cat /etc/passwd; echo no > ../out; head -c 5000 $0 > big; echo end"
@@ -151,6 +152,17 @@ def test_a_confined_program_meets_its_limits(tmp_path: Path) -> None:
     assert done.stderr.count("Permission denied") >= 2
     assert not (tmp_path.parent / "out").exists()
     assert (tmp_path / "big").stat().st_size <= 1000
+
+
+def test_what_a_confined_program_prints_is_limited(
+    tmp_path: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confined, "FILE_BYTES", 5000)
+    there = confined.tools(tools, tmp_path)
+    script = ["/bin/sh", "-c", "echo said >&2; while true; do echo yes; done"]
+    done = confined.run(script, there, tmp_path, cwd=tmp_path, env={}, timeout_s=60)
+    assert (done.returncode != 0, done.stderr, len(done.output)) == (True, "said\n", 5000)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_landlock_a_hostile_text_is_refused(

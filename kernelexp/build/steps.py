@@ -179,9 +179,10 @@ def _run_confined(
 ) -> Completed:
     """The same within limits: what a source makes a compiler do is the source's fault."""
     env = {"LC_ALL": "C", "TMPDIR": _relative(plan, folder)}
-    whole = confined.wrap(argv, plan.tools, folder, plan.timeout_s)
     try:
-        done = processes.run(whole, cwd=plan.root, env=env, timeout_s=plan.timeout_s)
+        done = confined.run(
+            argv, plan.tools, folder, cwd=plan.root, env=env, timeout_s=plan.timeout_s
+        )
     except TimedOut:
         limit = f"the limit of {plan.timeout_s:g} s for a step of a build"
         raise DoesNotBuild(f"{tool}: error: it ran past {limit}.") from None
