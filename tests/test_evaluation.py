@@ -69,6 +69,7 @@ def test_the_projects_own_text_is_right_and_the_same_code(scale: Path) -> None:
     assert not any(array.wrong for array in found.arm.emulated.arrays)
 
 
+@pytest.mark.slow
 def test_without_a_text_a_variant_is_compared_with_the_defaults(scale: Path) -> None:
     found = api.evaluate(api.load(scale), VARIANT, emulate=False, gpu=False)
     assert (found.record.baseline.axes["width"], found.arm.axes["width"]) == (1, 4)
@@ -83,11 +84,16 @@ def test_what_does_not_compile_says_why(scale: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '#include "{secret}"',
-        "#in\\\nclude <{secret}>",
         '#define FILE "{secret}"\n#include FILE',
-        '#ifdef __CUDA_ARCH__\nconst char* all =\n#include "{secret}"\n;\n#endif',
-        '#include "../../../../{secret}"',
+        *(
+            pytest.param(text, marks=pytest.mark.slow)
+            for text in (
+                '#include "{secret}"',
+                "#in\\\nclude <{secret}>",
+                '#ifdef __CUDA_ARCH__\nconst char* all =\n#include "{secret}"\n;\n#endif',
+                '#include "../../../../{secret}"',
+            )
+        ),
     ],
 )
 def test_a_hostile_text_includes_nothing_from_outside(
@@ -100,6 +106,7 @@ def test_a_hostile_text_includes_nothing_from_outside(
     assert b"swordfish" not in api.encode("evaluate", found)
 
 
+@pytest.mark.slow
 def test_a_link_in_the_project_leads_a_hostile_text_nowhere(scale: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("swordfish_is_the_password")
     (scale / "harmless").symlink_to(tmp_path)
@@ -108,6 +115,7 @@ def test_a_link_in_the_project_leads_a_hostile_text_nowhere(scale: Path, tmp_pat
     assert b"swordfish" not in api.encode("evaluate", found)
 
 
+@pytest.mark.slow
 def test_a_build_that_was_not_confined_is_none_for_a_hostile_text(
     scale: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +195,7 @@ except MemoryError:
     assert done.stdout == "refused\n", done.stderr
 
 
+@pytest.mark.slow
 def test_a_line_that_names_another_file_shows_nothing_of_it(scale: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("swordfish_is_the_password\n" * 50)
     text = (
