@@ -47,6 +47,7 @@ def test_a_mistake_is_an_exception_with_a_sentence(scale: Path, call, words: str
         call(api.load(scale))
 
 
+@pytest.mark.slow
 def test_the_documented_example_runs(
     scale: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
