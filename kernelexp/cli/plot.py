@@ -108,7 +108,7 @@ def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
         kernel, _, arch = name.partition("@")
         own = {each for each in every if each[0] == kernel and arch in ("", each[1])}
         if not own:
-            known = (*project.kernels, *(f"{kernel}@{arch}" for kernel, arch in every))
+            known = sorted({*project.kernels, *(f"{kernel}@{arch}" for kernel, arch in every)})
             raise UsageError(f"there is no kernel {name!r}{suggest(name, known)}.")
         chosen |= own
     return chosen or every

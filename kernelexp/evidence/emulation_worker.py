@@ -256,12 +256,14 @@ def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[Em
 
 
 def _failing(compared: Comparison, checked: tuple[ArrayResult, ...]) -> tuple[str, ...]:
-    """The schedules that failed; the reference is compared with the first one's outputs."""
+    """The schedules that failed; the reference is compared with the first one's outputs, which are
+    those of all schedules where no array depends on them."""
     wrong = any(array.wrong for array in checked)
+    same = not compared.differing and not compared.varying
     return tuple(
         str(result.schedule)
         for number, result in enumerate(compared.results)
-        if result.schedule in compared.failing or (wrong and number == 0)
+        if result.schedule in compared.failing or (wrong and (same or number == 0))
     )
 
 

@@ -200,7 +200,10 @@ def _differences(told: Sequence[Told]) -> Iterator[Block]:
     ]
     header = ("differs most", "baseline", "candidate", "change", "kind", "goes")
     if rows:
-        yield table(header, rows, numbers=(1, 2, 3), unwrapped=(4,))
+        width = len(header) if any(each.way for each in shown) else len(header) - 1
+        yield table(
+            header[:width], (row[:width] for row in rows), numbers=(1, 2, 3), unwrapped=(4,)
+        )
     for each in shown:
         if isinstance(each.before, str):
             yield paragraph(f"{each.label} ({each.kind}): {each.before} → {each.after}")

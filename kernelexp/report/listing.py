@@ -12,7 +12,7 @@ from kernelexp.decisions import Decision
 from kernelexp.judge import expectations as judging
 from kernelexp.judge.expectations import Judged
 from kernelexp.judge.standing import StandingProfile, Standings
-from kernelexp.model import Axis, AxisValue, Experiment, Kernel, spell, spell_point
+from kernelexp.model import Axis, AxisValue, Experiment, Kernel, Target, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.record import Provenance, Record, own_axes
 from kernelexp.report import decisions as report
@@ -146,17 +146,14 @@ def render(
 ) -> Iterator[Block]:
     """Each kernel with its axes, then its experiments and the steps of its history, and the
     variant that was accepted last."""
+    if not project.kernels:
+        yield paragraph("No kernels yet: kernelexp new --from FILE.cu brings one in.")
     for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
             words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
             yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
-            yield table(
-                ("axis", "values", ""),
-                (
-                    (axis_name, _values(axis), Span(axis.about, "dim"))
-                    for axis_name, axis in target.axes.items()
-                ),
-            )
+            if target.axes:
+                yield _axes(target)
             named = {
                 name: each
                 for name, each in project.experiments.items()
@@ -166,6 +163,13 @@ def render(
                 yield _experiments({name: standings[name] for name in named})
             if best := decisions.best(decided, kernel_name, arch):
                 yield paragraph(f"Current best: {report.best(project, best)}.")
+
+
+def _axes(target: Target) -> Block:
+    return table(
+        ("axis", "values", ""),
+        ((name, _values(axis), Span(axis.about, "dim")) for name, axis in target.axes.items()),
+    )
 
 
 def _experiments(standings: dict[str, Standings]) -> Block:
