@@ -24,7 +24,7 @@ from kernelexp.emulator.machine.layout import (
 )
 from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.races import Races
-from kernelexp.emulator.machine.registers import Special, Symbol
+from kernelexp.emulator.machine.registers import Constant, Special, Symbol
 from kernelexp.emulator.machine.residents import Cta, Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.spaces import (
@@ -160,6 +160,9 @@ class Machine(Residents):
                 array[...] = special(self, slot.name).astype(DTYPES[slot.bits])
             elif isinstance(slot, Symbol):
                 array[...] = self._address(slot)
+            elif isinstance(slot, Constant):
+                words = self.execution.banks[slot.bank].view(DTYPES[slot.bits])
+                array[...] = words[slot.offset * 8 // slot.bits]
 
     def _address(self, symbol: Symbol) -> Array | int:
         execution, name, offset = self.execution, symbol.name, symbol.offset

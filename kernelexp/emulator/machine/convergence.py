@@ -1,0 +1,94 @@
+"""Convergence barriers: where the lanes of a warp come together again (BSSY, BSYNC, BREAK).
+
+Each lane of a warp belongs, for each barrier, to the group of those that entered it together. Who
+comes to the end waits for all of its group that have neither exited nor left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelexp.emulator.machine.arrays import Mask
+from kernelexp.emulator.machine.gates import Fragment, Gate
+from kernelexp.emulator.machine.machine import Machine, WarpSet
+from kernelexp.emulator.machine.warps import ALL, pack
+
+
+@dataclass(slots=True)
+class Group:
+    """Lanes that entered a barrier together."""
+
+    expected: int
+    arrived: int = 0
+
+
+class Groups(dict[tuple[int, int], list[Group]]):
+    """By warp and barrier."""
+
+    def of(self, warp: int, barrier: int, lanes: int) -> list[Group]:
+        """The groups that any of these lanes belong to."""
+        return [group for group in self.get((warp, barrier), []) if group.expected & lanes]
+
+    def leave(self, warp: int, barrier: int, lanes: int) -> None:
+        """These lanes belong to no group any more."""
+        groups = self.get((warp, barrier), [])
+        for group in groups:
+            group.expected &= ~lanes
+        self[warp, barrier] = [group for group in groups if group.expected]
+
+
+def masks(warps: WarpSet, m: Mask) -> list[int]:
+    """The active lanes of each warp."""
+    return [ALL] * warps.count if m is True else pack(m)
+
+
+def enter(warps: WarpSet, m: Mask, barrier: int) -> None:
+    """The active lanes of each warp will meet at a barrier's end."""
+    groups = warps.machine.state(Groups)
+    for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
+        if lanes:
+            groups.leave(warp, barrier, lanes)
+            groups[warp, barrier].append(Group(lanes))
+
+
+def leave(warps: WarpSet, m: Mask, barrier: int) -> None:
+    """The active lanes will not come to the barrier's end."""
+    groups = warps.machine.state(Groups)
+    for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
+        groups.leave(warp, barrier, lanes)
+
+
+@dataclass(frozen=True, eq=False)
+class Converge(Gate):
+    """The end of a convergence barrier."""
+
+    barrier: int
+
+    def _groups(self, machine: Machine, fragment: Fragment) -> list[Group]:
+        return machine.state(Groups).of(fragment.warp, self.barrier, fragment.mask)
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        exited = machine.exited[fragment.warp]
+        whole = True
+        for group in self._groups(machine, fragment):
+            group.arrived |= fragment.mask & group.expected
+            whole = whole and not group.expected & ~exited & ~fragment.mask
+        if whole:
+            self.leave(machine, fragment)
+        # Even if it is the last to come, it waits: all of the group go on together.
+        return whole
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        exited = machine.exited[fragment.warp]
+        groups = self._groups(machine, fragment)
+        return not any(group.expected & ~group.arrived & ~exited for group in groups)
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        machine.state(Groups).leave(fragment.warp, self.barrier, fragment.mask)
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        exited = machine.exited[fragment.warp]
+        missing = 0
+        for group in self._groups(machine, fragment):
+            missing |= group.expected & ~group.arrived & ~exited
+        return f"lanes {missing:#010x} of its own warp"

@@ -1,0 +1,57 @@
+"""Constant bank 0: where the driver puts what a launch is told, by architecture."""
+
+from __future__ import annotations
+
+from kernelexp.emulator.machine.constants import WORD
+from kernelexp.emulator.machine.image import Bank
+from kernelexp.emulator.sass.cubin import HOPPER, Cubin
+
+BLACKWELL = 100
+_DIMENSIONS = ("ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z")
+_EARLIER = {0x28: "stack", 0x20: "local window", 0x24: "local window+4"}
+_AMPERE = _EARLIER | {
+    0x18: "shared window",
+    0x1C: "shared window+4",
+    0x2C: "dynamic shared",
+    0x118: "nothing",
+    0x11C: "nothing",
+}
+_HOPPER = _EARLIER | {0x2C: "dynamic shared", 0x208: "nothing", 0x20C: "nothing"}
+_BLACKWELL = {
+    0x37C: "stack",
+    0x2F8: "local window",
+    0x2FC: "local window+4",
+    0x358: "nothing",
+    0x35C: "nothing",
+}
+
+
+def parameter_names(cubin: Cubin) -> tuple[str, ...]:
+    """What the entry's parameters are called."""
+    return tuple(f"parameter {index}" for index in range(len(cubin.parameters)))
+
+
+def bank_0(cubin: Cubin) -> Bank:
+    """Bank 0 of an entry."""
+    if cubin.sm >= BLACKWELL:
+        known, first = _BLACKWELL, 0x360
+    else:
+        known, first = (_HOPPER if cubin.sm >= HOPPER else _AMPERE), 0
+    fields = {first + WORD * index: name for index, name in enumerate(_DIMENSIONS)} | known
+    size = max(fields) + WORD
+    for name, parameter in zip(parameter_names(cubin), cubin.parameters, strict=True):
+        place = cubin.parameter_base + parameter.offset
+        size = max(size, place + parameter.size)
+        fields |= {
+            place + at: f"{name}+{at}" for at in range(0, parameter.size, WORD) if place % WORD == 0
+        }
+    return Bank(size=size, fields=fields)
+
+
+def banks(cubin: Cubin) -> dict[int, Bank]:
+    """All banks of an entry."""
+    others = {
+        number: Bank(size=len(data), data=data, addresses=cubin.addresses.get(number, ()))
+        for number, data in cubin.banks.items()
+    }
+    return {0: bank_0(cubin), **others}

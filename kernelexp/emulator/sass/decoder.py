@@ -1,0 +1,355 @@
+"""What the builder of an instruction may ask for: its operands as readers of register arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from kernelexp.emulator.machine import registers
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.image import Bank
+from kernelexp.emulator.machine.layout import SHARED_RESERVED
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.registers import Slot
+from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
+from kernelexp.emulator.machine.undefined import Uses
+from kernelexp.emulator.sass.classes import classify
+from kernelexp.emulator.sass.cubin import HOPPER
+from kernelexp.emulator.sass.faults import refuse
+from kernelexp.emulator.sass.syntax import (
+    LISTING,
+    ZERO,
+    Address,
+    Constant,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+)
+
+Reader: TypeAlias = Callable[[list[Array]], Array]
+Writer: TypeAlias = Callable[[list[Array], Array, Mask], None]
+SIGN = np.uint32(0x8000_0000)
+_LANES = frozenset({"R", "P"})
+_SCALES = {"": 0, "X4": 2, "X8": 3, "X16": 4}
+copyto = np.copyto
+
+
+class Decoder:
+    """The entry being decoded, and the instruction at which decoding stands."""
+
+    def __init__(self, code: Sequence[Instruction], sm: int, banks: dict[int, Bank]) -> None:
+        self.code = code
+        self.sm = sm
+        self.banks = banks
+        self.slots: list[Slot] = []
+        self._index: dict[Slot, int] = {}
+        self.sites = [site_of(ins) for ins in code]
+        self.shared_unit = 4
+        """Bytes of the smallest shared-memory access so far."""
+        self.global_unit = 4
+        """The same of global memory."""
+        self._reads: dict[int, list[int]] = {}
+        self._decides: dict[int, list[int]] = {}
+        self._writes: dict[int, list[int]] = {}
+        self._copies: set[int] = set()
+        self.at(0)
+
+    def at(self, number: int) -> None:
+        """Goes to an instruction."""
+        self.instruction = self.code[number]
+        self.site = self.sites[number]
+        self.operands = self.instruction.operands
+        self.modifiers = frozenset(self.instruction.modifiers)
+
+    def refuse(self, why: str = "is not covered by the emulator") -> UnsupportedInstruction:
+        return refuse(self.instruction, why)
+
+    def copies(self) -> None:
+        """Notes that the instruction moves bits as they are."""
+        self._copies.add(self.site.number)
+
+    def uses(self) -> list[Uses]:
+        """What each instruction that has been decoded does with registers."""
+        return [
+            Uses(
+                reads=tuple(self._reads.get(site.number, ())),
+                decides=tuple(self._decides.get(site.number, ())),
+                writes=tuple(self._writes.get(site.number, ())),
+                copies=site.number in self._copies,
+            )
+            for site in self.sites
+        ]
+
+    def note_unit(self, space: str, size: int) -> None:
+        """Notes how finely the instruction's accesses divide a memory."""
+        if space in ("shared", "generic"):
+            self.shared_unit = min(self.shared_unit, size)
+        if space in ("global", "generic"):
+            self.global_unit = min(self.global_unit, size)
+
+    # Slots
+
+    def slot(self, slot: Slot) -> int:
+        if slot not in self._index:
+            self._index[slot] = len(self.slots)
+            self.slots.append(slot)
+        return self._index[slot]
+
+    def scratch(self, name: str, bits: int) -> int:
+        """A register of the emulator's own."""
+        return self.slot(registers.Register(f"@{name}", bits, bits))
+
+    def _word(self, register: Register, part: int = 0) -> int:
+        """The slot of a register, or of the one `part` places after it, as a source."""
+        if register.index == ZERO:
+            return self.slot(registers.Literal(0, 32))
+        if register.file not in ("R", "UR"):
+            raise self.refuse(f"has {register.file}{register.index} where a value is expected")
+        name = f"{register.file}{register.index + part}"
+        return self.slot(registers.Register(name, 32, 32))
+
+    def _bit(self, register: Register) -> int:
+        if register.index == ZERO:
+            return self.slot(registers.Literal(1, 1))
+        return self.slot(registers.Register(f"{register.file}{register.index}", 1, 1))
+
+    def _noted(self, slot: int, where: dict[int, list[int]]) -> int:
+        where.setdefault(self.site.number, []).append(slot)
+        return slot
+
+    # Sources
+
+    def words(self, operand: Operand, count: int) -> list[int]:
+        """The slots of `count` consecutive 32-bit sources, without their signs."""
+        if isinstance(operand, Register) and operand.file in ("R", "UR"):
+            found = [self._word(operand, part) for part in range(count)]
+        elif isinstance(operand, Constant) and operand.register is None:
+            found = [self._constant(operand, part) for part in range(count)]
+        elif isinstance(operand, Immediate) and count == 1:
+            found = [self.slot(registers.Literal(operand.value, 32))]
+        else:
+            raise self.refuse(f"has an operand that is not covered: {operand}")
+        return [self._noted(slot, self._reads) for slot in found]
+
+    def _constant(self, operand: Constant, part: int) -> int:
+        offset, bank = operand.offset + 4 * part, self.banks.get(operand.bank)
+        if offset % 4 or bank is None or not bank.has(offset, 4):
+            raise self.refuse(
+                f"reads c[{operand.bank:#x}][{offset:#x}], which the emulator does not provide"
+            )
+        return self.slot(registers.Constant(operand.bank, offset))
+
+    def bits(self, operand: Operand) -> Reader:
+        """A source as it is; refused with a sign."""
+        reader = self._plain(operand)
+        if _signed(operand):
+            raise self.refuse("has a sign where none is modelled")
+        return reader
+
+    def _plain(self, operand: Operand) -> Reader:
+        if isinstance(operand, Register) and operand.part:
+            raise self.refuse(f"has a part of a register that is not covered: .{operand.part}")
+        (slot,) = self.words(operand, 1)
+        return lambda R: R[slot]
+
+    def integer(self, operand: Operand) -> Reader:
+        """A source as 32 bits: minus is the two's complement, a tilde the bits' complement."""
+        reader = self._plain(operand)
+        if getattr(operand, "absolute", False):
+            raise self.refuse("takes the magnitude of an integer")
+        if getattr(operand, "inverted", False):
+            return lambda R: ~reader(R)
+        if getattr(operand, "negated", False):
+            return lambda R: 0 - reader(R)
+        return reader
+
+    def real(self, operand: Operand) -> Reader:
+        """A source as f32."""
+        reader = self._plain(operand)
+        if getattr(operand, "inverted", False):
+            raise self.refuse("inverts a floating-point number")
+        absolute, negated = getattr(operand, "absolute", False), getattr(operand, "negated", False)
+        if absolute and negated:
+            return lambda R: reader(R) | SIGN
+        if absolute:
+            return lambda R: reader(R) & ~SIGN
+        if negated:
+            return lambda R: reader(R) ^ SIGN
+        return reader
+
+    def pair(self, operand: Operand) -> Reader:
+        """A source of 64 bits: two registers, or two words of a constant bank."""
+        if _signed(operand):
+            raise self.refuse("has a sign on a source of 64 bits")
+        if isinstance(operand, Immediate):
+            slot = self.slot(registers.Literal(operand.value, 64))
+            return lambda R: R[slot]
+        low, high = self.words(operand, 2)
+        return lambda R: R[high].astype(np.uint64) << np.uint64(32) | R[low]
+
+    def predicate(self, operand: Operand) -> Reader:
+        """A source of one bit; R0.SIGN is the sign bit of a register."""
+        if not isinstance(operand, Register):
+            raise self.refuse(f"has {operand} where a predicate is expected")
+        negated = operand.negated
+        if operand.file == "R" and operand.part == "SIGN":
+            word = self._noted(self._word(operand), self._reads)
+            return lambda R: (R[word] >= SIGN) ^ negated
+        if operand.file not in ("P", "UP") or operand.part:
+            raise self.refuse(f"has {operand.file}{operand.index} where a predicate is expected")
+        slot = self._noted(self._bit(operand), self._reads)
+        return (lambda R: ~R[slot]) if negated else (lambda R: R[slot])
+
+    def truth(self, operand: Operand) -> bool | None:
+        """Whether a predicate is always true or always false; None if it depends."""
+        if isinstance(operand, Register) and operand.index == ZERO:
+            return not operand.negated
+        return None
+
+    def constant(self, operand: Operand) -> int:
+        """The value of a literal."""
+        if not isinstance(operand, Immediate):
+            raise self.refuse("has a register where a number is expected")
+        return operand.value
+
+    def guard(self) -> tuple[int, bool]:
+        """(slot, negated) of the instruction's guard."""
+        assert self.instruction.guard is not None
+        slot = self._noted(self._bit(self.instruction.guard), self._decides)
+        return slot, self.instruction.guard.negated
+
+    # Destinations
+
+    def to(self, operand: Operand) -> int:
+        """Where a result of 32 bits goes."""
+        return self.to_words(operand, 1)[0]
+
+    def to_words(self, operand: Operand, count: int) -> list[int]:
+        if not isinstance(operand, Register) or operand.file not in ("R", "UR"):
+            raise self.refuse(f"has {operand} where a result is expected")
+        if operand.index == ZERO:
+            return [self.slot(registers.Sink(32))] * count
+        slots = [self._word(operand, part) for part in range(count)]
+        return [self._noted(slot, self._writes) for slot in slots]
+
+    def to_pair(self, operand: Operand) -> Writer:
+        """Where a result of 64 bits goes."""
+        low, high = self.to_words(operand, 2)
+
+        def write(R: list[Array], value: Array, m: Mask) -> None:
+            copyto(R[low], value.astype(np.uint32), where=m)
+            copyto(R[high], (value >> np.uint64(32)).astype(np.uint32), where=m)
+
+        return write
+
+    def to_predicate(self, operand: Operand) -> int:
+        if not isinstance(operand, Register) or operand.file not in ("P", "UP"):
+            raise self.refuse(f"has {operand} where a predicate is expected")
+        if operand.index == ZERO:
+            return self.slot(registers.Sink(1))
+        return self._noted(self._bit(operand), self._writes)
+
+    # Addresses
+
+    def address(self, operand: Operand, *, wide: bool) -> Reader:
+        """A memory operand as addresses: 64 bits (wide), or 32 bits of shared or local memory."""
+        if not isinstance(operand, Address):
+            raise self.refuse("has no memory operand where one is expected")
+        if wide:
+            return self._wide(operand)
+        readers = []
+        if operand.base is not None:
+            readers.append(self._scaled(operand.base))
+        if operand.uniform is not None:
+            slot = self._noted(self._word(operand.uniform), self._decides)
+            readers.append(lambda R: R[slot])
+        offset = self.slot(registers.Literal(operand.offset & 0xFFFF_FFFF, 32))
+        return _sum(readers, offset)
+
+    def _scaled(self, base: Register) -> Reader:
+        if base.part not in _SCALES:
+            raise self.refuse(f"has an address that is not covered: .{base.part}")
+        slot, shift = self._noted(self._word(base), self._decides), np.uint32(_SCALES[base.part])
+        return (lambda R: R[slot] << shift) if shift else (lambda R: R[slot])
+
+    def _wide(self, operand: Address) -> Reader:
+        readers = []
+        for register in (operand.base, operand.uniform):
+            if register is None:
+                continue
+            low = self._noted(self._word(register), self._decides)
+            if register.part == "U32":
+                readers.append(_extended(low))
+            elif register.part in ("", "64"):
+                high = self._noted(self._word(register, 1), self._decides)
+                readers.append(_joined(low, high))
+            else:
+                raise self.refuse(f"has an address that is not covered: .{register.part}")
+        offset = self.slot(registers.Literal(operand.offset & 0xFFFF_FFFF_FFFF_FFFF, 64))
+        return _sum(readers, offset)
+
+    def shared_address(self, operand: Operand) -> Reader:
+        """An address in shared memory; before Hopper, those of programs begin at 0."""
+        where = self.address(operand, wide=False)
+        if self.sm >= HOPPER:
+            return where
+        first = np.uint32(SHARED_RESERVED)
+        return lambda R: where(R) + first
+
+
+def _signed(operand: Operand) -> bool:
+    signs = ("negated", "inverted", "absolute")
+    return any(getattr(operand, sign, False) for sign in signs)
+
+
+def _extended(low: int) -> Reader:
+    return lambda R: R[low].astype(np.uint64)
+
+
+def _joined(low: int, high: int) -> Reader:
+    return lambda R: R[high].astype(np.uint64) << np.uint64(32) | R[low]
+
+
+def _sum(readers: Sequence[Reader], offset: int) -> Reader:
+    if not readers:
+        return lambda R: R[offset]
+    if len(readers) == 1:
+        (first,) = readers
+        return lambda R: first(R) + R[offset]
+    first, second = readers
+    return lambda R: first(R) + second(R) + R[offset]
+
+
+def site_of(ins: Instruction) -> Site:
+    return Site(
+        number=ins.number,
+        opcode=ins.opcode,
+        kind=classify(ins.base),
+        listing=LISTING,
+        line=ins.line,
+        source=ins.source,
+        text=ins.text,
+    )
+
+
+def is_uniform(ins: Instruction) -> bool:
+    """Whether it is executed once for the warp, whatever lanes are active."""
+    return ins.base.startswith("U") or ins.base == "LDCU"
+
+
+def applied(target: int, function: Callable[..., Array], sources: Sequence[Reader]) -> Op:
+    """target = function(*sources)"""
+    if len(sources) == 1:
+        (a,) = sources
+        return lambda R, m, warps: copyto(R[target], function(a(R)), where=m)
+    if len(sources) == 2:
+        a, b = sources
+        return lambda R, m, warps: copyto(R[target], function(a(R), b(R)), where=m)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[target], function(*[source(R) for source in sources]), where=m)
+
+    return op
