@@ -9,7 +9,7 @@ import msgspec
 
 Element: TypeAlias = Literal["u8", "u16", "u32", "s32", "f16", "bf16", "f32", "f64"]
 Swizzle: TypeAlias = Literal["none", "32B", "64B", "128B"]
-ScalarType: TypeAlias = Literal["u32", "s32", "u64", "s64", "f32", "f64"]
+ScalarType: TypeAlias = Literal["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64"]
 Dim3: TypeAlias = tuple[int, int, int]
 
 
@@ -43,7 +43,21 @@ class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     swizzle: Swizzle = "none"
 
 
-Argument: TypeAlias = Pointer | Scalar | TensorMap
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of a struct: its value, and where it lies in bytes."""
+
+    offset: int
+    value: Pointer | Scalar | TensorMap
+
+
+class StructValue(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="struct"):
+    """A kernel argument: a struct passed by value; bytes without a field are zero."""
+
+    size: int
+    fields: tuple[Field, ...] = ()
+
+
+Argument: TypeAlias = Pointer | Scalar | TensorMap | StructValue
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

@@ -75,7 +75,8 @@ def write(root: Path, record: Record) -> Path:
 def encode(record: Record) -> str:
     """The record as JSON for people, but for the samples: thousands of numbers, on one line."""
     bare = msgspec.structs.replace(separate(record), measurement=None, heats=())
-    text = msgspec.json.format(_encoder.encode(bare), indent=1).decode()
+    named = msgspec.to_builtins(bare, str_keys=True)  # the encoder orders no other keys
+    text = msgspec.json.format(_encoder.encode(named), indent=1).decode()
     samples = {"measurement": record.measurement, "heats": record.heats}
     for name, content in samples.items():
         if content:

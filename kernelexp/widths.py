@@ -30,7 +30,7 @@ def spell(each: AccessWidths) -> str:
 
 
 def _spell(widths: Iterable[int]) -> str:
-    *most, last = map(str, widths)
+    *most, last = map(str, sorted(widths))
     return f"{', '.join(most)} and {last}" if most else last
 
 

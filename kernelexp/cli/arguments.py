@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def chosen(project: Project, names: list[str], every: bool) -> list[str]:
-    """The experiments that are named, or all."""
+    """The experiments that are named, or all; the only one needs no name."""
+    if not names and len(project.experiments) == 1:
+        return list(project.experiments)
     if every == bool(names):
         raise UsageError("name the experiments to run, or use --all (kernelexp list shows them).")
     return list(project.experiments) if every else names

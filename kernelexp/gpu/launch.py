@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.launch import Argument, Launch, Pointer, Scalar, TensorMap
+from kernelexp.launch import Argument, Launch, Pointer, Scalar, StructValue, TensorMap
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +28,10 @@ ELEMENTS = {
     "f64": "FLOAT64",
 }
 SCALARS: dict[str, Any] = {
+    "u8": ctypes.c_uint8,
+    "s8": ctypes.c_int8,
+    "u16": ctypes.c_uint16,
+    "s16": ctypes.c_int16,
     "u32": ctypes.c_uint32,
     "s32": ctypes.c_int32,
     "u64": ctypes.c_uint64,
@@ -144,6 +148,12 @@ def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
         return SCALARS[argument.type](value)
     if isinstance(argument, Pointer):
         return ctypes.c_uint64(_address(arrays, argument.array))
+    if isinstance(argument, StructValue):
+        data = bytearray(argument.size)
+        for field in argument.fields:
+            member = bytes(encode(field.value, arrays))
+            data[field.offset : field.offset + len(member)] = member
+        return (ctypes.c_uint8 * argument.size).from_buffer(data)
     return encode_tensor_map(argument, _address(arrays, argument.array))
 
 

@@ -11,7 +11,7 @@ import inspect
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
-from kernelexp.launch import Launch, Scalar, ScalarType
+from kernelexp.launch import Argument, Launch, Scalar, ScalarType, StructValue
 from kernelexp.problem import (
     Array,
     Axes,
@@ -258,7 +258,7 @@ class _Functions:
 
     def launch(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
         found = self._call("launch", axes, size, exports)
-        for argument in found.arguments if isinstance(found, Launch) else ():
+        for argument in _values(found.arguments) if isinstance(found, Launch) else ():
             if isinstance(argument, Scalar) and argument.type not in get_args(ScalarType):
                 known = ", ".join(get_args(ScalarType))
                 raise self._fault(
@@ -340,7 +340,7 @@ def launch_faults(launch: Launch) -> Iterator[str]:
             yield f"{what} is {getattr(launch, what)}: each dimension is at least 1."
     if launch.dynamic_smem_bytes < 0:
         yield f"dynamic_smem_bytes is {launch.dynamic_smem_bytes}."
-    for argument in launch.arguments:
+    for argument in _values(launch.arguments):
         if not isinstance(argument, Scalar) or argument.type.startswith("f"):
             continue
         bits, signed = int(argument.type[1:]), argument.type.startswith("s")
@@ -348,6 +348,14 @@ def launch_faults(launch: Launch) -> Iterator[str]:
         whole = isinstance(argument.value, int) and not isinstance(argument.value, bool)
         if not whole or not low <= argument.value <= high:
             yield f"the scalar {argument.value} is no {argument.type}."
+
+
+def _values(arguments: Sequence[Argument]) -> Iterator[Argument]:
+    """The arguments, and the members of those that are structs."""
+    for argument in arguments:
+        yield argument
+        if isinstance(argument, StructValue):
+            yield from (field.value for field in argument.fields)
 
 
 def tensor_fault(value: Any) -> str:

@@ -11,10 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from support import Kx, edit
 
-from kernelexp import errors
+from kernelexp import errors, project
+from kernelexp.cli.arguments import chosen
 from kernelexp.toolchain import Toolchain
 
 PROGRAM = [sys.executable, "-m", "kernelexp"]
@@ -218,6 +220,12 @@ def test_build_of_an_impossible_variant_ends_with_3(scale: Path, kx: Kx) -> None
     result = kx("build", "scale:width=4,order=backward", cwd=scale)
     assert result.exit_code == errors.BUILD
     assert "IMPOSSIBLE" in result.stdout
+
+
+def test_the_only_experiment_needs_no_name(cold: Path) -> None:
+    loaded = project.load(cold)
+    alone = msgspec.structs.replace(loaded, experiments={"S1": loaded.experiments["S1"]})
+    assert chosen(alone, [], every=False) == ["S1"]
 
 
 def test_run_of_nothing_says_what_to_name(scale: Path, kx: Kx) -> None:

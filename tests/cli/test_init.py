@@ -47,7 +47,7 @@ def test_its_experiment_is_right_and_shows_the_planted_conflicts(started: Path, 
     (ran,) = json.loads(result.stdout)
     record = ran["record"]
     arms = [record["baseline"], record["candidates"][0]["arm"]]
-    name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
+    name = "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
     conflicts = [arm["emulated"]["counters"].get(name, 0) for arm in arms]
     assert conflicts[0] > 100
     assert conflicts[1] == 0

@@ -139,7 +139,11 @@ def test_two_gpus_take_a_round_together(
         ((*SEARCH, "--objective", "regs"), 2, "no figure is called 'regs'"),
         ((*SEARCH, "--objective", "tflops"), 2, "a search goes by time_ms or by a built"),
         ((*SEARCH, "--objective", "occupancy_limit"), 2, "neither less nor more"),
-        ((*SEARCH, "--objective", "inst_executed_typo"), 2, "the baseline has no emulated figure"),
+        (
+            (*SEARCH, "--objective", "ptx__inst_executed_typo"),
+            2,
+            "the baseline has no emulated figure",
+        ),
         ((*SEARCH, "width=3", "--objective", REGISTERS), 2, "width"),
         ((*SEARCH, "width=1,2", "--objective", REGISTERS), 2, "too little to search"),
         (("sweep", "scale", "width=*", "--seed", "1"), 2, "--seed goes with --strategy"),

@@ -319,3 +319,20 @@ def test_one_missing_syncwarp_is_one_finding_with_a_count() -> None:
     out = np.zeros(32, np.uint32)
     (finding,) = run(ptx(PLACES + body + KEEP, ["out"], shared=SHARED), {"out": out}).findings
     assert (finding.name, finding.count) == ("race", 8)
+
+
+# Half of the lanes of each of two warps store to the same words.
+MEETING = """
+st.shared.b32 [%r2], %t; bar.sync 0;
+and.b32 %r7, %t, 31; setp.lt.u32 %p3, %r7, 16; shl.b32 %r8, %r7, 2; add.u32 %r8, %r1, %r8;
+mov.u32 %r9, {value};
+@%p3 st.shared.b32 [%r8], %r9; bar.sync 0;
+ld.shared.b32 %r5, [%r2];
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_storing_what_another_warp_has_stored_is_no_race(schedule: Schedule) -> None:
+    same, others = MEETING.format(value="%r7"), MEETING.format(value="%t")
+    assert names(same, schedule=schedule) == set()
+    assert names(others, schedule=schedule) == {"race"}

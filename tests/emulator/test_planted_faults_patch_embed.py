@@ -196,7 +196,8 @@ def caught_in_patch_embed(text: str, m: int) -> set[str]:
     """What the schedules find, up to the first that finds something."""
     for schedule in SCHEDULES:
         outcome = patch_embed.run(text, m=m, schedule=schedule)
-        names = outcome.found | (set() if outcome.right else {WRONG})
+        warned = {warning.name for warning in outcome.result.warnings} & {"early-tmem-read"}
+        names = outcome.found | warned | (set() if outcome.right else {WRONG})
         if names:
             return names
     return set()

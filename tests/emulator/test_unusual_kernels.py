@@ -211,9 +211,20 @@ def test_only_the_entry_that_is_launched_has_to_be_covered() -> None:
         "atom.global.sys.add.u32 %r1, [%out], 0;",
         "mov.u32 %r1, %reserved_smem_offset_1;",
         "mov.u32 %r1, WARP_SZ;",
+        "mov.u32 %r2, tile; ldmatrix.sync.aligned.x1.m8n8.shared.b16 %r1, [%r2];",
     ],
 )
 def test_a_spelling_that_ptxas_takes_is_taken(spelled: str) -> None:
     assert (
-        found(run(ptx(f"setp.eq.u32 %p0, %t, 0; {spelled}", ["out"]), {"out": T.copy()})) == set()
+        found(
+            run(
+                ptx(
+                    f"setp.eq.u32 %p0, %t, 0; {spelled}",
+                    ["out"],
+                    shared=".shared .align 16 .b8 tile[128];",
+                ),
+                {"out": T.copy()},
+            )
+        )
+        == set()
     )

@@ -53,7 +53,7 @@ def test_a_second_entry_is_refused_with_both_names(scale: Path, tools: Toolchain
 
 
 def test_a_missing_export_is_a_sentence(scale: Path, tools: Toolchain) -> None:
-    with pytest.raises(ConfigurationError, match=r"add KX_EXPORT\(threads, \.\.\.\)"):
+    with pytest.raises(ConfigurationError, match=r"and KX_EXPORT\(threads, \.\.\.\)"):
         collect(scale, tools, ("KX_EXPORT(threads, THREADS);", ""))
 
 

@@ -12,7 +12,7 @@ from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError
 from kernelexp.gpu import device, launch, measure, stopping, worker
 from kernelexp.gpu.job import Answer, ArmJob, Job, Refused, WorkerJob
-from kernelexp.launch import Launch, Scalar
+from kernelexp.launch import Field, Launch, Scalar, StructValue
 from kernelexp.measurement import Device, Options, TimedArm
 
 H200 = Device(
@@ -97,15 +97,20 @@ def test_a_gpu_is_held_by_one_run_at_a_time():
 
 
 @pytest.mark.parametrize(
-    ("scalar", "raw"),
+    ("argument", "raw"),
     [
         (Scalar(type="u32", value=7), b"\x07\0\0\0"),
         (Scalar(type="s64", value=-1), b"\xff" * 8),
         (Scalar(type="f32", value=1), b"\0\0\x80\x3f"),
+        (Scalar(type="s8", value=-2), b"\xfe"),
+        (
+            StructValue(size=4, fields=(Field(offset=1, value=Scalar(type="u16", value=258)),)),
+            b"\0\2\1\0",
+        ),
     ],
 )
-def test_scalars_are_passed_as_the_bytes_of_their_type(scalar, raw):
-    assert bytes(launch.encode(scalar, {})) == raw
+def test_arguments_are_passed_as_the_bytes_of_their_type(argument, raw):
+    assert bytes(launch.encode(argument, {})) == raw
 
 
 WAITS = (

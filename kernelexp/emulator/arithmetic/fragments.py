@@ -33,7 +33,7 @@ def operand(values: Sequence[Bits], rows: int, width: int) -> Bits:
     return result
 
 
-_C_PLACES = [(LANE // 4 + 8 * (i // 2), 2 * (LANE % 4) + i % 2) for i in range(4)]
+C_PLACES = [(LANE // 4 + 8 * (i // 2), 2 * (LANE % 4) + i % 2) for i in range(4)]
 """(row, column) of the four f32 or s32 of a C fragment of 16 x 8."""
 
 
@@ -41,7 +41,7 @@ def accumulator(values: Sequence[Bits]) -> Bits:
     """Four registers [n, 32] of 32-bit values, or two of pairs of f16, to C [n, 16, 8]."""
     half = len(values) == 2
     result = np.zeros((len(values[0]), 16, 8), np.uint16 if half else np.uint32)
-    for index, (row, column) in enumerate(_C_PLACES):
+    for index, (row, column) in enumerate(C_PLACES):
         if half:
             register = values[index // 2] >> np.uint32(16 * (index % 2)) & np.uint32(0xFFFF)
         else:
@@ -52,7 +52,7 @@ def accumulator(values: Sequence[Bits]) -> Bits:
 
 def registers(result: Bits) -> list[Bits]:
     """D [n, 16, 8] to the registers [n, 32] of its fragment."""
-    values = [result[:, row, column] for row, column in _C_PLACES]
+    values = [result[:, row, column] for row, column in C_PLACES]
     if result.dtype != np.uint16:
         return values
     return [_pair(*values[:2]), _pair(*values[2:])]

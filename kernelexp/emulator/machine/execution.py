@@ -65,7 +65,9 @@ class Execution:
         self.threads = math.prod(launch.block)
         self.warps_per_cta = -(-self.threads // 32)
         self.grid_ctas = math.prod(launch.grid)
-        self.layout = SharedLayout(image.variables, launch.dynamic_smem_bytes)
+        self.layout = SharedLayout(
+            image.variables, launch.dynamic_smem_bytes, image.uses_reserved_shared
+        )
         self.local = LocalLayout(image.variables)
         self.world = GlobalLayout(
             image.variables, arrays, unwritten, image.heap_bytes, image.functions

@@ -37,6 +37,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 FORMAL: dict[str, str] = {
     "missing-tcgen05-fence": "tensor memory used by two threads without tcgen05.fence around what "
     "synchronises them",
+    "early-tmem-read": "a register of a tcgen05.ld read before tcgen05.wait::ld",
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
     "missing-inval": "an mbarrier initialised again without mbarrier.inval",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "

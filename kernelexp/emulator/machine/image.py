@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.emulator.machine.registers import Slot
+from kernelexp.emulator.machine.registers import Slot, Special
 from kernelexp.launch import Dim3
 
 
@@ -77,3 +77,11 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """CTAs that are to fit on an SM."""
     max_threads: int | None = None
     """Threads of the largest CTA that it may be launched with."""
+
+    @property
+    def uses_reserved_shared(self) -> bool:
+        """Whether it asks where the shared memory lies that the system reserves for kernels."""
+        return any(
+            isinstance(slot, Special) and slot.name == "reserved_smem_offset_1"
+            for slot in self.slots
+        )

@@ -20,7 +20,7 @@ from kernelexp.emulator.machine.arena import (
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.errors import UsageError
-from kernelexp.launch import Launch, Pointer, Scalar, TensorMap
+from kernelexp.launch import Argument, Field, Launch, Pointer, StructValue, TensorMap
 
 # Where the windows of the generic address space lie. The numbers are ours; hardware's differ from
 # driver to driver, and no program may depend on them.
@@ -36,6 +36,8 @@ WINDOW = (1 << WINDOW_BITS) - 1
 # The first KB of a CTA's shared memory belongs to the system (CUDA C++ Programming Guide, "Shared
 # memory" of compute capability 8.x and on: 1 KB reserved per block).
 SHARED_RESERVED = 1024
+# What a kernel that asks for %reserved_smem_offset_1 may use of it (cooperative groups do).
+RESERVED_FOR_KERNELS = 512
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
 
@@ -46,7 +48,18 @@ WORKSPACE_BYTES = 8
 ALIGNMENT = 1024
 MAP_BYTES = 128
 _MAP_MARK = b"\xffTensMap"
-_SCALARS = {"u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q", "f32": "<f", "f64": "<d"}
+_SCALARS = {
+    "u8": "<B",
+    "s8": "<b",
+    "u16": "<H",
+    "s16": "<h",
+    "u32": "<I",
+    "s32": "<i",
+    "u64": "<Q",
+    "s64": "<q",
+    "f32": "<f",
+    "f64": "<d",
+}
 
 
 def _up(value: int, align: int) -> int:
@@ -56,7 +69,10 @@ def _up(value: int, align: int) -> int:
 class SharedLayout:
     """Static variables after the reserved kilobyte, then the dynamic array."""
 
-    def __init__(self, variables: Sequence[Variable], dynamic_bytes: int) -> None:
+    def __init__(
+        self, variables: Sequence[Variable], dynamic_bytes: int, uses_reserved: bool = False
+    ) -> None:
+        self._first = RESERVED_FOR_KERNELS if uses_reserved else SHARED_RESERVED
         shared = [v for v in variables if v.space == "shared"]
         end = SHARED_RESERVED
         self.symbols: dict[str, int] = {}
@@ -79,6 +95,9 @@ class SharedLayout:
 
     def allocate(self, arena: Arena, base: int) -> None:
         arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
+        # The barriers of cooperative groups lie in it, and nobody initialises them.
+        reserved = slice(base + self._first, base + SHARED_RESERVED)
+        arena.state[reserved], arena.data[reserved] = WRITTEN, 0
 
 
 class LocalLayout:
@@ -96,7 +115,10 @@ class LocalLayout:
 
 
 class GlobalLayout:
-    """The launch's arrays and the module's variables, with guards between."""
+    """The launch's arrays and the module's variables, with guards between.
+
+    An array with the name of a variable is that variable.
+    """
 
     def __init__(
         self,
@@ -111,7 +133,8 @@ class GlobalLayout:
         self._symbols: dict[str, int] = {}
         self._functions = {name: FUNCTIONS + 16 * i for i, name in enumerate(functions, 1)}
         end = _up(SCRATCH_BYTES + GUARD_BYTES, ALIGNMENT)
-        placed = [v for v in variables if v.space in ("global", "const")]
+        named = [v for v in variables if v.space in ("global", "const")]
+        placed = [v for v in named if v.name not in arrays]
         for name, array in arrays.items():
             self.offsets[name] = end
             end = _up(end + array.nbytes + GUARD_BYTES, ALIGNMENT)
@@ -126,6 +149,9 @@ class GlobalLayout:
         self._clear(self.workspace - GLOBAL_BASE, WORKSPACE_BYTES, WRITTEN)
         for name, array in arrays.items():
             self._place(array, self.offsets[name], name in unwritten)
+        for variable in named:
+            if variable.name in arrays:
+                self._given(variable)
         for variable in placed:
             offset = self._symbols[variable.name]
             state = CONSTANT if variable.space == "const" else WRITTEN
@@ -135,6 +161,18 @@ class GlobalLayout:
             for pointed in variable.addresses:
                 at, value = offset + pointed.offset, self.symbol(pointed.name) + pointed.addend
                 self.arena.data[at : at + 8].view(np.uint64)[0] = value
+
+    def _given(self, variable: Variable) -> None:
+        """The launch brings the variable's contents, as cudaMemcpyToSymbol would."""
+        size, offset = self.arrays[variable.name].nbytes, self.offsets[variable.name]
+        if size != variable.size:
+            raise UsageError(
+                f"array {variable.name!r} has {size} bytes, "
+                f"the variable of that name {variable.size}."
+            )
+        self._symbols[variable.name] = offset
+        if variable.space == "const":
+            self.arena.allocate(offset, size, CONSTANT)
 
     def _clear(self, offset: int, size: int, state: int) -> None:
         self.arena.allocate(offset, size, state)
@@ -241,12 +279,7 @@ class Parameters:
         self.arena = Arena(end)
         for parameter, argument in zip(image.parameters, launch.arguments, strict=True):
             offset = self.offsets[parameter.name]
-            if isinstance(argument, TensorMap):
-                base = world.address(argument.array) - GLOBAL_BASE
-                tma.check(argument, world.arrays[argument.array])
-                data = self.maps.add(PlacedMap(argument, base)).ljust(parameter.size, b"\0")
-            else:
-                data = _bytes(argument, world)
+            data = self._bytes(argument, world)
             if len(data) != parameter.size:
                 raise UsageError(
                     f"parameter {parameter.name} has {parameter.size} bytes, "
@@ -255,8 +288,26 @@ class Parameters:
             self.arena.allocate(offset, len(data), CONSTANT)
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
 
+    def _bytes(self, argument: Argument, world: GlobalLayout) -> bytes:
+        """What a parameter holds; a tensor map's bytes are nobody's to read."""
+        if isinstance(argument, Pointer):
+            return struct.pack("<Q", world.address(argument.array))
+        if isinstance(argument, TensorMap):
+            base = world.address(argument.array) - GLOBAL_BASE
+            tma.check(argument, world.arrays[argument.array])
+            return self.maps.add(PlacedMap(argument, base)).ljust(MAP_BYTES, b"\0")
+        if isinstance(argument, StructValue):
+            data = bytearray(argument.size)
+            for field in argument.fields:
+                value = self._bytes(field.value, world)
+                _check_field(field, len(value), argument.size)
+                data[field.offset : field.offset + len(value)] = value
+            return bytes(data)
+        return struct.pack(_SCALARS[argument.type], argument.value)
 
-def _bytes(argument: Pointer | Scalar, world: GlobalLayout) -> bytes:
-    if isinstance(argument, Pointer):
-        return struct.pack("<Q", world.address(argument.array))
-    return struct.pack(_SCALARS[argument.type], argument.value)
+
+def _check_field(field: Field, size: int, whole: int) -> None:
+    if not 0 <= field.offset <= whole - size:
+        raise UsageError(
+            f"a field of {size} bytes at byte {field.offset} leaves its struct of {whole} bytes."
+        )

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelexp.emulator.arithmetic import fragments
 from kernelexp.emulator.machine.access import Access
+from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import WarpSet
 from kernelexp.emulator.machine.site import Site
@@ -36,11 +37,25 @@ class MatrixAccess:
         offsets = self._rows(warps, addresses)
         machine.races.matrix_read(warps, offsets, site)
         if not machine.shared.readable(offsets, 16):
-            sentence = "ldmatrix reads rows that were never written."
-            machine.report("uninitialised-read", sentence, site, int(warps.warps[0]))
-        data = np.ascontiguousarray(machine.shared.view(8, 2)[offsets // 16])
-        tiles = data.view(np.uint16).reshape(warps.count, self.count, 8, 8)
+            self._unwritten(warps, offsets)
+        return self._registers(machine.shared.view(8, 2)[offsets // 16])
+
+    def _registers(self, rows: Array) -> Array:
+        """Rows of 16 bytes, [n, 8 * count, ...], as the lanes get them, [n, count, 32]."""
+        data = np.ascontiguousarray(rows)
+        tiles = data.view(np.uint16).reshape(len(rows), self.count, 8, 8)
         return fragments.pairs(tiles.swapaxes(2, 3) if self.transposed else tiles)
+
+    def _unwritten(self, warps: WarpSet, offsets: Array) -> None:
+        """Marks the registers that get what nobody wrote."""
+        machine, site = warps.machine, self.access.site
+        states = machine.shared.state[offsets[..., None] + np.arange(16)]
+        registers = self._registers(np.where(states == UNWRITTEN, 0xFF, 0).astype(np.uint8))
+        octets = np.ascontiguousarray(registers).view(np.uint8) != 0
+        lanes = octets.reshape(warps.count, self.count, 32, 4).swapaxes(1, 2)
+        sentence = "ldmatrix reads rows that were never written"
+        if not machine.undefined.load(site, warps, lanes, sentence):
+            machine.report("uninitialised-read", sentence + ".", site, int(warps.warps[0]))
 
     def store(self, warps: WarpSet, addresses: Array, values: Array) -> None:
         """Writes matrices given as registers, [n, count, 32]."""

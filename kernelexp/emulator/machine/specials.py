@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.layout import SHARED_RESERVED
+from kernelexp.emulator.machine.layout import RESERVED_FOR_KERNELS, SHARED_RESERVED
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.errors import UsageError
 
@@ -50,7 +50,7 @@ def special(residents: Residents, name: str) -> Array:
         "reserved_smem_offset_end": SHARED_RESERVED,
         "reserved_smem_offset_cap": SHARED_RESERVED,
         "reserved_smem_offset_0": 0,
-        "reserved_smem_offset_1": 0,
+        "reserved_smem_offset_1": RESERVED_FOR_KERNELS,
         "total_smem_size": residents.layout.static_bytes + launch.dynamic_smem_bytes,
     }
     if name in CLOCKS or (stem.startswith("envreg") and stem not in simple):

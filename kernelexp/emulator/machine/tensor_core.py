@@ -152,27 +152,34 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
 def _areas(mma: Mma, cta: int) -> tuple[Area, Area | None]:
     """The tensor memory of a CTA that an MMA writes, and that it reads A from."""
     shape = mma.shape
-    _, split = _lanes(shape)
+    _, split = _lanes(shape, mma.d)
     first = mma.d & 0xFFFF
-    every = (0, LANES // GRANULE, 2 if shape.m == 64 else 1)
+    every = _granules(mma.d) if shape.m == 64 else (0, LANES // GRANULE, 1)
     d = Area(cta, every, first, first + shape.n // (2 if split else 1))
     if not mma.a_in_tmem:
         return d, None
     column = mma.a & 0xFFFF
-    return d, Area(cta, (0, mma.rows() // GRANULE, 1), column, column + K_BYTES // 4)
+    rows = _granules(mma.a) if shape.m == 64 else (0, mma.rows() // GRANULE, 1)
+    return d, Area(cta, rows, column, column + K_BYTES // 4)
+
+
+def _granules(address: int) -> tuple[int, int, int]:
+    """The lanes of 64 rows, as an Area has them: one half of each quarter."""
+    return address >> 20 & 1, LANES // GRANULE, 2
 
 
 def _from_tmem(machine: Machine, issuer: Issuer, cta: int, mma: Mma) -> Array:
-    """A from tensor memory: row r in lane r, K packed along the columns."""
+    """A from tensor memory: rows in the lanes that D's would have, K packed along the columns."""
     column, columns = mma.a & 0xFFFF, K_BYTES // 4
     machine.tmem.check(cta, column, columns, issuer.site, issuer.place)
-    words = machine.tmem.data[cta, : mma.rows(), column : column + columns]
+    lanes = _lanes(mma.shape, mma.a)[0] if mma.shape.m == 64 else slice(mma.rows())
+    words = machine.tmem.data[cta, lanes, column : column + columns]
     return np.ascontiguousarray(words).view(f"u{mma.shape.element}")
 
 
 def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b: Array) -> None:
     shape, column = mma.shape, mma.d & 0xFFFF
-    lanes, split = _lanes(shape)
+    lanes, split = _lanes(shape, mma.d)
     columns = shape.n // (2 if split else 1)
     machine.tmem.check(cta, column, columns, issuer.site, issuer.place)
     data, written = machine.tmem.data[cta], machine.tmem.written[cta]
@@ -196,16 +203,17 @@ def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b:
     written[lanes, window] = True
 
 
-def _lanes(shape: Shape) -> tuple[Array | slice, bool]:
+def _lanes(shape: Shape, address: int) -> tuple[Array | slice, bool]:
     """(tensor-memory lanes of D's rows, whether N is split between lanes 0-63 and 64-127).
 
     PTX ISA, tcgen05 "Data path layout": row r in lane r for 128 rows per CTA (layouts A and D); 64
-    rows of one CTA in the first 16 lanes of each quarter (F); 64 rows per CTA of a pair (B) split.
+    rows of one CTA in 16 lanes of each quarter (F), the first ones or, if the address has lane 16,
+    the others; 64 rows per CTA of a pair (B) split.
     """
     if shape.m == 128 and shape.group == 2:
         return slice(0, 128), True
     if shape.m == 64:
-        return (np.arange(64) // 16 * 32 + np.arange(64) % 16), False
+        return (np.arange(64) // 16 * 32 + np.arange(64) % 16 + (address >> 16 & 16)), False
     return slice(0, 128), False
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelexp.emulator.machine.arena import WRITTEN
-from kernelexp.emulator.machine.arrays import POISON, Array
+from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.gates import Fragment, Gate, Pointer, scalar
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine, WarpSet
@@ -56,10 +56,11 @@ class Alloc(Gate):
 class Form:
     """Which registers of a load or a store hold which lanes and columns."""
 
-    def __init__(self, site: Site, shape: str, count: int) -> None:
+    def __init__(self, site: Site, shape: str, count: int, split: int = 0) -> None:
+        """split: columns from the first half of a 16x32bx2 to the second."""
         self.site = site
-        self.registers = count * {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4}[shape]
-        self.columns = count * {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}[shape]
+        self.registers = count * {"16x256b": 4, "16x128b": 2}.get(shape, 1)
+        self.columns = count * {"16x256b": 8, "16x128b": 4, "16x64b": 2}.get(shape, 1) + split
         self.half = shape != "32x32b"
         """Whether it reaches 16 of the quarter's 32 lanes."""
         lane, register = np.arange(32)[:, None], np.arange(self.registers)[None, :]
@@ -73,6 +74,8 @@ class Form:
             lane, column = lane // 4 + 8 * (register % 2), 4 * (register // 2) + lane % 4
         elif shape == "16x64b":
             lane, column = lane // 4 + 8 * (lane % 2), 2 * register + lane // 2 % 2
+        elif shape == "16x32bx2":
+            lane, column = lane % 16, register + split * (lane // 16)
         self.lane, self.column = np.broadcast_arrays(lane, column)
 
     def window(self, machine: Machine, place: int, address: int) -> Window:
@@ -103,12 +106,9 @@ class Window(NamedTuple):
 
 
 class Load(NamedTuple):
-    site: Site
     window: Window
     targets: list[int]
     """Slots."""
-    values: Array | None
-    """[32, registers], where it has landed."""
 
 
 class TmemTraffic:
@@ -120,16 +120,20 @@ class TmemTraffic:
 
 
 def load(warps: WarpSet, addresses: list[int], form: Form, targets: list[int]) -> None:
-    """Issues each warp's load: the registers hold poison until the wait."""
+    """Issues each warp's load.
+
+    ptxas has whoever reads the registers wait for them (a scoreboard of the LDTM), so they hold
+    their values at once; PTX forbids reading them before the wait.
+    """
     machine = warps.machine
-    for slot in targets:
-        warps.R[slot].fill(POISON[32])
     for place, address in zip(warps.warps.tolist(), addresses, strict=True):
         window = form.window(machine, place, address)
         machine.tmem.races.load(window.area, place, form.site)
-        values = None if machine.late else _read(machine, form.site, window)
-        issued = Load(form.site, window, targets, values)
-        machine.state(TmemTraffic).loads.setdefault(place, []).append(issued)
+        landed = _read(machine, form.site, window)
+        for index, slot in enumerate(targets):
+            machine.value(slot, place)[...] = landed[:, index]
+        machine.undefined.expect(form.site, targets, place)
+        machine.state(TmemTraffic).loads.setdefault(place, []).append(Load(window, targets))
 
 
 def _read(machine: Machine, site: Site, window: Window) -> Array:
@@ -143,11 +147,9 @@ def _read(machine: Machine, site: Site, window: Window) -> Array:
 
 def wait_loads(machine: Machine, place: int) -> None:
     """All loads of the warp so far are in their registers."""
-    for site, window, targets, values in machine.state(TmemTraffic).loads.pop(place, ()):
-        landed = _read(machine, site, window) if values is None else values
+    for window, targets in machine.state(TmemTraffic).loads.pop(place, ()):
         machine.tmem.races.loaded(window.area, place)
-        for index, slot in enumerate(targets):
-            machine.value(slot, place)[...] = landed[:, index]
+        machine.undefined.arrived(targets, place)
 
 
 def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:

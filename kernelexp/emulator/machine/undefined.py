@@ -15,6 +15,7 @@ import numpy as np
 from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.bitmarks import marks_of_bits
+from kernelexp.emulator.machine.marked_products import multiplied
 from kernelexp.emulator.machine.registers import Register, Slot
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
@@ -38,6 +39,8 @@ class Uses(NamedTuple):
     """Whether its third operand picks one of the first two: selp."""
     stem: str = ""
     """What it does with bits, for operations that leave some of them as they are: "and", "shr"."""
+    multiplies: tuple[int, int] = (0, 0)
+    """Of mma.sync: how many of the registers that it reads hold A, and then B."""
 
 
 class Origin(NamedTuple):
@@ -64,6 +67,8 @@ class Undefined:
         """By instruction."""
         self.live = False
         """Whether any register is marked."""
+        self._expected: dict[str, dict[int, Site]] = {}
+        """Registers that a load fills and that nobody may read before its wait: by place."""
         self.storing: list[tuple[Array, Origin]] = []
         """Marks of the elements that the store at hand stores, [n, 32] each."""
 
@@ -109,6 +114,8 @@ class Undefined:
     def before(self, number: int, R: list[Array], warps: Warps, m: Mask) -> None:
         """An instruction is about to be executed: hands marks on, reports what depends on them."""
         uses, active = self.uses[number], warps.active(m)
+        if self._expected:
+            self._early(uses, warps)
         for slot in uses.decides:
             self.decides(slot, warps, m, "is an address or a guard")
         marks = [self._read(slot, warps) for slot in uses.reads]
@@ -118,11 +125,22 @@ class Undefined:
         if not uses.writes:
             self._sink(uses, marks, found)
             return
-        mixed = self._mixed(uses, marks, R, (warps.count, 32))
-        for slot in uses.writes:
+        for slot, mixed in zip(
+            uses.writes, self._results(uses, marks, R, warps.count), strict=True
+        ):
             name = self._names[slot]
             if found is not None or name in self._marks:
                 self._mark(slot, warps, active, mixed, self._origins[found or name])
+
+    def _results(
+        self, uses: Uses, marks: list[Array | None], R: list[Array], count: int
+    ) -> list[Array]:
+        """The marks of each register that an instruction writes."""
+        if not any(uses.multiplies):
+            return [self._mixed(uses, marks, R, (count, 32))] * len(uses.writes)
+        every = [np.zeros((count, 32), np.uint16) if x is None else x for x in marks]
+        products = multiplied(every, *uses.multiplies, len(uses.writes))
+        return [np.where(marked, COMPUTED, np.uint16(0)) for marked in products]
 
     def _mixed(
         self, uses: Uses, marks: list[Array | None], R: list[Array], shape: tuple[int, int]
@@ -179,7 +197,29 @@ class Undefined:
     def settle(self) -> None:
         """Ends the following of marks if there are none left."""
         if not any(marks.any() for marks in self._marks.values()):
-            self._marks, self.live = {}, False
+            self._marks, self.live = {}, bool(self._expected)
+
+    def expect(self, site: Site, slots: list[int], place: int) -> None:
+        """A warp has issued a load of these registers, for which it has to wait."""
+        self.live = True
+        for slot in slots:
+            self._expected.setdefault(self._names[slot], {})[place] = site
+
+    def arrived(self, slots: list[int], place: int) -> None:
+        """The warp has waited."""
+        for slot in slots:
+            places = self._expected.get(self._names[slot], {})
+            places.pop(place, None)
+            if not places:
+                self._expected.pop(self._names[slot], None)
+
+    def _early(self, uses: Uses, warps: Warps) -> None:
+        for slot in (*uses.reads, *uses.decides):
+            places = self._expected.get(self._names[slot], {})
+            for place in warps.warps.tolist() if places else ():
+                if place in places:
+                    sentence = "a register of this load is read before tcgen05.wait::ld."
+                    self._residents.report("early-tmem-read", sentence, places[place], place)
 
     def finish(self, state: Array) -> None:
         """At the end: what global memory has got and kept."""

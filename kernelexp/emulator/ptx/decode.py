@@ -160,11 +160,11 @@ def _guard(decoder: Decoder, op: Op) -> Op:
 
 
 def _pure(decoder: Decoder, entry: Alu) -> Op:
-    kinds, operands = entry.kinds, decoder.operands
-    if entry.function.__name__ == "extreme_f32" and len(operands) == len(kinds) + 1:
-        entry, kinds = _of_three(entry), (*kinds, kinds[-1])
-    if len(operands) != len(kinds):
-        raise decoder.refuse(f"has {len(operands)} operands where {len(kinds)} are expected")
+    operands = decoder.operands
+    kinds = [kind.removesuffix("?") for kind in entry.kinds[: len(operands)]]
+    least = sum(not kind.endswith("?") for kind in entry.kinds)
+    if not least <= len(operands) <= len(entry.kinds):
+        raise decoder.refuse(f"has {len(operands)} operands where {least} are expected")
     sources = [decoder.source(o, k) for o, k in zip(operands[1:], kinds[1:], strict=True)]
     target = decoder.destination(operands[0])
     function: Callable[..., Array] = entry.function
@@ -178,16 +178,6 @@ def _pure(decoder: Decoder, entry: Alu) -> Op:
     if operands[0] is not None and width != width_of(kinds[0]):
         function = _widened(function, kinds[0], width)
     return _applied(function, target, sources, entry.ufunc)
-
-
-def _of_three(entry: Alu) -> Alu:
-    """min or max of three operands, as sm_100 has them: the first two, and then the third."""
-    two = entry.function
-
-    def three(a: Array, b: Array, c: Array, **keywords: str) -> Array:
-        return two(two(a, b, **keywords), c, **keywords)
-
-    return entry._replace(function=three)
 
 
 def _widened(function: Callable[..., Array], kind: str, width: int) -> Callable[..., Array]:
@@ -281,7 +271,9 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
         elif item is not None:
             block.ops.append(item)
             block.numbers.append(number)
-            block.loads |= decoder.sites[number].opcode.startswith(("ld", "wmma.load"))
+            block.loads |= decoder.sites[number].opcode.startswith(
+                ("ld", "wmma.load", "tcgen05.ld")
+            )
         else:
             decoder.at(number)
             block.end = _end(decoder)

@@ -68,6 +68,7 @@ class Decoder:
         """What is checked before the instruction at hand is executed."""
         self._swapped: set[tuple[Operand, int]] | None = None
         self._reads: dict[int, list[int]] = {}
+        self._multiplies: dict[int, tuple[int, int]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
         self.at(0)
@@ -82,9 +83,14 @@ class Decoder:
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
                 selects=site.opcode.startswith("selp."),
                 stem=bit_operation(site.opcode),
+                multiplies=self._multiplies.get(site.number, (0, 0)),
             )
             for site in self.sites
         ]
+
+    def multiplies(self, a_count: int, b_count: int) -> None:
+        """Of the registers that this instruction reads, the first hold A, the next B."""
+        self._multiplies[self.site.number] = (a_count, b_count)
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""

@@ -84,7 +84,10 @@ def test_the_emulator_counts_the_wavefronts_that_ncu_counted(ptx) -> None:  # ty
     for pattern, case in zip(wavefronts.patterns(), wavefronts.cases(), strict=True):
         result = run(module, case.launch, case.arrays)
         for metric in ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"):
-            got, gpu = result.counters.kernel[metric], counted[pattern.entry, pattern.name][metric]
+            got, gpu = (
+                result.counters.kernel[f"{PTX}{metric}"],
+                counted[pattern.entry, pattern.name][metric],
+            )
             if got != gpu:
                 problems.append(f"{case.name}: {metric} {got}, ncu counted {gpu}")
     assert not problems, "\n".join(problems)

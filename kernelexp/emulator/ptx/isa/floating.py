@@ -128,10 +128,14 @@ def abs_f64(a: Array) -> Array:
     return f64.absolute(a)
 
 
-@alu("{o:min|max}{ftz:|.ftz}{nan:|.NaN}{xs:|.xorsign.abs}.f32", "f32 f32 f32")
-def extreme_f32(a: Array, b: Array, o: str, ftz: str, nan: str, xs: str) -> Array:
+@alu("{o:min|max}{ftz:|.ftz}{nan:|.NaN}{xs:|.xorsign.abs}.f32", "f32 f32 f32 f32?")
+def extreme_f32(*values: Array, o: str, ftz: str, nan: str, xs: str) -> Array:
+    """Of two values, or of three."""
     function = f32.minimum if o == "min" else f32.maximum
-    return function(a, b, ftz=bool(ftz), nan=bool(nan), xorsign_abs=bool(xs))
+    result = values[0]
+    for value in values[1:]:
+        result = function(result, value, ftz=bool(ftz), nan=bool(nan), xorsign_abs=bool(xs))
+    return result
 
 
 @alu("{o:min|max}.f64", "f64 f64 f64")

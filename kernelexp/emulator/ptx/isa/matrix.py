@@ -22,6 +22,7 @@ def _matrices(d: Decoder, *, store: bool) -> MatrixAccess:
     return MatrixAccess(d.site, count, "trans" in parts, store=store)
 
 
+@builder(f"ldmatrix.sync.aligned.{_X}.m8n8{{t:|.trans}}{_SHARED}.b16", sync=True)
 @builder(f"ldmatrix.sync.aligned.m8n8.{_X}{{t:|.trans}}{_SHARED}.b16", sync=True)
 def ldmatrix(d: Decoder) -> Op:
     """8 x 8 matrices of b16, transposed or not."""
@@ -89,6 +90,7 @@ def mma(d: Decoder) -> Op:
     )
     c = d.sources(d.operands[3], "b32", c_count)
     satfinite = "satfinite" in parts
+    d.multiplies(a_count, b_count)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         left = fragments.operand([R[slot] for slot in a], 16, width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernelexp.emulator.machine import tensor_core
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.gates import Pointer
 from kernelexp.emulator.machine.machine import Machine, Op, each_thread, each_warp
 from kernelexp.emulator.machine.tensor_core import Mma, Shape
 from kernelexp.emulator.ptx.decoder import Decoder
@@ -32,7 +33,7 @@ def mma(d: Decoder) -> Op:
     to = d.pointer(d.operands[0])
     # The address of A in tensor memory stands in brackets, a descriptor does not.
     a_in_tmem = isinstance(d.operands[1], Address)
-    a = d.pointer(d.operands[1]).slot if a_in_tmem else d.source(d.operands[1], "b64")
+    a = d.pointer(d.operands[1]) if a_in_tmem else Pointer(d.source(d.operands[1], "b64"), 0)
     b, descriptor = d.source(d.operands[2], "b64"), d.source(d.operands[3], "b32")
     enable, *rest = d.operands[4:]
     disabled: list[int] = []
@@ -47,7 +48,7 @@ def mma(d: Decoder) -> Op:
         mma = Mma(
             shape=Shape(int(R[descriptor][row, lane]), kind, group),
             d=to.value(R, row, lane),
-            a=int(R[a][row, lane]),
+            a=a.value(R, row, lane),
             a_in_tmem=a_in_tmem,
             b=int(R[b][row, lane]),
             accumulate=bool(R[accumulates][row, lane]) != flip,

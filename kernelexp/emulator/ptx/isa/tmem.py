@@ -10,6 +10,8 @@ from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
 from kernelexp.emulator.machine.tmem_access import Alloc, Form
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.registry import builder
+from kernelexp.emulator.ptx.syntax import Immediate, Operand
+from kernelexp.emulator.ptx.types import literal
 
 _GROUP = "{g:cta_group::1|cta_group::2}"
 
@@ -44,21 +46,33 @@ def relinquish(d: Decoder) -> Op:
 # Loads and stores
 
 
-def _form(d: Decoder) -> Form:
+def _form(d: Decoder, split: int) -> Form:
     parts = d.parts
     if "pack::16b" in parts or "unpack::16b" in parts:
         raise d.refuse("packs 16-bit columns, which the emulator does not model")
-    return Form(d.site, parts[4], int(parts[5][1:]))
+    return Form(d.site, parts[4], int(parts[5][1:]), split)
 
 
-_SHAPES = "{s:32x32b|16x256b|16x128b|16x64b}.{x:x1|x2|x4|x8|x16|x32|x64|x128}"
+def _split(d: Decoder, index: int) -> tuple[int, list[Operand]]:
+    """The columns between the halves of a 16x32bx2 access, and the operands without them."""
+    operands = list(d.operands)
+    if d.parts[4] != "16x32bx2":
+        return 0, operands
+    split = operands.pop(index) if len(operands) == 3 else None
+    if not isinstance(split, Immediate):
+        raise d.refuse("has no immediate offset of its second half")
+    return literal(split, "u32"), operands
+
+
+_SHAPES = "{s:32x32b|16x256b|16x128b|16x64b|16x32bx2}.{x:x1|x2|x4|x8|x16|x32|x64|x128}"
 
 
 @builder(f"tcgen05.ld.sync.aligned.{_SHAPES}{{p:|.pack::16b}}.b32", sync=True)
 def ld(d: Decoder) -> Op:
-    """The registers hold poison until wait::ld. 16x32bx2 and pack::16b are rejected."""
-    form, at = _form(d), d.pointer(d.operands[1])
-    targets = d.destinations(d.operands[0], form.registers)
+    """A register read before wait::ld is a warning. pack::16b is rejected."""
+    split, (to, address, *_) = _split(d, 2)
+    form, at = _form(d, split), d.pointer(address)
+    targets = d.destinations(to, form.registers)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         addresses = [at.value(R, row, 0) for row in range(warps.count)]
@@ -76,13 +90,14 @@ def wait_ld(d: Decoder) -> Op:
 @builder(f"tcgen05.st.sync.aligned.{_SHAPES}{{p:|.unpack::16b}}.b32", sync=True)
 def st(d: Decoder) -> Op:
     """Lands at wait::st."""
-    form, at = _form(d), d.pointer(d.operands[0])
-    sources = d.sources(d.operands[1], "b32", form.registers)
+    split, (address, values, *_) = _split(d, 1)
+    form, at = _form(d, split), d.pointer(address)
+    sources = d.sources(values, "b32", form.registers)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         for row, place in enumerate(warps.warps.tolist()):
-            values = np.stack([R[slot][row] for slot in sources], axis=-1)
-            tmem_access.store(warps.machine, place, at.value(R, row, 0), form, values)
+            stored = np.stack([R[slot][row] for slot in sources], axis=-1)
+            tmem_access.store(warps.machine, place, at.value(R, row, 0), form, stored)
 
     return op
 
