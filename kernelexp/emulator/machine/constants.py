@@ -1,8 +1,8 @@
 """Constant banks: bytes that the threads of a launch read and nobody writes.
 
 What the driver fills in goes by these names: `ntid.x` ... `nctaid.z`, `stack` (where a thread's stack
-begins: it grows downwards), `dynamic shared` (bytes), `shared window`, `local window` (generic
-addresses), `nothing` (values that no result depends on, such as memory descriptors), and the names of
+begins: it grows downwards), `dynamic shared` (bytes), `shared window` (where its variables begin),
+`local window` (generic addresses), `nothing` (values that no result depends on, such as memory descriptors), and the names of
 the entry's parameters.
 """
 
@@ -14,6 +14,7 @@ from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.machine.layout import (
     LOCAL_WINDOW,
+    SHARED_RESERVED,
     SHARED_WINDOW,
     GlobalLayout,
     LocalLayout,
@@ -55,7 +56,7 @@ def _value(name: str, launch: Launch, local: LocalLayout) -> int:
     return {
         "stack": local.size,
         "dynamic shared": launch.dynamic_smem_bytes,
-        "shared window": SHARED_WINDOW,
+        "shared window": SHARED_WINDOW + SHARED_RESERVED,
         "local window": LOCAL_WINDOW,
         "nothing": 0,
     }[name]

@@ -52,9 +52,12 @@ class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
 
     instruction: Site
     executed: int
-    """Warp instructions with at least one active lane."""
+    """Warp instructions: of PTX those with at least one lane for which its guard holds, of SASS all
+    (as ncu's inst_executed)."""
     lanes: int
     """Active lanes of these."""
+    requests: int
+    """Warp instructions with at least one lane for which its guard holds."""
     warps: int
     """The warps of a CTA that came to it, in any CTA, whatever its guard: bit 3 is warp 3."""
     tally: Tally
@@ -101,26 +104,38 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def collect(
-    sites: Sequence[Site],
-    tallies: Mapping[int, Tally],
-    executed: Mapping[int, int],
-    lanes: Mapping[int, int],
-    indices: Mapping[int, int],
-) -> Counters:
+class Runs:
+    """How often each instruction ran, by its number."""
+
+    def __init__(self) -> None:
+        self.warps: dict[int, int] = {}
+        """Of guarded ones: in which the guard held for any lane."""
+        self.lanes: dict[int, int] = {}
+        self.issued: dict[int, int] = {}
+        """Whatever the guard."""
+        self.issued_lanes: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
+        """The warps of a CTA that came to it, a bit each."""
+
+
+def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> Counters:
     """Counters from how often each instruction ran and from the tallies of memory instructions."""
+    listing = sites[0].listing
+    executed, lanes = runs.warps, runs.lanes
+    if listing in _OF_HARDWARE:
+        executed, lanes = runs.issued, runs.issued_lanes
     counts = [
         InstructionCount(
             instruction=site,
             executed=executed[site.number],
             lanes=lanes[site.number],
-            warps=indices[site.number],
+            requests=runs.warps[site.number],
+            warps=runs.indices[site.number],
             tally=tallies.get(site.number) or Tally(),
         )
         for site in sites
         if site.kind and executed.get(site.number)
     ]
-    listing = sites[0].listing
     own: dict[Source | None, Source | None] = {}
     lines: dict[tuple[str, int], list[InstructionCount]] = {}
     for count in counts:
@@ -231,7 +246,7 @@ def _global(counts: list[InstructionCount]) -> dict[str, int]:
     values = {}
     for name, kinds in (("ld", ("global load", "cp.async")), ("st", ("global store",))):
         kind = [c for c in counts if c.instruction.kind in kinds]
-        requests, sectors = sum(c.executed for c in kind), sum(c.tally.sectors for c in kind)
+        requests, sectors = sum(c.requests for c in kind), sum(c.tally.sectors for c in kind)
         values[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}"] = requests
         values[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}"] = sectors
     world = _of(counts, *_GLOBAL)

@@ -41,9 +41,13 @@ class Bank(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[Pointed, ...] = ()
     fields: dict[int, str] = {}
     """What the launch puts there, by offset: names as in constants.py, or of parameters."""
+    absent: frozenset[int] = frozenset()
+    """Offsets of words of `data` for which there is no value, such as addresses of functions."""
 
     def has(self, offset: int, size: int) -> bool:
         """Whether it is known what these bytes hold."""
+        if any(at in self.absent for at in range(offset, offset + size, 4)):
+            return False
         if offset + size <= len(self.data):
             return True
         return all(at in self.fields for at in range(offset, offset + size, 4))
@@ -67,6 +71,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """The same of global memory."""
     banks: dict[int, Bank] = {}
     """Constant banks, by number; PTX has none."""
+    races: bool = True
+    """Whether accesses that nothing orders are findings."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None

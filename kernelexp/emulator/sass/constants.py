@@ -50,8 +50,19 @@ def bank_0(cubin: Cubin) -> Bank:
 
 def banks(cubin: Cubin) -> dict[int, Bank]:
     """All banks of an entry."""
-    others = {
-        number: Bank(size=len(data), data=data, addresses=cubin.addresses.get(number, ()))
-        for number, data in cubin.banks.items()
-    }
+    others = {number: _filled(cubin, number) for number in cubin.banks}
     return {0: bank_0(cubin), **others}
+
+
+def _filled(cubin: Cubin, number: int) -> Bank:
+    """A bank that the cubin fills in, but for addresses of what only the driver has."""
+    known = {variable.name for variable in cubin.variables}
+    pointers = cubin.addresses.get(number, ())
+    return Bank(
+        size=len(cubin.banks[number]),
+        data=cubin.banks[number],
+        addresses=tuple(each for each in pointers if each.name in known),
+        absent=frozenset(
+            each.offset + at for each in pointers if each.name not in known for at in (0, WORD)
+        ),
+    )

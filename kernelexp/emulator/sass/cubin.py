@@ -48,6 +48,8 @@ class Cubin(msgspec.Struct, frozen=True, kw_only=True):
     """Of a thread's stack."""
     shared_bytes: int
     """Of static shared memory, without what belongs to the system."""
+    shared_align: int
+    """Of the dynamic array behind it."""
     block: Dim3 | None
     cluster: Dim3 | None
     max_threads: int | None
@@ -88,6 +90,7 @@ def read(content: bytes, entry: str) -> Cubin:
         parameter_base=struct.unpack("<II", own[_PARAM_CBANK][0])[1] & 0xFFFF,
         registers=sizes.get(_REGCOUNT, 0),
         frame_bytes=max(sizes.get(_FRAME_SIZE, 0), sizes.get(_MIN_STACK_SIZE, 0)),
+        shared_align=max(16, shared["sh_addralign"]) if shared is not None else 16,
         shared_bytes=max(0, shared["sh_size"] - reserved) if shared is not None else 0,
         block=_three(own, _REQNTID),
         cluster=_three(own, _CTA_PER_CLUSTER),

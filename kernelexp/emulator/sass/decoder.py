@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine import registers
@@ -15,11 +16,14 @@ from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 from kernelexp.emulator.machine.undefined import Uses
+from kernelexp.emulator.machine.warps import ALL, pack
 from kernelexp.emulator.sass.classes import classify
 from kernelexp.emulator.sass.cubin import HOPPER
 from kernelexp.emulator.sass.faults import refuse
 from kernelexp.emulator.sass.syntax import (
+    AROUND,
     LISTING,
+    UNPACK,
     ZERO,
     Address,
     Constant,
@@ -28,11 +32,13 @@ from kernelexp.emulator.sass.syntax import (
     Operand,
     Register,
 )
+from kernelexp.emulator.sass.word import BYTES
 
 Reader: TypeAlias = Callable[[list[Array]], Array]
 Writer: TypeAlias = Callable[[list[Array], Array, Mask], None]
+_TABLES = 2
+"""The constant bank with tables of branches."""
 SIGN = np.uint32(0x8000_0000)
-_LANES = frozenset({"R", "P"})
 _SCALES = {"": 0, "X4": 2, "X8": 3, "X16": 4}
 copyto = np.copyto
 
@@ -55,6 +61,10 @@ class Decoder:
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
         self._copies: set[int] = set()
+        self._numbers: dict[int, int] = {}
+        self._starts: dict[int, int] | None = None
+        for ins in code:
+            self._numbers.setdefault(ins.address, ins.number)
         self.at(0)
 
     def at(self, number: int) -> None:
@@ -90,6 +100,66 @@ class Decoder:
         if space in ("global", "generic"):
             self.global_unit = min(self.global_unit, size)
 
+    def number_at(self, operand: Operand) -> int:
+        """The number of the instruction at an address that the code names."""
+        address = self.constant(operand)
+        if address not in self._numbers:
+            raise self.refuse(f"goes to {address:#x}, where no instruction of the entry begins")
+        return self._numbers[address]
+
+    def length(self) -> int:
+        return len(self.code)
+
+    def starts(self) -> dict[int, int]:
+        """The numbers of the instructions that code may go on at by a register, by address: behind
+        calls, and wherever a literal or a table of branches points."""
+        if self._starts is None:
+            after = {i.address + BYTES for i in self.code if i.base == "CALL"}
+            literals = {o.value for i in self.code for o in i.operands if isinstance(o, Immediate)}
+            table = self.banks[_TABLES].data if _TABLES in self.banks else b""
+            words = np.frombuffer(table[: len(table) // 4 * 4], "<u4").tolist()
+            found = (after | literals | set(words)) & set(self._numbers)
+            self._starts = {address: self._numbers[address] for address in sorted(found)}
+        return self._starts
+
+    def unguarded(self) -> None:
+        """Refuses the instruction if it has a guard."""
+        if self.instruction.guard is not None:
+            raise self.refuse("has a guard, which is not covered")
+
+    def by_whole_warps(self, op: Op) -> Op:
+        """An operation for which all lanes of a warp are needed."""
+        self.unguarded()
+        site = self.site
+
+        def whole(R: list[Array], m: Mask, warps: WarpSet) -> None:
+            for row, lanes in enumerate([] if m is True else pack(m)):
+                place = int(warps.warps[row])
+                if lanes | warps.machine.exited[place] != ALL:
+                    sentence = f"{site.opcode} executed by lanes {lanes:#010x} only."
+                    warps.machine.report("divergent-aligned", sentence, site, place)
+            op(R, True, warps)
+
+        return whole
+
+    # Operands
+
+    def split(self) -> tuple[Operand, list[Operand], list[Operand]]:
+        """The first operand, the predicates that follow it, and the rest."""
+        if not self.operands:
+            raise self.refuse("has no operands where some are expected")
+        first, *rest = self.operands
+        count = 0
+        while count < len(rest) and _is_predicate(rest[count]):
+            count += 1
+        return first, rest[:count], rest[count:]
+
+    def take(self, operands: Sequence[Operand], count: int) -> Sequence[Operand]:
+        """The operands, of which there must be `count`."""
+        if len(operands) != count:
+            raise self.refuse("has another number of operands than are covered")
+        return operands
+
     # Slots
 
     def slot(self, slot: Slot) -> int:
@@ -116,6 +186,10 @@ class Decoder:
             return self.slot(registers.Literal(1, 1))
         return self.slot(registers.Register(f"{register.file}{register.index}", 1, 1))
 
+    def noted_bit(self, index: int) -> int:
+        """The slot of a lane's predicate, as a source."""
+        return self._noted(self._bit(Register(file="P", index=index)), self._reads)
+
     def _noted(self, slot: int, where: dict[int, list[int]]) -> int:
         where.setdefault(self.site.number, []).append(slot)
         return slot
@@ -141,6 +215,30 @@ class Decoder:
                 f"reads c[{operand.bank:#x}][{offset:#x}], which the emulator does not provide"
             )
         return self.slot(registers.Constant(operand.bank, offset))
+
+    def unsigned(self, operand: Operand) -> Operand:
+        """The operand, which has neither a sign nor a part."""
+        if _signed(operand) or getattr(operand, "part", ""):
+            raise self.refuse("has an operand that is not covered")
+        return operand
+
+    def matrix(self, operand: Operand, layout: str) -> Operand:
+        """The operand, a matrix: of integers with its layout."""
+        if isinstance(operand, Register) and operand.part == layout:
+            operand = msgspec.structs.replace(operand, part="")
+        return self.unsigned(operand)
+
+    def place_in_bank(self, operand: Constant) -> Reader:
+        """The offset of a constant that a register may index."""
+        if operand.bank not in self.banks or _signed(operand):
+            raise self.refuse(
+                f"reads constant bank {operand.bank:#x}, which the emulator does not provide"
+            )
+        offset = self.slot(registers.Literal(operand.offset & 0xFFFF_FFFF, 32))
+        if operand.register is None:
+            return lambda R: R[offset]
+        slot = self._noted(self._word(operand.register), self._decides)
+        return lambda R: R[slot] + R[offset]
 
     def bits(self, operand: Operand) -> Reader:
         """A source as it is; refused with a sign."""
@@ -180,15 +278,73 @@ class Decoder:
             return lambda R: reader(R) ^ SIGN
         return reader
 
+    def addend(self, operand: Operand) -> Reader:
+        """A source of a sum as uint64: minus x is ~x + 1, so that the sum carries as hardware's."""
+        reader = self._plain(operand)
+        if getattr(operand, "absolute", False):
+            raise self.refuse("takes the magnitude of an integer")
+        if getattr(operand, "inverted", False):
+            return lambda R: (~reader(R)).astype(np.uint64)
+        if getattr(operand, "negated", False):
+            return lambda R: (~reader(R)).astype(np.uint64) + np.uint64(1)
+        return lambda R: reader(R).astype(np.uint64)
+
+    def magnitude(self, operand: Operand) -> Reader:
+        """A source as f32 whose bars the operation itself accounts for."""
+        if not getattr(operand, "absolute", False) or getattr(operand, "negated", False):
+            raise self.refuse("has a source without bars")
+        return self._plain(operand)
+
+    def half(self, operand: Operand) -> Reader:
+        """One half of a source, uint16: the upper one with `.H1` or `.H1_H1`, else the lower."""
+        part = getattr(operand, "part", "")
+        if part not in ("", "H0", "H1", "H0_H0", "H1_H1"):
+            raise self.refuse(f"has a part of a register that is not covered: .{part}")
+        (slot,) = self.words(operand, 1)
+        shift = np.uint32(16 if part.startswith("H1") else 0)
+        keep, flip = self._half_signs(operand)
+        keep, flip = keep.astype(np.uint16), flip.astype(np.uint16)
+        return lambda R: (R[slot] >> shift).astype(np.uint16) & keep ^ flip
+
+    def pair_of_halves(self, operand: Operand) -> Reader:
+        """A source as two halves, the same twice with `.H0_H0` or `.H1_H1`."""
+        part = getattr(operand, "part", "")
+        if part not in ("", "H1_H0", "H0_H0", "H1_H1"):
+            raise self.refuse(f"has a part of a register that is not covered: .{part}")
+        (slot,) = self.words(operand, 1)
+        keep, flip = self._half_signs(operand)
+        if part not in ("H0_H0", "H1_H1"):
+            return lambda R: R[slot] & keep ^ flip
+        shift, both = np.uint32(16 * (part == "H1_H1")), np.uint32(0x1_0001)
+        return lambda R: (R[slot] >> shift & np.uint32(0xFFFF)) * both & keep ^ flip
+
+    def _half_signs(self, operand: Operand) -> tuple[np.uint32, np.uint32]:
+        """What is kept of two halves, then flipped."""
+        if getattr(operand, "inverted", False):
+            raise self.refuse("inverts a floating-point number")
+        absolute, negated = getattr(operand, "absolute", False), getattr(operand, "negated", False)
+        keep = np.uint32(0x7FFF_7FFF if absolute else 0xFFFF_FFFF)
+        return keep, np.uint32(0x8000_8000 if negated else 0)
+
     def pair(self, operand: Operand) -> Reader:
         """A source of 64 bits: two registers, or two words of a constant bank."""
-        if _signed(operand):
+        if _signed(operand) or getattr(operand, "part", ""):
             raise self.refuse("has a sign on a source of 64 bits")
-        if isinstance(operand, Immediate):
-            slot = self.slot(registers.Literal(operand.value, 64))
-            return lambda R: R[slot]
         low, high = self.words(operand, 2)
         return lambda R: R[high].astype(np.uint64) << np.uint64(32) | R[low]
+
+    def double(self, operand: Operand) -> Reader:
+        """A source as f64; of a literal the word has the upper half."""
+        if isinstance(operand, Immediate):
+            slot = self.slot(registers.Literal(operand.value << 32, 64))
+            return lambda R: R[slot]
+        if getattr(operand, "inverted", False) or getattr(operand, "part", ""):
+            raise self.refuse("has an operand that is not covered")
+        low, high = self.words(operand, 2)
+        absolute, negated = getattr(operand, "absolute", False), getattr(operand, "negated", False)
+        keep = np.uint32(0x7FFF_FFFF if absolute else 0xFFFF_FFFF)
+        flip = SIGN if negated else np.uint32(0)
+        return lambda R: (R[high] & keep ^ flip).astype(np.uint64) << np.uint64(32) | R[low]
 
     def predicate(self, operand: Operand) -> Reader:
         """A source of one bit; R0.SIGN is the sign bit of a register."""
@@ -202,6 +358,13 @@ class Decoder:
             raise self.refuse(f"has {operand.file}{operand.index} where a predicate is expected")
         slot = self._noted(self._bit(operand), self._reads)
         return (lambda R: ~R[slot]) if negated else (lambda R: R[slot])
+
+    def predicate_slot(self, operand: Operand) -> tuple[int, bool]:
+        """(slot, negated) of a predicate that decides."""
+        if not _is_predicate(operand):
+            raise self.refuse(f"has {operand} where a predicate is expected")
+        assert isinstance(operand, Register)
+        return self._noted(self._bit(operand), self._decides), operand.negated
 
     def truth(self, operand: Operand) -> bool | None:
         """Whether a predicate is always true or always false; None if it depends."""
@@ -300,6 +463,10 @@ class Decoder:
         return lambda R: where(R) + first
 
 
+def _is_predicate(operand: Operand) -> bool:
+    return isinstance(operand, Register) and operand.file in ("P", "UP")
+
+
 def _signed(operand: Operand) -> bool:
     signs = ("negated", "inverted", "absolute")
     return any(getattr(operand, sign, False) for sign in signs)
@@ -327,7 +494,7 @@ def site_of(ins: Instruction) -> Site:
     return Site(
         number=ins.number,
         opcode=ins.opcode,
-        kind=classify(ins.base),
+        kind="" if ins.opcode in (AROUND, UNPACK) else classify(ins.base),
         listing=LISTING,
         line=ins.line,
         source=ins.source,
@@ -338,6 +505,15 @@ def site_of(ins: Instruction) -> Site:
 def is_uniform(ins: Instruction) -> bool:
     """Whether it is executed once for the warp, whatever lanes are active."""
     return ins.base.startswith("U") or ins.base == "LDCU"
+
+
+def uniformly(R: list[Array], slot: int, values: Array, m: Mask, warps: WarpSet) -> None:
+    """Gives a register of the warp the value of its first active lane."""
+    if m is True:
+        R[slot][...] = values[:, :1]
+        return
+    first = m.argmax(axis=1)[:, None]
+    copyto(R[slot], np.take_along_axis(values, first, axis=1), where=m.any(axis=1)[:, None])
 
 
 def applied(target: int, function: Callable[..., Array], sources: Sequence[Reader]) -> Op:

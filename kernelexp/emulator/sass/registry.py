@@ -29,7 +29,7 @@ class Turn:
     guard: int | None = None
     negated: bool = False
     index: int | None = None
-    """Slot of the number of the target."""
+    """Slot that picks the target."""
     before: Op | None = None
 
 

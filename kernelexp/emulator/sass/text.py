@@ -21,7 +21,7 @@ from kernelexp.emulator.sass.syntax import (
     Special,
 )
 
-_FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$")
+_HEADER = re.compile(r"^\s*Function : (\S+)\s*$", re.M)
 _INSTRUCTION = re.compile(
     r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;\s+/\* 0x(?P<low>[0-9a-f]{16}) \*/"
 )
@@ -40,11 +40,6 @@ _FILES: dict[str, File] = {
 _MASK = 0xFFFF_FFFF
 
 
-def functions(listing: str) -> tuple[str, ...]:
-    """The functions that a listing has."""
-    return tuple(m[1] for m in map(_FUNCTION.match, listing.splitlines()) if m)
-
-
 def read(
     listing: str, function: str, sources: Mapping[int, Source] | None = None
 ) -> list[Instruction]:
@@ -57,7 +52,9 @@ def read(
             continue
         high = _HIGH.match(next(lines, (0, ""))[1])
         if high is None or int(match["address"], 16) != words.BYTES * len(found):
-            raise SassSyntaxError(f"SASS line {number}: `{line.strip()}` is not one of cuobjdump's.")
+            raise SassSyntaxError(
+                f"SASS line {number}: `{line.strip()}` is not one of cuobjdump's."
+            )
         word = int(match["low"], 16) | int(high[1], 16) << 64
         found.append(_instruction(match, word, number, len(found), sources or {}))
     if not found:
@@ -67,13 +64,12 @@ def read(
 
 def _body(listing: str, function: str) -> Iterator[tuple[int, str]]:
     """The lines of a function, with their numbers."""
-    inside = False
-    for number, line in enumerate(listing.splitlines(), 1):
-        header = _FUNCTION.match(line)
-        if header:
-            inside = header[1] == function
-        elif inside:
-            yield number, line
+    header = re.search(rf"^\s*Function : {re.escape(function)}\s*$", listing, re.M)
+    if header is None:
+        return
+    following = _HEADER.search(listing, header.end())
+    body = listing[header.end() : following.start() if following else len(listing)]
+    yield from enumerate(body.splitlines(), listing.count("\n", 0, header.end()) + 1)
 
 
 def _instruction(
