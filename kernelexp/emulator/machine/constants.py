@@ -1,9 +1,9 @@
 """Constant banks: bytes that the threads of a launch read and nobody writes.
 
-What the driver fills in goes by these names: `ntid.x` ... `nctaid.z`, `stack` (where a thread's stack
-begins: it grows downwards), `dynamic shared` (bytes), `shared window` (where its variables begin),
-`local window` (generic addresses), `nothing` (values that no result depends on, such as memory descriptors), and the names of
-the entry's parameters.
+What the driver fills in goes by these names: `ntid.x` ... `nctaid.z`, `stack` (where a thread's
+stack begins: it grows downwards), `dynamic shared` (bytes), `shared window` (where its variables
+begin) and `local window` (generic addresses), `nothing` (values that no result depends on, such as
+memory descriptors), and the names of the entry's parameters.
 """
 
 from __future__ import annotations

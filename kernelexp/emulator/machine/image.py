@@ -71,8 +71,9 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """The same of global memory."""
     banks: dict[int, Bank] = {}
     """Constant banks, by number; PTX has none."""
-    races: bool = True
-    """Whether accesses that nothing orders are findings."""
+    strict: bool = True
+    """Whether races, and reads of what nobody wrote, are findings. Not of SASS: ptxas moves, widens
+    and merges accesses where it has proved that no result depends on it."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None

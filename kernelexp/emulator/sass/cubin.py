@@ -16,8 +16,8 @@ from kernelexp.launch import Dim3
 
 HOPPER = 90
 """From there on a CTA's shared memory begins with the system's kilobyte, and says so."""
-_ABS_64 = 2
-"""R_CUDA_64: an address of 8 bytes."""
+_ABS_64, _GENERIC_64 = 2, 4
+"""R_CUDA_64, R_CUDA_G64: an address of 8 bytes, which may be a generic one."""
 # Attributes of .nv.info, by the names that cuobjdump -elf gives them.
 _MAX_THREADS, _PARAM_CBANK, _REQNTID = 0x05, 0x0A, 0x10
 _FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO = 0x11, 0x12, 0x17
@@ -164,6 +164,7 @@ def _variables(elf: Any) -> Iterator[Variable]:
             continue
         first, size = symbol["st_value"], symbol["st_size"]
         data = section.data()[first : first + size] if section["sh_type"] != "SHT_NOBITS" else b""
+        pointers = _relocated(elf, section.name)
         yield Variable(
             name=symbol.name,
             space="global",
@@ -171,6 +172,11 @@ def _variables(elf: Any) -> Iterator[Variable]:
             align=max(1, section["sh_addralign"]),
             size=size,
             data=data,
+            addresses=tuple(
+                Pointed(each.offset - first, each.name, each.addend)
+                for each in pointers
+                if first <= each.offset < first + size
+            ),
         )
 
 
@@ -192,11 +198,16 @@ def _relocations(elf: Any, section: str) -> Iterator[Any]:
 
 def _pointers(elf: Any, entry: str, bank: int) -> Iterator[Pointed]:
     """Addresses in a bank."""
-    symbols = elf.get_section_by_name(".symtab")
     for section in (f".nv.constant{bank}", f".nv.constant{bank}.{entry}"):
-        for each in _relocations(elf, section):
-            if each["r_info_type"] != _ABS_64:
-                raise CubinError(f"{section} has a relocation of kind {each['r_info_type']}.")
-            name = symbols.get_symbol(each["r_info_sym"]).name
-            addend = each["r_addend"] if each.is_RELA() else 0
-            yield Pointed(each["r_offset"], name, addend)
+        yield from _relocated(elf, section)
+
+
+def _relocated(elf: Any, section: str) -> Iterator[Pointed]:
+    """The addresses that the loader puts into a section of data."""
+    symbols = elf.get_section_by_name(".symtab")
+    for each in _relocations(elf, section):
+        if each["r_info_type"] not in (_ABS_64, _GENERIC_64):
+            raise CubinError(f"{section} has a relocation of kind {each['r_info_type']}.")
+        name = symbols.get_symbol(each["r_info_sym"]).name
+        addend = each["r_addend"] if each.is_RELA() else 0
+        yield Pointed(each["r_offset"], name, addend)

@@ -23,7 +23,10 @@ from kernelexp.emulator.sass.syntax import AROUND, UNPACK, Instruction
 from kernelexp.lineinfo import Source
 
 STACK_BYTES = 1024
-"""Of each thread, beyond what the entry itself needs, for the functions that it calls."""
+"""Of each thread, beyond what the entry itself needs, for the functions that it calls and for what
+it takes as it runs: as much as the driver sets aside unless it is told otherwise."""
+_LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
+"""Opcodes that local memory may be used by."""
 _WHOLE = frozenset(
     {"BAR", "BSYNC", "WARPSYNC", "DEPBAR", "LDSM", "STSM", "MOVM", "HMMA", "IMMA"}
 )
@@ -47,7 +50,7 @@ def decode(
     decoder = Decoder(list(_expanded(code)), found.sm, banks)
     made = [_build(decoder, number) for number in range(decoder.length())]
     blocks = _blocks(decoder, made)
-    return Program(_image(found, decoder), decoder.sites, blocks, decoder.uses())
+    return Program(_image(found, decoder), decoder.sites, blocks)
 
 
 def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
@@ -71,8 +74,8 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         Variable(name=name, space="param", type="b8", align=8, size=parameter.size)
         for name, parameter in zip(names, found.parameters, strict=True)
     ]
-    calls = any(ins.base == "CALL" for ins in decoder.code)
-    stack = found.frame_bytes + (STACK_BYTES if calls else 0)
+    used = any(ins.base in _LOCAL for ins in decoder.code)
+    stack = found.frame_bytes + (STACK_BYTES if used else 0)
     return Image(
         entry=found.entry,
         slots=decoder.slots,
@@ -81,7 +84,7 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
         banks=decoder.banks,
-        races=False,
+        strict=False,
         cluster=found.cluster,
         block=found.block,
         max_threads=found.max_threads,
@@ -188,7 +191,6 @@ def _put(block: Block, decoder: Decoder, number: int, each: Result) -> None:
     else:
         block.ops.append(each)
         block.numbers.append(number)
-        block.loads |= ins.base in ("LDG", "LD", "LDS", "LDL", "LDSM")
 
 
 def _polls(ins: Instruction) -> bool:

@@ -15,7 +15,6 @@ from kernelexp.emulator.machine.layout import SHARED_RESERVED
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
-from kernelexp.emulator.machine.undefined import Uses
 from kernelexp.emulator.machine.warps import ALL, pack
 from kernelexp.emulator.sass.classes import classify
 from kernelexp.emulator.sass.cubin import HOPPER
@@ -39,6 +38,7 @@ Writer: TypeAlias = Callable[[list[Array], Array, Mask], None]
 _TABLES = 2
 """The constant bank with tables of branches."""
 SIGN = np.uint32(0x8000_0000)
+SIGN_64, INFINITY_64 = np.uint64(1 << 63), np.uint64(0x7FF << 52)
 _SCALES = {"": 0, "X4": 2, "X8": 3, "X16": 4}
 copyto = np.copyto
 
@@ -57,10 +57,6 @@ class Decoder:
         """Bytes of the smallest shared-memory access so far."""
         self.global_unit = 4
         """The same of global memory."""
-        self._reads: dict[int, list[int]] = {}
-        self._decides: dict[int, list[int]] = {}
-        self._writes: dict[int, list[int]] = {}
-        self._copies: set[int] = set()
         self._numbers: dict[int, int] = {}
         self._starts: dict[int, int] | None = None
         for ins in code:
@@ -76,22 +72,6 @@ class Decoder:
 
     def refuse(self, why: str = "is not covered by the emulator") -> UnsupportedInstruction:
         return refuse(self.instruction, why)
-
-    def copies(self) -> None:
-        """Notes that the instruction moves bits as they are."""
-        self._copies.add(self.site.number)
-
-    def uses(self) -> list[Uses]:
-        """What each instruction that has been decoded does with registers."""
-        return [
-            Uses(
-                reads=tuple(self._reads.get(site.number, ())),
-                decides=tuple(self._decides.get(site.number, ())),
-                writes=tuple(self._writes.get(site.number, ())),
-                copies=site.number in self._copies,
-            )
-            for site in self.sites
-        ]
 
     def note_unit(self, space: str, size: int) -> None:
         """Notes how finely the instruction's accesses divide a memory."""
@@ -186,13 +166,9 @@ class Decoder:
             return self.slot(registers.Literal(1, 1))
         return self.slot(registers.Register(f"{register.file}{register.index}", 1, 1))
 
-    def noted_bit(self, index: int) -> int:
-        """The slot of a lane's predicate, as a source."""
-        return self._noted(self._bit(Register(file="P", index=index)), self._reads)
-
-    def _noted(self, slot: int, where: dict[int, list[int]]) -> int:
-        where.setdefault(self.site.number, []).append(slot)
-        return slot
+    def bit(self, index: int) -> int:
+        """The slot of a predicate of lanes."""
+        return self._bit(Register(file="P", index=index))
 
     # Sources
 
@@ -206,7 +182,7 @@ class Decoder:
             found = [self.slot(registers.Literal(operand.value, 32))]
         else:
             raise self.refuse(f"has an operand that is not covered: {operand}")
-        return [self._noted(slot, self._reads) for slot in found]
+        return found
 
     def _constant(self, operand: Constant, part: int) -> int:
         offset, bank = operand.offset + 4 * part, self.banks.get(operand.bank)
@@ -237,7 +213,7 @@ class Decoder:
         offset = self.slot(registers.Literal(operand.offset & 0xFFFF_FFFF, 32))
         if operand.register is None:
             return lambda R: R[offset]
-        slot = self._noted(self._word(operand.register), self._decides)
+        slot = self._word(operand.register)
         return lambda R: R[slot] + R[offset]
 
     def bits(self, operand: Operand) -> Reader:
@@ -334,7 +310,7 @@ class Decoder:
         return lambda R: R[high].astype(np.uint64) << np.uint64(32) | R[low]
 
     def double(self, operand: Operand) -> Reader:
-        """A source as f64; of a literal the word has the upper half."""
+        """A source as f64; of a literal the word has the upper half. Signs don't change a NaN."""
         if isinstance(operand, Immediate):
             slot = self.slot(registers.Literal(operand.value << 32, 64))
             return lambda R: R[slot]
@@ -342,9 +318,16 @@ class Decoder:
             raise self.refuse("has an operand that is not covered")
         low, high = self.words(operand, 2)
         absolute, negated = getattr(operand, "absolute", False), getattr(operand, "negated", False)
-        keep = np.uint32(0x7FFF_FFFF if absolute else 0xFFFF_FFFF)
-        flip = SIGN if negated else np.uint32(0)
-        return lambda R: (R[high] & keep ^ flip).astype(np.uint64) << np.uint64(32) | R[low]
+        if not (absolute or negated):
+            return lambda R: R[high].astype(np.uint64) << np.uint64(32) | R[low]
+        keep = ~SIGN_64 if absolute else ~np.uint64(0)
+        flip = SIGN_64 if negated else np.uint64(0)
+
+        def read(R: list[Array]) -> Array:
+            plain = R[high].astype(np.uint64) << np.uint64(32) | R[low]
+            return np.where(plain & ~SIGN_64 > INFINITY_64, plain, plain & keep ^ flip)
+
+        return read
 
     def predicate(self, operand: Operand) -> Reader:
         """A source of one bit; R0.SIGN is the sign bit of a register."""
@@ -352,11 +335,11 @@ class Decoder:
             raise self.refuse(f"has {operand} where a predicate is expected")
         negated = operand.negated
         if operand.file == "R" and operand.part == "SIGN":
-            word = self._noted(self._word(operand), self._reads)
+            word = self._word(operand)
             return lambda R: (R[word] >= SIGN) ^ negated
         if operand.file not in ("P", "UP") or operand.part:
             raise self.refuse(f"has {operand.file}{operand.index} where a predicate is expected")
-        slot = self._noted(self._bit(operand), self._reads)
+        slot = self._bit(operand)
         return (lambda R: ~R[slot]) if negated else (lambda R: R[slot])
 
     def predicate_slot(self, operand: Operand) -> tuple[int, bool]:
@@ -364,7 +347,7 @@ class Decoder:
         if not _is_predicate(operand):
             raise self.refuse(f"has {operand} where a predicate is expected")
         assert isinstance(operand, Register)
-        return self._noted(self._bit(operand), self._decides), operand.negated
+        return self._bit(operand), operand.negated
 
     def truth(self, operand: Operand) -> bool | None:
         """Whether a predicate is always true or always false; None if it depends."""
@@ -381,7 +364,7 @@ class Decoder:
     def guard(self) -> tuple[int, bool]:
         """(slot, negated) of the instruction's guard."""
         assert self.instruction.guard is not None
-        slot = self._noted(self._bit(self.instruction.guard), self._decides)
+        slot = self._bit(self.instruction.guard)
         return slot, self.instruction.guard.negated
 
     # Destinations
@@ -395,8 +378,7 @@ class Decoder:
             raise self.refuse(f"has {operand} where a result is expected")
         if operand.index == ZERO:
             return [self.slot(registers.Sink(32))] * count
-        slots = [self._word(operand, part) for part in range(count)]
-        return [self._noted(slot, self._writes) for slot in slots]
+        return [self._word(operand, part) for part in range(count)]
 
     def to_pair(self, operand: Operand) -> Writer:
         """Where a result of 64 bits goes."""
@@ -413,7 +395,7 @@ class Decoder:
             raise self.refuse(f"has {operand} where a predicate is expected")
         if operand.index == ZERO:
             return self.slot(registers.Sink(1))
-        return self._noted(self._bit(operand), self._writes)
+        return self._bit(operand)
 
     # Addresses
 
@@ -427,7 +409,7 @@ class Decoder:
         if operand.base is not None:
             readers.append(self._scaled(operand.base))
         if operand.uniform is not None:
-            slot = self._noted(self._word(operand.uniform), self._decides)
+            slot = self._word(operand.uniform)
             readers.append(lambda R: R[slot])
         offset = self.slot(registers.Literal(operand.offset & 0xFFFF_FFFF, 32))
         return _sum(readers, offset)
@@ -435,7 +417,7 @@ class Decoder:
     def _scaled(self, base: Register) -> Reader:
         if base.part not in _SCALES:
             raise self.refuse(f"has an address that is not covered: .{base.part}")
-        slot, shift = self._noted(self._word(base), self._decides), np.uint32(_SCALES[base.part])
+        slot, shift = self._word(base), np.uint32(_SCALES[base.part])
         return (lambda R: R[slot] << shift) if shift else (lambda R: R[slot])
 
     def _wide(self, operand: Address) -> Reader:
@@ -443,11 +425,11 @@ class Decoder:
         for register in (operand.base, operand.uniform):
             if register is None:
                 continue
-            low = self._noted(self._word(register), self._decides)
+            low = self._word(register)
             if register.part == "U32":
                 readers.append(_extended(low))
             elif register.part in ("", "64"):
-                high = self._noted(self._word(register, 1), self._decides)
+                high = self._word(register, 1)
                 readers.append(_joined(low, high))
             else:
                 raise self.refuse(f"has an address that is not covered: .{register.part}")

@@ -108,12 +108,12 @@ def atoms(d: Decoder) -> Op:
 
 @covers("ATOMS.CAST.SPIN{:|.64}")
 def cast(d: Decoder) -> Op:
-    """Stores the new value where the old one is as expected: whether it has."""
+    """Stores the new value where the old one is as expected: 1 where it has, else 0."""
     target, address, expected, new = d.take(d.operands, 4)
     words = 2 if "64" in d.modifiers else 1
     access = Access(d.site, 4 * words, 1, store=True, relaxed=True)
     d.note_unit("shared", 4 * words)
-    slot, where = d.to(target), d.shared_address(address)
+    slots, where = d.to_words(target, words), d.shared_address(address)
     read = d.pair if words == 2 else d.bits
     sources = [read(expected), read(new)]
 
@@ -121,7 +121,9 @@ def cast(d: Decoder) -> Op:
         values = [source(R) for source in sources]
         memory = warps.machine.spaces["shared"]
         old = atomics.update(warps, memory, where(R), values, None, access, m, relaxed=True)
-        copyto(R[slot], (old == values[0]).astype(np.uint32), where=m)
+        stored = (old == values[0]).astype(np.uint32)
+        for slot, value in zip(slots, (stored, np.zeros_like(stored)), strict=False):
+            copyto(R[slot], value, where=m)
 
     return op
 

@@ -15,7 +15,6 @@ from kernelexp.emulator.sass.syntax import Other, Register
 @covers("MOV", "UMOV")
 def mov(d: Decoder) -> Op:
     target, a = d.take(d.operands, 2)
-    d.copies()
     return applied(d.to(target), lambda x: x, (d.bits(a),))
 
 
@@ -162,7 +161,7 @@ def flo(d: Decoder) -> Op:
 
 def _seven(d: Decoder) -> list[int]:
     """The slots of P0 to P6."""
-    return [d.noted_bit(index) for index in range(7)]
+    return [d.bit(index) for index in range(7)]
 
 
 @covers("P2R")

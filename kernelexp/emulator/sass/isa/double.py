@@ -48,8 +48,8 @@ def dsetp(d: Decoder) -> Op:
 
 @covers("DSETP.{:MIN|MAX}.AND")
 def dsetp_extreme(d: Decoder) -> Op:
-    """Whether the first of two numbers is the smaller, or the larger; and whether it is NaN and the
-    second is to be taken."""
+    """Whether the first of two numbers is the smaller, or the larger, or the only one; and whether
+    both are NaN."""
     yes, no, a, b, other = d.take(d.operands, 5)
     first, second, x, y = d.to_predicate(yes), d.to_predicate(no), d.double(a), d.double(b)
     if d.truth(other) is not True:
@@ -61,7 +61,7 @@ def dsetp_extreme(d: Decoder) -> Op:
         lost = f64.isnan(p)
         chosen = f64.compare(p, q, test) | f64.isnan(q) | _signed(p, q, test)
         copyto(R[first], chosen & ~lost, where=m)
-        copyto(R[second], lost, where=m)
+        copyto(R[second], lost & f64.isnan(q), where=m)
 
     return op
 

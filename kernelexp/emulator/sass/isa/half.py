@@ -61,7 +61,7 @@ def hmul2(d: Decoder) -> Op:
 @covers("HFMA2{:|.MMA}{:|.BF16_V2}{:|.FTZ}{:|.RELU|.SAT}")
 def hfma2(d: Decoder) -> Op:
     """a * b + c. Compilers also load constants so: zero times zero and a literal, bit for bit."""
-    target, *operands = d.operands
+    _, *operands = d.operands
     if len(operands) == 4 and all(isinstance(each, Immediate) for each in operands[2:]):
         zeros = all(getattr(each, "index", 0) == -1 for each in operands[:2])
         if zeros and not {"FTZ", "RELU", "SAT"} & d.modifiers:

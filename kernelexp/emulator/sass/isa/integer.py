@@ -70,8 +70,6 @@ def imad(d: Decoder) -> Op:
     if carries:
         raise d.refuse("gives a carry, which is not covered")
     a, b, c = (d.integer(operand) for operand in d.take(rest, 3))
-    if "MOV" in d.modifiers:
-        d.copies()
     return applied(d.to(first), lambda x, y, z: x * y + z, (a, b, c))
 
 

@@ -46,7 +46,6 @@ class Form:
             coherent="CONSTANT" not in d.modifiers,
         )
         d.note_unit(self.space, element)
-        d.copies()
 
 
 def _address(d: Decoder, operand: object, space: str) -> Reader:
@@ -116,7 +115,6 @@ def ldc(d: Decoder) -> Op:
     count = next((int(each) // 32 for each in ("64", "128") if each in d.modifiers), 1)
     targets = d.to_words(target, count)
     if source.register is None and narrow is None:
-        d.copies()
         slots = d.words(d.unsigned(source), count)
 
         def fixed(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -153,8 +151,8 @@ def _indexed(
 
 @covers("LDGSTS.E{:|.BYPASS}{:|.LTC64B|.LTC128B|.LTC256B}{:|.64|.128}{:|.ZFILL}")
 def ldgsts(d: Decoder) -> Op:
-    """Lands late. Where the predicate does not hold zeros are written; with `.ZFILL` the low bits of
-    the address in global memory say how many of the last bytes are zeros."""
+    """Lands late. Where the predicate does not hold zeros are written; with `.ZFILL` the low bits
+    of the address in global memory say how many of the last bytes are zeros."""
     to, source, *others = d.operands
     size = next((int(each) // 8 for each in ("64", "128") if each in d.modifiers), 4)
     copy, low = LaneCopy(d.site, size), np.uint64(size - 1)
