@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from kernelexp.measurement import ArrayResult, Effect
 from kernelexp.model import AxisValue, Variant
+
+Isa: TypeAlias = Literal["ptx", "sass"]
+"""An instruction set that the emulator executes."""
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,9 +95,11 @@ class AccessWidths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What executing a variant's PTX on a CPU showed: kind `emulated`, the same on any machine."""
+    """What executing a variant on a CPU showed: kind `emulated`, the same on any machine."""
 
     size: str
+    isa: Isa = "ptx"
+    """What was executed: what nvcc made, or what ptxas made of it."""
     schedules: tuple[str, ...] = ()
     arrays: tuple[ArrayResult, ...] = ()
     changed: tuple[str, ...] = ()
@@ -114,7 +120,8 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     hang: tuple[str, ...] = ()
     """Who waited for what when nothing could go on."""
     counters: dict[str, int] = {}
-    """Of the launch: on PTX, named ptx__ and the counter of ncu's that counts the same on SASS."""
+    """Of the launch: of PTX, named ptx__ and the counter of ncu's that counts the same on SASS; of
+    SASS by ncu's own name."""
     lines: tuple[EmulatedLine, ...] = ()
     """The lines with the most wavefronts and sectors."""
     widths: tuple[AccessWidths, ...] = ()

@@ -21,7 +21,11 @@ from kernelexp.emulator.ptx.faults import PtxSyntaxError
 from kernelexp.emulator.sass.faults import CubinError, SassSyntaxError
 from kernelexp.schedule import Schedule
 
+REFUSALS = (UnsupportedInstruction, PtxSyntaxError, CubinError, SassSyntaxError)
+"""What code that cannot be executed raises when it is loaded."""
+
 __all__ = [
+    "REFUSALS",
     "Comparison",
     "Counters",
     "CubinError",

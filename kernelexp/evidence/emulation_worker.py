@@ -16,10 +16,10 @@ import msgspec
 
 from kernelexp import accesses, isolated, results
 from kernelexp.accesses import Access
-from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint
+from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint, Isa
 from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
-from kernelexp.evidence import ptx_accesses
+from kernelexp.evidence import ptx_accesses, sass_lines
 from kernelexp.isolated import Limit, Watch
 from kernelexp.launch import Launch, of_entry
 from kernelexp.lineinfo import Source
@@ -33,7 +33,7 @@ from kernelexp.schedule import Schedule
 if TYPE_CHECKING:
     import torch
 
-    from kernelexp.emulator import Comparison, Counters, Finding
+    from kernelexp.emulator import Comparison, Counters, Finding, Module
 
 PRELOAD = ("torch", "kernelexp.emulator")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
@@ -41,7 +41,8 @@ SEED = 1
 LINES_KEPT = 8
 PRINTS_KEPT = 100
 # What a line is judged by: the two that cost time in a kernel which waits for memory.
-COSTS = (f"{PTX}memory_l1_wavefronts_shared", f"{PTX}memory_l2_theoretical_sectors_global")
+_COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
+COSTS = (*(f"{PTX}{name}" for name in _COSTS), *_COSTS)
 
 
 class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,10 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     arch: str
     ptx: str
     """Path."""
+    cubin: str = ""
+    """Path of the cubin, where its SASS is to be executed instead."""
+    sass: str = ""
+    """What cuobjdump prints of it."""
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
@@ -105,10 +110,11 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     if job.native:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_native(Path(job.native))
+    isa: Isa = "sass" if job.cubin else "ptx"
     try:
-        module = emulator.load(Path(job.ptx).read_text())
-    except (emulator.UnsupportedInstruction, emulator.PtxSyntaxError) as fault:
-        return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
+        module = _load(job)
+    except emulator.REFUSALS as fault:
+        return _unsupported(job, isa, fault)
     import torch  # noqa: F401 - where it was not preloaded, its seconds are not problem.py's
 
     with watch.stage(job.problem_limit):
@@ -125,8 +131,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
                 schedules=job.schedules,
                 unwritten=tuple(case.outputs),
             )
-    except emulator.UnsupportedInstruction as fault:
-        return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
+    except emulator.REFUSALS as fault:
+        return _unsupported(job, isa, fault)
     except UsageError as fault:
         raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
     changed = [
@@ -136,10 +142,31 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         chunks = problem.reference(case.inputs, case.size)
         checked = results.compare(case.outputs, chunks, case.tolerance)
     root = Path(job.root)
+    evidence = _evidence(root, job.size, compared, checked, tuple(changed))
     return Emulated(
-        evidence=_evidence(root, job.size, compared, checked, tuple(changed)),
+        evidence=msgspec.structs.replace(evidence, isa=isa),
         lines=_every_line(root, compared.results[0].counters),
     )
+
+
+def _unsupported(job: EmulationJob, isa: Isa, fault: UsageError) -> Emulated:
+    evidence = EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault))
+    return Emulated(evidence=evidence)
+
+
+def _load(job: EmulationJob) -> Module:
+    """The code of a variant: its PTX, or the SASS that ptxas made of it."""
+    from kernelexp import emulator
+
+    if not job.cubin:
+        return emulator.load(Path(job.ptx).read_text())
+    path = Path(job.cubin)
+
+    def sources(entry: str) -> dict[int, Source]:
+        code = sass_lines.read(path, job.sass, entry)
+        return {each.offset: each.source for each in code if each.source}
+
+    return emulator.load_cubin(path.read_bytes(), job.sass, sources)
 
 
 class _Case(msgspec.Struct, frozen=True, kw_only=True):

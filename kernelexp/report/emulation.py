@@ -15,6 +15,8 @@ _LINES_SHOWN = 3
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
 _COSTS = {
+    "memory_l1_wavefronts_shared": "shared wavefronts",
+    "memory_l2_theoretical_sectors_global": "global sectors",
     f"{PTX}memory_l1_wavefronts_shared": "shared wavefronts (PTX)",
     f"{PTX}memory_l2_theoretical_sectors_global": "global sectors (PTX)",
 }

@@ -27,9 +27,7 @@ STACK_BYTES = 1024
 it takes as it runs: as much as the driver sets aside unless it is told otherwise."""
 _LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
 """Opcodes that local memory may be used by."""
-_WHOLE = frozenset(
-    {"BAR", "BSYNC", "WARPSYNC", "DEPBAR", "LDSM", "STSM", "MOVM", "HMMA", "IMMA"}
-)
+_WHOLE = frozenset({"BAR", "BSYNC", "WARPSYNC", "DEPBAR", "LDSM", "STSM", "MOVM", "HMMA", "IMMA"})
 """Opcodes at which lanes wait, or act as one: those that a guard leaves out go around."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from kernelexp.emulator.sass.registry import Together, Turn, covers
 from kernelexp.emulator.sass.syntax import AROUND, Immediate, Operand, Register
 
 FULL = 0xFFFF_FFFF
+_READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2UR", "S2UR"})
 
 
 @covers("NOP", "YIELD", "NANOSLEEP", "ENDCOLLECTIVE")
@@ -150,11 +152,19 @@ def warpsync(d: Decoder) -> Together:
 
 @covers("WARPSYNC.COLLECTIVE", "WARPSYNC.COLLECTIVE.ALL")
 def collective(d: Decoder) -> Together:
-    """Waits here for the lanes of a mask, which execute together what follows. That each goes on by
-    itself after ENDCOLLECTIVE is not modelled: they stay together, as they may."""
+    """Waits for the lanes of a mask, which execute together what follows up to ENDCOLLECTIVE. Lanes
+    at different instructions of the kind are one for a barrier; for what reads other lanes they
+    are not: then they hang."""
     *operands, target = d.operands
     d.number_at(target)
-    return _together(d, operands, anywhere=False)
+    return _together(d, operands, anywhere=not _reads_lanes(d))
+
+
+def _reads_lanes(d: Decoder) -> bool:
+    """Whether an instruction from here to ENDCOLLECTIVE reads registers of other lanes."""
+    following = itertools.islice(d.code, d.site.number, None)
+    body = itertools.takewhile(lambda ins: ins.base != "ENDCOLLECTIVE", following)
+    return any(ins.base in _READ_LANES for ins in body)
 
 
 def _together(d: Decoder, operands: Sequence[Operand], *, anywhere: bool) -> Together:
