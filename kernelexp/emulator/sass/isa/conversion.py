@@ -107,11 +107,11 @@ def i2f(d: Decoder) -> Op:
 _PAIR = "{:F16|BF16}"
 
 
-@covers(f"F2FP{{:|.RELU}}.{_PAIR}.F32.PACK_AB{{:|.RZ}}")
+@covers(f"F2FP{{:|.RELU}}.{_PAIR}.F32.PACK_AB{{:|.RZ}}", "F2FP{:|.RELU}{:|.BF16}.PACK_AB{:|.RZ}")
 def f2fp(d: Decoder) -> Op:
-    """Two f32 to a pair, the first in the upper half."""
+    """Two f32 to a pair, the first in the upper half; before Hopper the types are not spelled."""
     target, a, b = d.take(d.operands, 3)
-    kind = next(each for each in d.instruction.modifiers if each in _FLOATS).lower()
+    kind = "bf16" if "BF16" in d.modifiers else "f16"
     rounding, relu = _rounding(d), "RELU" in d.modifiers
     return applied(
         d.to(target),
