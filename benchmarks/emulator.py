@@ -1,6 +1,6 @@
 """Speed of the emulator: thread-instructions a second, seconds a tile, where the time goes.
 
-    python benchmarks/emulator.py [--profile] [--against FOLDER]
+    python benchmarks/emulator.py [--variants] [--profile] [--against FOLDER]
 
 Needs nvcc for all rows but the loops. One process, one thread. With --against, variants are also
 emulated by the package in another checkout (FOLDER/kernelexp), in turn with this one's.
@@ -54,7 +54,15 @@ setp.lt.s32 %p0, %r0, 2000;
 M = 512
 TILES = 3 * M // 256
 ROOT = Path(__file__).parents[1]
-VARIANTS = ("patch_embed_gemm@sm_90a", "patch_embed_gemm@sm_100a", "transpose@sm_90a")
+VARIANTS = (
+    "patch_embed_gemm@sm_90a",
+    "patch_embed_gemm@sm_100a",
+    "flash_attention_hopper@sm_90a",
+    "flash_attention@sm_90a",
+    "flash_attention@sm_90a:phase=3,block_m=32",
+    "fa_4x4@sm_90a",
+    "transpose@sm_90a",
+)
 ROUNDS = 3
 
 
@@ -110,8 +118,9 @@ class Package:
         self._folder = folder
         self._modules: dict[str, ModuleType] = {}
 
-    def emulate(self, job: EmulationJob) -> EmulatedEvidence:
-        """The evidence, of this process's package's type or of the copy's."""
+    def emulate(self, job: EmulationJob) -> tuple[EmulatedEvidence, float]:
+        """The evidence, of this process's package's type or of the copy's, and the CPU time of the
+        emulation in seconds: other work on the machine disturbs that less than a clock."""
         if self._folder is None:
             return self._call(job)
         own = _take_modules()
@@ -124,17 +133,38 @@ class Package:
             self._modules = _take_modules()
             sys.modules.update(own)
 
-    def _call(self, job: EmulationJob) -> EmulatedEvidence:
-        worker = importlib.import_module("kernelexp.evidence.emulation_worker")
-        isolated = importlib.import_module("kernelexp.isolated")
+    def _call(self, job: EmulationJob) -> tuple[EmulatedEvidence, float]:
+        names = ("emulator", "isolated", "evidence.emulation_worker", "evidence.native")
+        own, isolated, worker, native = (importlib.import_module(f"kernelexp.{n}") for n in names)
         mine = msgspec.json.decode(msgspec.json.encode(job), type=worker.EmulationJob)
-        with open(os.devnull, "w") as nowhere:
-            evidence: EmulatedEvidence = worker.emulate(mine, isolated.Watch(nowhere)).evidence
-        return evidence
+        mine = msgspec.structs.replace(mine, native=native.library(ROOT))
+        plain, spent = own.compare, 0.0
+
+        def timed(*arguments: object, **keywords: object) -> object:
+            nonlocal spent
+            started = time.process_time()
+            result = plain(*arguments, **keywords)
+            spent = time.process_time() - started
+            return result
+
+        own.compare = timed
+        try:
+            with open(os.devnull, "w") as nowhere:
+                evidence: EmulatedEvidence = worker.emulate(mine, isolated.Watch(nowhere)).evidence
+        finally:
+            own.compare = plain
+        return evidence, spent
 
 
 def _take_modules() -> dict[str, ModuleType]:
-    names = [name for name in sys.modules if name.split(".")[0] == "kernelexp"]
+    """The package's modules, and what a problem.py has imported from its folder."""
+    variants = str(ROOT / "variants")
+    names = [
+        name
+        for name, module in sys.modules.items()
+        if name.split(".")[0] == "kernelexp"
+        or str(getattr(module, "__file__", "")).startswith(variants)
+    ]
     return {name: sys.modules.pop(name) for name in names}
 
 
@@ -154,24 +184,26 @@ def variant_row(name: str, packages: list[Package]) -> None:
     instructions = 0
     for _ in range(ROUNDS):
         for index, package in enumerate(packages):
-            evidence = package.emulate(job)
-            spent[index] = min(spent[index], evidence.seconds)
+            evidence, seconds = package.emulate(job)
+            spent[index] = min(spent[index], seconds)
             instructions = evidence.thread_instructions * len(evidence.schedules)
     rate = f"{instructions / spent[0] / 1e6:8.1f} M thread-instructions/s all in"
     ratio = f"; {spent[1] / spent[0]:.2f} times as fast as the other" if len(spent) > 1 else ""
-    print(f"{name:27} {rate}{ratio}", flush=True)
+    print(f"{name:41} {rate}{ratio}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", action="store_true", help="profile one patch_embed_gemm run")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout")
+    parser.add_argument("--variants", action="store_true", help="only the variants, all in")
     arguments = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
-    for threads, grid in ((32, 1), (128, 1), (128, 16), (256, 64)):
-        loop(threads, grid)
-    for store in ("direct_v8", "staged"):
-        patch_embed_row(store)
+    if not arguments.variants:
+        for threads, grid in ((32, 1), (128, 1), (128, 16), (256, 64)):
+            loop(threads, grid)
+        for store in ("direct_v8", "staged"):
+            patch_embed_row(store)
     packages = [Package(None), *([Package(arguments.against)] if arguments.against else [])]
     for name in VARIANTS:
         variant_row(name, packages)

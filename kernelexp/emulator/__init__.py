@@ -10,7 +10,7 @@ Knows nothing of experiments: it takes code, a launch, arrays. The arrays are wr
 
 from __future__ import annotations
 
-from kernelexp.emulator.arithmetic.native import load as load_native
+from kernelexp.emulator.compiled import load as load_compiled
 from kernelexp.emulator.execute import Comparison, Module, Result, compare, load, load_cubin, run
 from kernelexp.emulator.machine.counters import Counters
 from kernelexp.emulator.machine.execution import Printed
@@ -40,7 +40,7 @@ __all__ = [
     "Waiter",
     "compare",
     "load",
+    "load_compiled",
     "load_cubin",
-    "load_native",
     "run",
 ]

@@ -176,7 +176,8 @@ def _digest(root: Path, kernel: str) -> str:
 
 @functools.cache
 def _emulator() -> str:
-    return _hash(sorted((_PACKAGE / "emulator").rglob("*.[cp][py]*")))
+    folder = _PACKAGE / "emulator"
+    return _hash(sorted([*folder.rglob("*.py"), *folder.rglob("*.[ch]pp")]))
 
 
 def _hash(paths: Sequence[Path], start: str = "") -> str:

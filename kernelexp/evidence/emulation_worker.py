@@ -66,7 +66,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     """For making the inputs, and for the reference."""
     emulation_limit: Limit
     native: str = ""
-    """Path of the compiled arithmetic; without it NumPy computes the same."""
+    """Path of the compiled part of the emulator; without it Python computes the same."""
 
 
 class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
 
     if job.native:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
-            emulator.load_native(Path(job.native))
+            emulator.load_compiled(Path(job.native))
     isa: Isa = "sass" if job.cubin else "ptx"
     try:
         module = _load(job)

@@ -1,4 +1,4 @@
-"""The compiled arithmetic of the emulator, made once per machine by the host compiler."""
+"""The compiled part of the emulator, made once per machine by the host compiler."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from kernelexp.errors import EnvironmentFault
 FOLDER = f"{build.CACHE}/native"
 COMPILERS = ("g++", "c++", "clang++")
 LIMIT_S = 60.0
-SOURCE = Path(__file__).parent.parent / "emulator" / "arithmetic" / "aligned_sum.cpp"
+SOURCES = Path(__file__).parent.parent / "emulator" / "compiled"
 # None of them lets the compiler reorder or fuse additions.
 FLAGS = ("-O3", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 
 
 def library(root: Path) -> str:
-    """Path of the library, empty where this machine can't make it: NumPy computes the same bits."""
+    """Path of the library, empty where this machine can't make it: Python computes the same."""
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         return ""
-    key = hashlib.sha256(SOURCE.read_bytes())
+    sources = sorted(SOURCES.glob("*.cpp"))
+    key = hashlib.sha256()
+    for file in (*sources, *sorted(SOURCES.glob("*.hpp"))):
+        key.update(file.read_bytes())
     key.update(repr((FLAGS, compiler, platform.node(), platform.machine())).encode())
     path = root / FOLDER / f"{key.hexdigest()[:16]}.so"
     if path.is_file():
@@ -32,7 +35,7 @@ def library(root: Path) -> str:
     temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        argv = [compiler, *FLAGS, str(SOURCE), "-o", str(temporary)]
+        argv = [compiler, *FLAGS, *map(str, sources), "-o", str(temporary)]
         if processes.run(argv, timeout_s=LIMIT_S).returncode != 0:
             return ""
         temporary.replace(path)

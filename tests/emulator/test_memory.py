@@ -128,6 +128,7 @@ def test_a_cluster_address_reaches_the_other_cta():
     mov.u32 %r0, s; mov.u32 %r1, %cluster_ctarank; xor.b32 %r2, %r1, 1;
     mapa.shared::cluster.u32 %r3, %r0, %r2;
     shl.b32 %r9, %t, 2; add.u32 %r3, %r3, %r9; add.u32 %r0, %r0, %r9;
+    barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
     st.shared::cluster.u32 [%r3], %r1;
     barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
     ld.shared.u32 %r4, [%r0];

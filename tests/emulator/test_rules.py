@@ -36,6 +36,20 @@ def test_a_barriers_thread_count_is_a_multiple_of_32() -> None:
     assert "barrier-number" in names("bar.sync 1, 20;")
 
 
+def test_all_that_meet_at_a_barrier_name_one_number_of_threads() -> None:
+    first, second = "bar.sync 1, 64;", "bar.sync 1, {};"
+    body = "setp.lt.u32 %p0, %t, 32; @%p0 bra OTHER; {} bra END; OTHER: {} END:"
+    assert names(body.format(first, second.format(64)), threads=64) == set()
+    assert "barrier-number" in names(body.format(first, second.format(96)), threads=64)
+
+
+def test_a_warp_that_arrives_twice_counts_twice() -> None:
+    body = "setp.lt.u32 %p0, %t, 32; @%p0 bra OTHER; {} bra END; OTHER: bar.sync 1, 96; END:"
+    arrive = "bar.arrive 1, 96;"
+    assert names(body.format(arrive), threads=64) == {"hang"}
+    assert names(body.format(arrive + arrive), threads=64) == set()
+
+
 @pytest.mark.parametrize(
     "instruction",
     [
@@ -128,15 +142,25 @@ tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 32;
 SHAPE = 1 << 4 | 32 >> 3 << 17 | 128 >> 4 << 24
 
 
-def mma(shape: int, group: int) -> set[str]:
+def mma(shape: int, group: int, matrix: int = 1 << 46) -> set[str]:
     body = "mov.u32 %r1, s;" + ALLOCATE.replace("SHAPE", str(shape)).replace("GROUP", str(group))
+    body = body.replace(str(1 << 46), str(matrix))
     return found(run(ptx(body, shared=SHARED), {}, grid=2, cluster=2, schedule=EARLY))
 
 
 def test_reserved_bits_of_an_instruction_descriptor_are_zero() -> None:
     assert "tensor-descriptor" not in mma(SHAPE, 1)
-    for bit in (6, 23, 29, 31):
+    for bit in (3, 6, 23, 29, 31):
         assert "tensor-descriptor" in mma(SHAPE | 1 << bit, 1)
+
+
+def test_reserved_bits_of_a_matrix_descriptor_are_zero() -> None:
+    for bit in (48, 53, 60):
+        assert "tensor-descriptor" in mma(SHAPE, 1, 1 << 46 | 1 << bit)
+
+
+def test_a_multiplication_with_an_impossible_m_does_nothing_else() -> None:
+    assert mma(SHAPE | 1 << 24, 1) == {"tensor-descriptor"}
 
 
 def test_a_kernel_uses_one_cta_group() -> None:

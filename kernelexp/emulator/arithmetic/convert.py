@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelexp.emulator.arithmetic import fp8, packed
+from kernelexp.emulator.arithmetic import fp8, native, packed
 from kernelexp.emulator.arithmetic.floats import Float, bf16, f16, f32, f64
 from kernelexp.emulator.arithmetic.formats import (
     TF32,
@@ -17,11 +17,22 @@ from kernelexp.emulator.arithmetic.formats import (
     flush_tiny,
     sum_to_odd,
 )
-from kernelexp.emulator.arithmetic.half import bf16_from_f32, f16_from_f32
+from kernelexp.emulator.arithmetic.half import (
+    bf16_from_f32,
+    f16_from_f32,
+    f32_from_bf16,
+    f32_from_f16,
+)
 from kernelexp.emulator.arithmetic.ieee import quiet
 
 FLOATS: dict[str, Float] = {"f16": f16, "bf16": bf16, "f32": f32, "f64": f64}
-_FROM_F32 = {"f16": f16_from_f32, "bf16": bf16_from_f32}
+# Conversions that need no general rounding.
+_COMMON = {
+    ("f32", "f16"): f16_from_f32,
+    ("f32", "bf16"): bf16_from_f32,
+    ("f16", "f32"): f32_from_f16,
+    ("bf16", "f32"): f32_from_bf16,
+}
 _INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -40,8 +51,9 @@ def floating(
 
     `ftz` concerns f32 only, as in PTX: a subnormal f32 source or result becomes zero.
     """
-    if src == "f32" and dst in _FROM_F32 and rounding == "rn" and not (ftz or sat or satfinite):
-        result = _FROM_F32[dst](a)
+    common = _COMMON.get((src, dst))
+    if common is not None and rounding == "rn" and not (ftz or sat or satfinite):
+        result = common(a)
         return FLOATS[dst].relu(result) if relu else result
     value = _source(a, src, ftz)
     if rounding in _INTEGRAL:
@@ -121,6 +133,10 @@ def pack_x2(
     FP8 pairs (uint16) always saturate; f16 and bf16 pairs (uint32) where `satfinite` says so.
     """
     saturate = dst in fp8.FORMATS if satfinite is None else satfinite
+    if dst == "bf16" and rounding == "rn" and not (relu or saturate):
+        found = native.single(native.PACK_BF16, high, low, low, False)
+        if found is not None:
+            return found
     both = np.array((low, high))  # one pass over both: most of the time is NumPy's overhead
     first, second = floating(both, "f32", dst, rounding=rounding, relu=relu, satfinite=saturate)
     if dst in fp8.FORMATS:

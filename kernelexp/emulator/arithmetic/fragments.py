@@ -6,12 +6,17 @@ group = lane / 4 is a row (A, C) or a column (B), lane % 4 the place along K.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from kernelexp.emulator.arithmetic import tensor
+from kernelexp.emulator.arithmetic import native, tensor
 from kernelexp.emulator.arithmetic.formats import Bits
+
+Places: TypeAlias = npt.NDArray[np.intp]
 
 LANE = np.arange(32)
 WIDTH = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
@@ -19,18 +24,22 @@ WIDTH = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8":
 
 def operand(values: Sequence[Bits], rows: int, width: int) -> Bits:
     """Registers [n, 32] of an A (rows 16) or B (rows 8) fragment to codes [n, rows, K]."""
-    per = 32 // width
+    words = np.stack(values, axis=1)
+    codes = words.reshape(len(words), -1).view(f"u{width // 8}")
+    return codes.take(_places(len(values), rows, 32 // width), axis=1).reshape(len(words), rows, -1)
+
+
+@functools.cache
+def _places(count: int, rows: int, per: int) -> Places:
+    """Of each code [rows, K], flat, among those of `count` registers by register, lane, piece."""
     blocks = rows // 8
-    k_blocks = len(values) // blocks
-    count = len(values[0])
-    result = np.zeros((count, rows, k_blocks * 4 * per), f"u{width // 8}")
-    for index, register in enumerate(values):
+    places = np.zeros((rows, count // blocks * 4 * per), np.intp)
+    for index in range(count):
         block, k_block = index % blocks, index // blocks
-        pieces = np.ascontiguousarray(register).view(f"u{width // 8}").reshape(count, 32, per)
         for piece in range(per):
             k = k_block * 4 * per + LANE % 4 * per + piece
-            result[:, LANE // 4 + 8 * block, k] = pieces[:, :, piece]
-    return result
+            places[LANE // 4 + 8 * block, k] = (index * 32 + LANE) * per + piece
+    return places.ravel()
 
 
 C_PLACES = [(LANE // 4 + 8 * (i // 2), 2 * (LANE % 4) + i % 2) for i in range(4)]
@@ -75,6 +84,19 @@ def tiles(values: Bits) -> Bits:
     result[..., row, column] = values & np.uint32(0xFFFF)
     result[..., row, column + 1] = values >> np.uint32(16)
     return result
+
+
+def products(
+    a: Bits, b: Bits, c: Bits, a_type: str, b_type: str, d_type: str, satfinite: bool
+) -> Bits:
+    """product() of each warp: [n, M, K], [n, N, K], [n, M, N]."""
+    if d_type == "f32" and WIDTH[a_type] == 16:
+        fraction, bits = tensor.MMA_SYNC.fraction_bits, tensor.MMA_SYNC.output_bits
+        found = native.mma(a, b, c, a_type, b_type, fraction, bits)
+        if found is not None:
+            return found
+    warps = zip(a, b, c, strict=True)
+    return np.stack([product(*each, a_type, b_type, d_type, satfinite) for each in warps])
 
 
 def product(

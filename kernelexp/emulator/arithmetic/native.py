@@ -1,66 +1,54 @@
-"""The tensor core's aligned sum in compiled code, for a process that was given the library.
+"""Arithmetic in compiled code (compiled/tensor.cpp, compiled/single.cpp), where there is any.
 
-Without it tensor.py computes the same bits in NumPy, 2 to 12 times as slowly.
+Each function returns None where there is none, or where it leaves the operation to NumPy, which
+computes the same bits.
 """
 
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from kernelexp.emulator.arithmetic.formats import Double
-from kernelexp.emulator.arithmetic.operands import Integers, Operand
+from kernelexp.emulator import compiled
+from kernelexp.emulator.arithmetic.formats import Bits
+from kernelexp.emulator.arithmetic.operands import code_table
+
+_OBJECT, _LONG, _INT, _POINTER = ctypes.py_object, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
+_SINGLE = (_INT, _OBJECT, _OBJECT, _OBJECT, _INT, _OBJECT)
+ADD, MUL, FMA, MIN, MAX, PACK_BF16 = range(6)
+"""Operations of single(); the last gives a pair of bf16, its first operand high."""
+_MATRIX = (_OBJECT, _POINTER, _POINTER)
+_ARGUMENTS = (*[_LONG] * 4, _INT, _INT, *_MATRIX, *_MATRIX, _INT, _OBJECT, _INT, _OBJECT)
 
 
-class _Loaded:
-    function: Any = None
+def mma(
+    a: Bits, b: Bits, c: Bits | None, a_type: str, b_type: str, fraction: int, bits: int
+) -> Bits | None:
+    """D = A * B^T + C as tensor.mma, or one of each in [count, M, K], [count, N, K], [count, M, N].
 
-
-def load(library: Path) -> None:
-    """From now on sums are taken by the library; OSError where it can't be loaded."""
-    pointers = [np.ctypeslib.ndpointer(t, 2, flags="C") for t in (np.float64, np.int16)]
-    values, exponents = pointers
-    function = ctypes.CDLL(str(library)).kx_aligned_sum
-    function.restype = None
-    function.argtypes = [
-        *(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64),
-        *(values, values, exponents, exponents, values, exponents),
-        *(ctypes.c_int, values),
-    ]
-    _Loaded.function = function
-
-
-def unload() -> None:
-    """Back to NumPy."""
-    _Loaded.function = None
-
-
-def is_loaded() -> bool:
-    return _Loaded.function is not None
-
-
-def aligned_sum(
-    left: Operand, right: Operand, addend: Double, addend_exponents: Integers, fraction: int
-) -> Double:
-    """Every element's terms truncated to multiples of its unit, and added: [M, N].
-
-    left is [M, K], right [N, K], the addend and its exponents [M, N]. Only after load().
+    NaNs, infinities, subnormal results and codes of more than two bytes are NumPy's.
     """
-    assert _Loaded.function is not None
-    (m, k), n = left.values.shape, len(right.values)
-    total = np.empty((m, n))
-    _Loaded.function(
-        *(m, n, k),
-        np.ascontiguousarray(left.values),
-        np.ascontiguousarray(right.values.T),
-        np.ascontiguousarray(left.exponents),
-        np.ascontiguousarray(right.exponents.T),
-        np.ascontiguousarray(addend),
-        np.ascontiguousarray(addend_exponents),
-        fraction,
-        total,
+    if not compiled.is_loaded() or a.itemsize > 2:
+        return None
+    (*rest, m, depth), n = a.shape, b.shape[-2]
+    left, right = code_table(a_type), code_table(b_type)
+    result = np.empty((*rest, m, n), np.uint32)
+    declined = compiled.function("kx_mma", *_ARGUMENTS)(
+        *(rest[0] if rest else 1, m, n, depth, fraction, bits),
+        *(np.ascontiguousarray(a), *left.addresses, np.ascontiguousarray(b), *right.addresses),
+        *(a.itemsize, None if c is None else np.ascontiguousarray(c), c is not None, result),
     )
-    return total
+    return None if declined else result
+
+
+def single(operation: int, a: Bits, b: Bits, c: Bits, flush: bool) -> Bits | None:
+    """An operation on f32 patterns [rows, columns], rounded to nearest; `c` counts for FMA only.
+
+    Where `flush` makes subnormals zeros, the smallest results are NumPy's.
+    """
+    if not compiled.is_loaded() or a.ndim != 2:
+        return None
+    result = np.empty(a.shape, np.uint32)
+    declined = compiled.function("kx_single", *_SINGLE)(operation, a, b, c, flush, result)
+    return None if declined else result

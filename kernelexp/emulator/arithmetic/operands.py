@@ -71,11 +71,18 @@ class Operand(msgspec.Struct, frozen=True, kw_only=True):
     """The values with NaNs and infinities in place, where there are any."""
 
 
-class _Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True):
+    """Codes' values, which may be NaN or infinite, their exponents and their lowest bits."""
+
     values: Double
     exponents: Integers
     low: Integers
     finite: npt.NDArray[np.bool_]
+
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Of the values and the exponents, for compiled code."""
+        return self.values.ctypes.data, self.exponents.ctypes.data
 
 
 def operand(codes: Bits, kind: str) -> Operand:
@@ -87,7 +94,7 @@ def operand(codes: Bits, kind: str) -> Operand:
 def _decoded(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], kind: str) -> Operand:
     """By content: a tile is multiplied with several others."""
     codes = np.frombuffer(content, dtype).reshape(shape)
-    table = _of_wide(codes) if kind == "tf32" else _look_up(_table(kind), codes)
+    table = _of_wide(codes) if kind == "tf32" else _look_up(code_table(kind), codes)
     finite = bool(table.finite.all())
     values = table.values if finite else np.where(table.finite, table.values, 0.0)
     return Operand(
@@ -99,14 +106,12 @@ def _decoded(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], kind:
     )
 
 
-def _look_up(table: _Table, codes: Bits) -> _Table:
-    return _Table(
-        table.values[codes], table.exponents[codes], table.low[codes], table.finite[codes]
-    )
+def _look_up(table: Table, codes: Bits) -> Table:
+    return Table(table.values[codes], table.exponents[codes], table.low[codes], table.finite[codes])
 
 
 @functools.cache
-def _table(kind: str) -> _Table:
+def code_table(kind: str) -> Table:
     """Every code of a type: 256 or 65,536 entries."""
     if kind in _NARROW:
         fmt = _NARROW[kind]
@@ -119,18 +124,18 @@ def _table(kind: str) -> _Table:
     return _described(values, fmt.min_exponent)
 
 
-def _of_wide(codes: Bits) -> _Table:
+def _of_wide(codes: Bits) -> Table:
     """TF32: the upper 19 bits of an f32 pattern; the hardware ignores the others."""
     values = decode(codes & np.uint32(0xFFFFE000), F32)
     return _described(values, F32.min_exponent)
 
 
-def _described(values: Double, min_exponent: int) -> _Table:
+def _described(values: Double, min_exponent: int) -> Table:
     finite = np.isfinite(values)
     safe = np.where(finite, values, 0.0)
     nonzero = safe != 0
     exponents = np.maximum(np.frexp(safe)[1] - 1, min_exponent)
-    return _Table(
+    return Table(
         values,
         np.where(nonzero, exponents, ZERO_EXPONENT).astype(np.int16),
         np.where(nonzero, _lowest_bit(safe), _ZERO_LOW_BIT).astype(np.int16),

@@ -1,33 +1,42 @@
-"""f32, whose commonest forms are one or two NumPy operations."""
+"""f32, whose commonest forms are compiled, or one or two NumPy operations."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelexp.emulator.arithmetic.formats import F32, Bits, Double
+from kernelexp.emulator.arithmetic import native
+from kernelexp.emulator.arithmetic.formats import F32, Bits, Double, sum_to_odd
 from kernelexp.emulator.arithmetic.ieee import Float, quiet
 
 
 class Single(Float):
-    """f32, whose commonest forms are one or two NumPy operations."""
+    """f32, whose commonest forms are compiled, or one or two NumPy operations."""
 
-    @quiet
     def add(
         self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
     ) -> Bits:
         if rounding != "rn" or sat:
             return super().add(a, b, rounding=rounding, ftz=ftz, sat=sat)
+        found = native.single(native.ADD, a, b, b, ftz)
+        return self._add(a, b, ftz) if found is None else found
+
+    @quiet
+    def _add(self, a: Bits, b: Bits, ftz: bool) -> Bits:
         if ftz:
             a, b = self.flush(a), self.flush(b)
         return self._canonical(a.view(np.float32) + b.view(np.float32), ftz)
 
-    @quiet
     def mul(
         self, a: Bits, b: Bits, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
     ) -> Bits:
         if rounding != "rn" or sat:
             return super().mul(a, b, rounding=rounding, ftz=ftz, sat=sat)
+        found = native.single(native.MUL, a, b, b, ftz)
+        return self._mul(a, b, ftz) if found is None else found
+
+    @quiet
+    def _mul(self, a: Bits, b: Bits, ftz: bool) -> Bits:
         if ftz:
             a, b = self.flush(a), self.flush(b)
         product = a.view(np.float32) * b.view(np.float32)
@@ -35,7 +44,6 @@ class Single(Float):
             return super().mul(a, b, ftz=True)
         return self._canonical(product, ftz)
 
-    @quiet
     def fma(
         self,
         a: Bits,
@@ -49,12 +57,29 @@ class Single(Float):
     ) -> Bits:
         if rounding != "rn" or sat or relu:
             return super().fma(a, b, c, rounding=rounding, ftz=ftz, sat=sat, relu=relu)
+        found = native.single(native.FMA, a, b, c, ftz)
+        return self._fma(a, b, c, ftz) if found is None else found
+
+    @quiet
+    def _fma(self, a: Bits, b: Bits, c: Bits, ftz: bool) -> Bits:
         if ftz:
             a, b, c = self.flush(a), self.flush(b), self.flush(c)
-        total = self._value(a, False) * self._value(b, False) + self._value(c, False)
+        product, addend = self._value(a, False) * self._value(b, False), self._value(c, False)
+        total = product + addend
         if self._may_round_twice(total):
-            return super().fma(a, b, c, ftz=ftz)
+            # Rounded to odd, so that f32's rounding is the only one.
+            total = sum_to_odd(product, addend)
+            if ftz and bool((np.abs(total) <= self._least).any()):
+                return super().fma(a, b, c, ftz=True)
         return self._canonical(total.astype(np.float32), ftz)
+
+    def _extreme(
+        self, a: Bits, b: Bits, greatest: bool, ftz: bool, nan: bool, xorsign_abs: bool
+    ) -> Bits:
+        found = None
+        if not (ftz or nan or xorsign_abs):
+            found = native.single(native.MAX if greatest else native.MIN, a, b, b, False)
+        return super()._extreme(a, b, greatest, ftz, nan, xorsign_abs) if found is None else found
 
     @staticmethod
     def _may_round_twice(total: Double) -> bool:

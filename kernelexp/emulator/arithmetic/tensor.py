@@ -14,7 +14,7 @@ Speed. Step 3 is exact in float64: K + 1 <= 33 terms below 4 * 2**e_max, all mul
 2**(e_max - F), need at most F + 2 + 6 bits, 33 of float64's 53. So a float64 matrix product in any
 order, fused or not, gives step 3's sum wherever step 2 loses nothing of the products, and that
 holds where the lowest bit of A's row times the lowest bit of B's row reaches 2**(e_max - F).
-The other elements are computed term by term. aligned_sum.cpp computes all of them so, compiled.
+The other elements are computed term by term; compiled code computes all of them so.
 """
 
 from __future__ import annotations
@@ -68,10 +68,14 @@ def mma(
     precision: Precision,
 ) -> Bits:
     """D = A * B^T + C of one instruction; a [M, K], b [N, K], c and the result f32 [M, N]."""
+    fraction, bits = precision.fraction_bits, precision.output_bits
+    product = native.mma(a, b, c, a_type, b_type or a_type, fraction, bits)
+    if product is not None:
+        return product
     left, right = operand(a, a_type), operand(b, b_type or a_type)
     addend = np.zeros((len(a), len(b)), np.uint32) if c is None else c
-    total = _aligned_sum(left, right, addend, F32, precision.fraction_bits)
-    result = _truncated_f32(total, precision.output_bits)
+    total = _aligned_sum(left, right, addend, F32, fraction)
+    result = _truncated_f32(total, bits)
     return _with_special(result, left, right, addend, F32)
 
 
@@ -126,8 +130,6 @@ def mma_int8(
 def _aligned_sum(left: Operand, right: Operand, c: Bits, fmt: Format, fraction: int) -> Double:
     """Steps 1 to 3 but for the final rounding, with NaNs and infinities counted as zeros."""
     addend, addend_exponent = _addend(c, fmt)
-    if native.is_loaded():
-        return native.aligned_sum(left, right, addend, addend_exponent, fraction)
     cuts = np.maximum(_product_exponent(left, right), addend_exponent) - np.int16(fraction)
     total = np.empty(addend.shape)
     transposed = np.ascontiguousarray(right.values.T)

@@ -23,19 +23,22 @@ def update(
     m: Mask,
     *,
     relaxed: bool,
+    narrow: bool = False,
+    sure: bool = True,
 ) -> Array:
     """The old values; `function` None swaps in the second operand where the first is the old value.
 
-    relaxed: it hands over only what fences have made visible before it.
+    relaxed: it hands over only what fences have made visible before it. narrow: its scope is the
+        CTA. sure: it acquires.
     """
     flags = warps.machine.flags
-    flags.release(warps, addresses, m, relaxed=relaxed)
+    flags.release(warps, addresses, m, relaxed=relaxed, narrow=narrow)
     old = np.zeros((warps.count, 32), operands[0].dtype)
     for space, within, lanes in memory.parts(addresses, m):
         offsets = space.offsets(warps, within, access, lanes)
         space.update_check(warps, offsets, access, lanes)
         _sequence(space.arena, offsets, lanes, operands, function, old)
-    flags.acquire(warps, addresses, m)
+    flags.acquire(warps, addresses, m, narrow=narrow, sure=sure)
     return old
 
 

@@ -22,6 +22,10 @@ class Barrier:
 
     generation: int = 0
     arrived: dict[int, int] = field(default_factory=dict)
+    again: int = 0
+    """Arrivals of warps that had arrived already: each counts as another warp."""
+    threads: int = 0
+    """That complete it, as the first to arrive says."""
     seen: Array | None = None
     released: dict[int, Array] = field(default_factory=dict)
     """By generation."""
@@ -29,7 +33,9 @@ class Barrier:
     results: dict[int, list[bool]] = field(default_factory=dict)
 
     def arrive(self, fragment: Fragment) -> None:
-        self.arrived[fragment.warp] = self.arrived.get(fragment.warp, 0) | fragment.mask
+        before = self.arrived.get(fragment.warp, 0)
+        self.again += bool(before & fragment.mask)
+        self.arrived[fragment.warp] = before | fragment.mask
 
     def release(self, row: Array) -> None:
         self.seen = row if self.seen is None else np.maximum(self.seen, row)
@@ -39,7 +45,7 @@ class Barrier:
         self.results = {self.generation: self.votes}
         self.released = {} if self.seen is None else {self.generation: self.seen}
         self.generation += 1
-        self.arrived, self.votes, self.seen = {}, [], None
+        self.arrived, self.votes, self.seen, self.again = {}, [], None, 0
 
 
 class CtaBarriers(dict[tuple[int, int], Barrier]):
@@ -92,7 +98,7 @@ class CtaBarrier(Gate):
                 self.site,
                 fragment.warp,
             )
-        self._check(machine, fragment)
+        self._check(machine, fragment, barrier)
         machine.meetings += 1
         barrier.arrive(fragment)
         barrier.release(machine.clocks.release(fragment.warp))
@@ -105,15 +111,23 @@ class CtaBarrier(Gate):
         self._complete(machine, fragment, barrier)
         return not self.waits or super().enter(machine, fragment)
 
-    def _check(self, machine: Machine, fragment: Fragment) -> None:
+    def _check(self, machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
         number, count = (scalar(machine, slot, fragment) for slot in (self.number, self.count))
         if number >= BARRIERS or count % 32:
             sentence = f"barrier {number} for {count or 'all'} threads."
             machine.report("barrier-number", sentence, self.site, fragment.warp)
+        threads = count or 32 * machine.warps_per_cta
+        if barrier.arrived and barrier.threads != threads:
+            sentence = (
+                f"barrier {number} for {threads} threads, and others came to it for "
+                f"{barrier.threads}."
+            )
+            machine.report("barrier-number", sentence, self.site, fragment.warp)
+        barrier.threads = threads
 
     def _complete(self, machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
         # A warp counts as 32 threads, once all its lanes that are left have come.
-        whole = sum(
+        whole = 32 * barrier.again + sum(
             32
             for warp, lanes in barrier.arrived.items()
             if self.aligned or lanes | machine.exited[warp] == ALL
@@ -161,6 +175,8 @@ class ClusterBarriers:
     def __init__(self) -> None:
         self.barriers: dict[int, Barrier] = {}
         self.arrivals: dict[int, int] = {}
+        self.due: dict[int, int] = {}
+        """The lanes of each warp that have arrived and not waited since."""
 
     def of(self, machine: Machine, fragment: Fragment) -> Barrier:
         return self.barriers.setdefault(machine.cta_of(fragment.warp).cluster, Barrier())
@@ -189,7 +205,9 @@ class ClusterArrive(Gate):
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         state = machine.state(ClusterBarriers)
         barrier = state.of(machine, fragment)
-        if barrier.arrived.get(fragment.warp, 0) & fragment.mask:
+        due = state.due.get(fragment.warp, 0)
+        state.due[fragment.warp] = due | fragment.mask
+        if due & fragment.mask:
             machine.report(
                 "over-arrival",
                 "a second barrier.cluster.arrive with no wait between.",
@@ -210,6 +228,16 @@ class ClusterWait(Gate):
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         fragment.checked = -1
+        state = machine.state(ClusterBarriers)
+        due = state.due.get(fragment.warp, 0)
+        state.due[fragment.warp] = due & ~fragment.mask
+        if fragment.mask & ~due:
+            machine.report(
+                "cluster-barrier",
+                "a barrier.cluster.wait with no arrive before it.",
+                self.site,
+                fragment.warp,
+            )
         return super().enter(machine, fragment)
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:

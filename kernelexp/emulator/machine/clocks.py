@@ -42,12 +42,16 @@ class Clocks:
         self.tensor = self.copy + SLOTS
         self.store = self.tensor + SLOTS
         self.output = self.store + SLOTS
-        agents = self.output + SLOTS
+        self.agents = self.output + SLOTS
+        agents = 2 * self.agents
         self.seen = np.zeros((warps, agents), np.int64)
+        """By warp; a row has every agent twice, the second time what was also acquired formally."""
+        self.unsure = False
+        """Whether any warp has seen a flag and acquired nothing."""
         self.proxy = {space: ProxyFences(warps, agents) for space in ("shared", "global")}
         self._performed = np.full(agents, FOREVER)
         """Up to when each agent's accesses have reached all CTAs: engines' do when they land."""
-        self._performed[: 2 * warps] = 0
+        self._performed[: 2 * warps] = self._performed[self.agents :][: 2 * warps] = 0
         self._fenced = np.zeros((warps, agents), np.int64)
         """What each warp had seen at its last fence."""
         self.fenced_init = np.zeros(warps, np.int64)
@@ -70,13 +74,13 @@ class Clocks:
 
     def converge(self, warp: int) -> None:
         """The lanes of a warp have met: each has seen what the others did."""
-        self.seen[warp, warp] = self.now
+        self.seen[warp, warp :: self.agents] = self.now
         self.now += 1
 
     def _own(self, warp: int) -> Array:
         """What a warp has seen, and what it has done."""
         row: Array = self.seen[warp].copy()
-        row[warp] = row[self.tensor_memory + warp] = self.now
+        row[warp :: self.agents] = row[self.tensor_memory + warp :: self.agents] = self.now
         return row
 
     def release(self, warp: int) -> Array:
@@ -93,7 +97,9 @@ class Clocks:
     def fence(self, warp: int) -> None:
         """A memory fence for other CTAs, such as __threadfence()."""
         self._fenced[warp] = self.release(warp)
-        self._performed[warp] = self._fenced[warp, warp]
+        self._performed[warp :: self.agents] = self._fenced[warp, warp]
+        if self.unsure:
+            self.seen[warp, self.agents :] = self.seen[warp, : self.agents]
 
     def fence_init(self, warp: int) -> None:
         """fence.mbarrier_init."""
@@ -108,24 +114,31 @@ class Clocks:
         else:
             self.fenced_after[warp] = self.seen[warp]
 
-    def acquire(self, warp: int, row: Array) -> None:
-        np.maximum(self.seen[warp], row, out=self.seen[warp])
+    def acquire(self, warp: int, row: Array, *, sure: bool = True) -> None:
+        """sure: not just by having seen a flag."""
+        if sure:
+            np.maximum(self.seen[warp], row, out=self.seen[warp])
+            return
+        self.unsure = True
+        first = self.seen[warp, : self.agents]
+        np.maximum(first, row[: self.agents], out=first)
 
     def learn(self, warp: int, agent: int, time: int) -> None:
         """A warp has seen what an engine did up to a time."""
-        self.seen[warp, agent] = max(int(self.seen[warp, agent]), time)
+        own = self.seen[warp, agent :: self.agents]
+        np.maximum(own, time, out=own)
 
     def landed(self, agent: int, seen: Array) -> Array:
         """What an engine hands over when what it was asked for is done: that, and the asynchronous
         effects that who asked had `seen` before."""
         row = self.engines_only(seen)
-        row[agent] = self.now
+        row[agent :: self.agents] = self.now
         return row
 
     def engines_only(self, row: Array) -> Array:
         """What relaxed operations hand over: asynchronous effects, which order themselves."""
         engines = row.copy()
-        engines[: self.warps] = 0
+        engines[: self.warps] = engines[self.agents :][: self.warps] = 0
         return engines
 
     def fence_async(self, space: str, warps: Array, mask: Mask) -> None:
@@ -147,6 +160,13 @@ class Clocks:
             return _NONE
         thread = epochs & THREAD
         return (self.seen[warps, thread >> 5] < epochs >> THREAD_BITS) & (thread != threads)
+
+    def not_acquired(self, warps: Array, threads: Array, epochs: Array) -> Array:
+        """Which earlier accesses are ordered before these threads' by flags alone, that were seen
+        with no acquire and no fence."""
+        thread = epochs & THREAD
+        known = self.seen[warps, self.agents + (thread >> 5)]
+        return (known < epochs >> THREAD_BITS) & (thread != threads)
 
     def unseen(self, row: Array, issuer: int, epochs: Array) -> Array:
         """The same of an engine's accesses: `row` is what the issuing thread had seen."""

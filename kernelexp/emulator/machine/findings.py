@@ -39,6 +39,7 @@ FORMAL: dict[str, str] = {
     "synchronises them",
     "early-tmem-read": "a register of a tcgen05.ld read before tcgen05.wait::ld",
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
+    "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
     "missing-inval": "an mbarrier initialised again without mbarrier.inval",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "
     "fence.mbarrier_init since its init",
@@ -68,10 +69,13 @@ NAMES: dict[str, str] = {
     "tensor-descriptor": "an instruction or matrix descriptor that names an impossible operation",
     "divergent-aligned": "an aligned instruction executed by part of a warp",
     "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
-    "remote-cta-exited": "an access to the shared memory of a CTA that has ended",
+    "remote-cta-exited": "an access to the shared memory of a CTA that has ended, or may have",
+    "remote-cta-not-started": "an access to the shared memory of a CTA that may not have begun",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
     "multicast-mask": "a mask that names CTAs beyond the cluster, or none",
-    "barrier-number": "a barrier number beyond 15, or a thread count that is no multiple of 32",
+    "barrier-number": "a barrier number beyond 15, or thread counts that are no multiple of 32 "
+    "or differ",
+    "cluster-barrier": "a barrier.cluster.wait with no arrive before it",
     "member-mask": "a member mask without the lane that executes the instruction",
     "tcgen05-group": "cta_group::1 and cta_group::2 in one kernel",
     "wgmma-registers": "an accumulator written while a wgmma has it",

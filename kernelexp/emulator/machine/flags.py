@@ -10,6 +10,10 @@ from kernelexp.emulator.machine.layout import SHARED_WINDOW, WINDOW, WINDOW_BITS
 from kernelexp.emulator.machine.warps import Warps
 
 Key = tuple[int, int]
+_GLOBAL = -1
+"""In place of a cluster: global memory, for all CTAs."""
+_CTA = -2
+"""Less the CTA: global memory, for this one."""
 
 
 class Flags:
@@ -27,44 +31,62 @@ class Flags:
         self.relaxed: dict[Key, Array] = {}
         """Of stores in shared memory that release nothing: they order warps, as shared memory is
         in order, but not the lanes of one."""
+        self._known: set[Key] = set()
 
-    def release(self, warps: Warps, address: Array, m: Mask, *, relaxed: bool) -> None:
+    def release(
+        self, warps: Warps, address: Array, m: Mask, *, relaxed: bool, narrow: bool = False
+    ) -> None:
+        """narrow: for the CTA only."""
         rows: dict[tuple[int, bool], Array] = {}
-        for warp, key in self._keys(warps, address, m):
+        for warp, key, cta in self._keys(warps, address, m):
             shared = key[0] >= 0
             if (warp, shared) not in rows:
                 weak = relaxed and not shared
                 rows[warp, shared] = self.clocks.fenced(warp) if weak else self.clocks.release(warp)
             row = rows[warp, shared]
+            self._known.add(key)
             if relaxed and shared:
                 self._put(self.relaxed, key, row)
             elif not relaxed or row.any():
-                self._put(self.released, key, row)
+                if not narrow or shared:
+                    self._put(self.released, key, row)
+                self._put(self.released, (_CTA - cta, key[1]), row)
+
+    def known(self, warps: Warps, address: Array, m: Mask) -> bool:
+        """Whether anybody has used any of these addresses as a flag."""
+        if not self._known:
+            return False
+        return any(key in self._known for _, key, _ in self._keys(warps, address, m))
 
     def _put(self, flags: dict[Key, Array], key: Key, row: Array) -> None:
         old = flags.get(key)
         flags[key] = row if old is None else np.maximum(old, row)
 
-    def acquire(self, warps: Warps, address: Array, m: Mask) -> None:
+    def acquire(
+        self, warps: Warps, address: Array, m: Mask, *, narrow: bool = False, sure: bool = True
+    ) -> None:
+        """narrow: from the own CTA only. sure: by an acquire, or in shared memory."""
         clocks = self.clocks
-        for warp, key in self._keys(warps, address, m):
-            row = self.released.get(key)
-            if row is not None:
-                clocks.acquire(warp, row)
+        for warp, key, cta in self._keys(warps, address, m):
+            for place in ((_CTA - cta, key[1]), key):
+                row = self.released.get(place)
+                if row is not None and not (narrow and place == (_GLOBAL, key[1])):
+                    clocks.acquire(warp, row, sure=sure or key[0] >= 0)
             row = self.relaxed.get(key)
             if row is not None:
                 own = clocks.seen[warp, warp]
                 clocks.acquire(warp, row)
                 clocks.seen[warp, warp] = own
 
-    def _keys(self, warps: Warps, address: Array, m: Mask) -> list[tuple[int, Key]]:
-        """(warp, (cluster or -1 for global memory, address)) of each flag that warps name."""
+    def _keys(self, warps: Warps, address: Array, m: Mask) -> list[tuple[int, Key, int]]:
+        """(warp, (cluster or _GLOBAL, address), its CTA) of each flag that warps name."""
         keys = []
         for row, warp in enumerate(warps.warps.tolist()):
             lanes = address[row] if m is True else address[row][m[row]]
             # Shared addresses of different clusters are different places.
-            cluster = int(warps.ctas[row]) // self.cluster_size
+            cta = int(warps.ctas[row])
+            cluster = cta // self.cluster_size
             for at in set(lanes.tolist()):
                 shared = at >> WINDOW_BITS in (0, SHARED_WINDOW >> WINDOW_BITS)
-                keys.append((warp, (cluster, at & WINDOW) if shared else (-1, at)))
+                keys.append((warp, (cluster, at & WINDOW) if shared else (_GLOBAL, at), cta))
         return keys

@@ -55,6 +55,8 @@ class Gate:
     """Lets every fragment through; subclasses say what it waits for."""
 
     site: Site
+    pending: ClassVar[bool] = False
+    """Whether it waits for operations that the fragment's threads or warp issued."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         """What happens on arrival; whether the fragment goes on at once."""
@@ -69,6 +71,10 @@ class Gate:
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         """What happens when the fragment goes on."""
 
+    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+        """The operations that have to land, if it is `pending`."""
+        return []
+
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         """For the table of a hang: what is waited for."""
         return self.site.opcode
@@ -77,6 +83,7 @@ class Gate:
 class PendingWait(Gate, ABC):
     """Waits until operations that the fragment's threads or warp issued have landed."""
 
+    pending = True
     what: ClassVar[str]
 
     @abstractmethod
@@ -89,7 +96,11 @@ class PendingWait(Gate, ABC):
         return super().enter(machine, fragment)
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
-        return all(operation.done for operation in fragment.waited)
+        # Backwards: what was issued last mostly lands last.
+        for operation in reversed(fragment.waited):
+            if not operation.done:
+                return False
+        return True
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         pending = sum(not operation.done for operation in self.waited(machine, fragment))

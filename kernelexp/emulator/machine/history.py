@@ -23,8 +23,7 @@ class History:
         self.read = np.zeros((columns + 1, units), np.int64)
         """By column; the last is the engines'."""
         self.engines = columns
-        self._used: list[int] = []
-        self.rows = np.zeros((0, 1, 1), np.intp)
+        self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
         self.pages = np.zeros((units >> PAGE) + 1, bool)
         """Which pages anybody wrote to."""
@@ -36,16 +35,15 @@ class History:
 
     def use(self, columns: list[int]) -> None:
         """These columns will have readers."""
-        new = [column for column in columns if column not in self._used]
-        if new:
-            self._used = sorted({*self._used, *new})
-            self.rows = np.array(self._used, np.intp)
+        known = self.used.tolist()
+        if any(column not in known for column in columns):
+            self.used = np.array(sorted({*known, *columns}), np.int64)
 
     def readers(self, units: Array | slice) -> Array:
         """Epochs of the reads of units, by column first."""
         if isinstance(units, slice):
-            return self.read[self._used, units]
-        return self.read[self.rows.reshape(-1, *[1] * units.ndim), units]
+            return self.read[self.used, units]
+        return self.read[self.used.reshape(-1, *[1] * units.ndim), units]
 
     def note(self, units: Array) -> None:
         """Somebody writes to these."""

@@ -23,6 +23,7 @@ from kernelexp.emulator.machine.layout import (
     WINDOW_BITS,
 )
 from kernelexp.emulator.machine.mbarrier import Mbarriers
+from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races, Unchecked
 from kernelexp.emulator.machine.registers import Constant, Special, Symbol
 from kernelexp.emulator.machine.residents import Cta, Residents
@@ -107,7 +108,8 @@ class Machine(Residents):
                 self.shared.allocate(first, SHARED_RESERVED, WRITTEN)
                 self.shared.data[first : first + SHARED_RESERVED] = 0
         self.undefined = Undefined(self, execution.image.slots, warps)
-        self.mbarriers = Mbarriers(self, self.clocks, self.shared)
+        self.neighbours = Neighbours(self, self.clocks)
+        self.mbarriers = Mbarriers(self, self.clocks, self.shared, self.neighbours)
         self.tmem = TensorMemory(self, self.clocks)
         self.engines = Engines(self.late, execution.chance, not execution.shuffle)
         self.races = self._shared_races()
@@ -137,7 +139,7 @@ class Machine(Residents):
         )
 
     def _spaces(self) -> dict[str, Memory]:
-        cluster = Cluster(self.undefined, self, self.mbarriers, self.races)
+        cluster = Cluster(self.undefined, self, self.mbarriers, self.races, self.neighbours)
         local = Local(self.undefined, self, self.local)
         param = Parameter(self.undefined, self, self.execution.parameters.arena)
         windows = {
@@ -215,6 +217,8 @@ class Machine(Residents):
                 f"CTA {cta.number} ended holding {sum(held.values())} columns of tensor memory.",
                 cta=cta.number,
             )
+        self.neighbours.end(cta)
+        self.mbarriers.end(cta.place)
         base = self.arena_offset(cta.place, 0)
         for pending in self.engines.pending:
             if any(base <= first < base + self.shared_stride for first, _ in pending.touches):

@@ -34,6 +34,11 @@ class MatrixAccess:
     def load(self, warps: WarpSet, addresses: Array) -> Array:
         """The registers of the matrices, [n, count, 32]."""
         machine, site = warps.machine, self.access.site
+        fast, form = machine.shared_space.fast, (self.count, self.transposed)
+        if fast is not None:
+            values = fast.load_matrices(warps, addresses, *form, self.access)
+            if values is not None:
+                return values
         offsets = self._rows(warps, addresses)
         machine.races.matrix_read(warps, offsets, site)
         if machine.execution.image.strict and not machine.shared.readable(offsets, 16):
@@ -59,6 +64,9 @@ class MatrixAccess:
 
     def store(self, warps: WarpSet, addresses: Array, values: Array) -> None:
         """Writes matrices given as registers, [n, count, 32]."""
+        fast, form = warps.machine.shared_space.fast, (self.count, self.transposed)
+        if fast and fast.store_matrices(warps, addresses, *form, values, self.access):
+            return
         offsets = self._rows(warps, addresses)
         tiles = fragments.tiles(values)
         if self.transposed:

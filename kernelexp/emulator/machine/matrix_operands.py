@@ -19,6 +19,7 @@ from kernelexp.emulator.machine.tma import CHUNK_BYTES, swizzled
 # Bits 63:61 of an sm_100 descriptor, 63:62 of an sm_90 one (PTX ISA, "Matrix descriptor").
 SWIZZLES_SM100 = {0: "none", 2: "128B", 4: "64B", 6: "32B"}
 SWIZZLES_SM90 = {0: "none", 1: "128B", 2: "64B", 3: "32B"}
+RESERVED_SM100 = 1 << 48 | 0xFF << 53
 K_BYTES = 32
 """Every dense instruction takes 32 bytes of K per row (PTX ISA, tcgen05 "Matrix shapes")."""
 _ROW_BYTES = {"128B": 128, "64B": 64, "32B": 32, "none": 16}
@@ -33,6 +34,7 @@ class Descriptor:
         self.stride = (value >> 32 & 0x3FFF) << 4
         self.base_offset = value >> 49 & 7
         self.version = value >> 46 & 3
+        self.reserved = value & RESERVED_SM100 if sm100 else 0
         code = value >> 61 if sm100 else value >> 62
         self.swizzle = (SWIZZLES_SM100 if sm100 else SWIZZLES_SM90).get(code)
 
@@ -105,6 +107,11 @@ def _descriptor(machine: Machine, issuer: Issuer, matrix: Matrix) -> tuple[Descr
         sentence = (
             f"matrix descriptor {matrix.descriptor:#018x} has {d.version:#05b} where bits 47:46 "
             "must be 0b01."
+        )
+        machine.report("tensor-descriptor", sentence, issuer.site, issuer.place)
+    if d.reserved:
+        sentence = (
+            f"matrix descriptor {matrix.descriptor:#018x} has {d.reserved:#x} in its reserved bits."
         )
         machine.report("tensor-descriptor", sentence, issuer.site, issuer.place)
     return d, d.swizzle

@@ -11,6 +11,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
@@ -84,8 +85,11 @@ class Mbarrier:
 class Mbarriers:
     """All mbarriers of the resident CTAs, by their offset in the shared-memory arena."""
 
-    def __init__(self, residents: Residents, clocks: Clocks, shared: Arena) -> None:
+    def __init__(
+        self, residents: Residents, clocks: Clocks, shared: Arena, neighbours: Neighbours
+    ) -> None:
         self.residents = residents
+        self.neighbours = neighbours
         self.clocks = clocks
         self.shared = shared
         self.at: dict[int, Mbarrier] = {}
@@ -145,6 +149,7 @@ class Mbarriers:
         barrier = self.find_in(cta, low, site)
         if barrier is not None:
             self._after_init(barrier, place, site)
+            self.neighbours.use(place, cta, site)
             if cta != self.residents.cta_of(place).place:
                 self.signalled(barrier, site)
         return barrier
@@ -197,6 +202,19 @@ class Mbarriers:
             sentence = f"the mbarrier at shared {low:#x} was overwritten at {barrier.overwritten}."
             self._misused(sentence, site, self.residents.ctas[cta].number)
         return barrier
+
+    def end(self, cta: int) -> None:
+        """A finding for what has arrived in a CTA that ends, and no phase was to wait for."""
+        first = self.residents.arena_offset(cta, 0)
+        for offset, barrier in self.at.items():
+            own = first <= offset < first + self.residents.shared_stride
+            if own and barrier.transactions < 0 and not barrier.overwritten:
+                self.residents.execution.findings.add(
+                    "transaction-bytes",
+                    f"{-barrier.transactions} bytes have arrived that no phase expected: "
+                    f"{barrier.describe()}.",
+                    cta=barrier.cta,
+                )
 
     def _misused(self, sentence: str, site: Site, cta: int = -1) -> None:
         self.residents.execution.findings.add("mbarrier-misuse", sentence, site, cta=cta)

@@ -66,7 +66,10 @@ class PhaseTest(Gate):
         return False
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
-        return all(self._passed(barrier, wanted) for barrier, wanted, _ in fragment.phases)
+        for barrier, wanted, _ in fragment.phases:
+            if not self._passed(barrier, wanted):
+                return False
+        return True
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         result = machine.value(self.result, fragment.warp)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 import numpy as np
 
+from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arena import Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
@@ -27,6 +29,9 @@ _ENGINES = {
     ),
     "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
 }
+_OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
+_READ = (*[_OBJECT] * 4, _LONG, _OBJECT, _OBJECT, _LONG)
+_WRITE = (*[_OBJECT] * 6, _LONG, _LONG)
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
 
@@ -57,7 +62,7 @@ class Races:
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.engines
         self.repeats = Repeats(len(history.written))
-        self._columns: dict[int, list[int]] = {}
+        self._columns: dict[int, Array] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 
     def _flat(self, warps: Warps, offsets: Array, size: int, m: Mask) -> tuple[Array, Array, Array]:
@@ -70,13 +75,17 @@ class Races:
             warp, thread = warp[..., None], thread[..., None]
         return units, warp, thread
 
+    def columns(self, warps: Warps) -> Array:
+        """Of the history, where the reads of each warp of a set are kept, [n]."""
+        columns = self._columns.get(id(warps))
+        if columns is None:
+            columns = self._columns[id(warps)] = self._column[warps.warps]
+            self.history.use(columns.tolist())
+        return columns
+
     def _note_read(self, warps: Warps, units: Array, warp: Array, thread: Array) -> None:
         history, epochs = self.history, self.clocks.epoch(thread)
-        key = id(warps)
-        if key not in self._columns:
-            self._columns[key] = columns = self._column[warps.warps].tolist()
-            history.use(columns)
-        columns = self._columns[key]
+        columns = self.columns(warps)
         if len(columns) == 1:
             history.read[columns[0]][units] = epochs
         else:
@@ -94,7 +103,25 @@ class Races:
             bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
         if bad.any():
             self._report("read", "wrote", units, bad, warp, writer, access.site)
+        elif self.clocks.unsure and self.space == "global":
+            self._acquired(units, warp, thread, writer, access.site)
         self._note_read(warps, units, warp, thread)
+
+    def _acquired(
+        self, units: Array, warp: Array, thread: Array, writer: Array, site: Site
+    ) -> None:
+        """A warning for reads of what a flag has announced that nobody acquired."""
+        bad = self.clocks.not_acquired(warp, thread, writer)
+        if bad.any():
+            index = tuple(axis[0] for axis in np.nonzero(bad))
+            offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+            self.residents.report(
+                "missing-acquire",
+                f"{self.name_of(offset)} is read after a flag was seen, with no acquire and no "
+                "fence between: an old value may still lie in the first-level cache.",
+                site,
+                int(np.broadcast_to(warp, bad.shape)[index]),
+            )
 
     def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
@@ -181,34 +208,43 @@ class Races:
 
     def engine_read(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy or an MMA reads: its issuer must have seen the writes, through a proxy fence."""
-        clocks, writer = self.clocks, self.history.written[units]
+        clocks, history = self.clocks, self.history
+        units, epoch = _listed(units), clocks.epoch(agent << 5)
+        history.use([history.engines])
+        fences, fenced = clocks.proxy[self.space].time, issuer.fences[self.space]
+        if compiled.is_loaded() and not compiled.function("kx_engine_read", *_READ)(
+            *(units, history.written, history.read[-1], issuer.seen, issuer.thread),
+            *(fenced, fences, int(epoch)),
+        ):
+            return
+        writer = history.written[units]
         bad = clocks.unseen(issuer.seen, issuer.thread, writer)
         if bad.any():
             self._report_engine("race", units, bad, writer, issuer, agent)
         else:
-            bad = clocks.unfenced(self.space, issuer.fences[self.space], writer)
+            bad = clocks.unfenced(self.space, fenced, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        self.history.use([self.history.engines])
-        self.history.read[-1][units] = clocks.epoch(agent << 5)
+        history.read[-1][units] = epoch
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
-        clocks, history = self.clocks, self.history
+        clocks, history, units = self.clocks, self.history, _listed(units)
+        if compiled.is_loaded() and not compiled.function("kx_engine_write", *_WRITE)(
+            *(units, history.written, history.read, history.used, history.pages),
+            *(issuer.seen, issuer.thread, int(clocks.epoch(agent << 5))),
+        ):
+            return
         for epochs in (history.written[units], history.readers(units)):
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
                 self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
-        if isinstance(units, slice):
-            units = np.arange(units.start, units.stop)
         self._note_write(units, np.array(agent << 5))
 
     def engine_reduction(self, units: Array | slice, agent: int) -> None:
         """A copy reduces into shared memory, as others may at the same time."""
         self.residents.execution.contended = True
-        if isinstance(units, slice):
-            units = np.arange(units.start, units.stop)
-        self._note_write(units, np.array(agent << 5))
+        self._note_write(_listed(units), np.array(agent << 5))
 
     def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
         """A bulk store writes to global memory; reductions of several threads may meet."""
@@ -234,11 +270,9 @@ class Races:
             )
 
     def _report_engine(
-        self, name: str, units: Array | slice, bad: Array, epochs: Array, issuer: Issuer, agent: int
+        self, name: str, units: Array, bad: Array, epochs: Array, issuer: Issuer, agent: int
     ) -> None:
         now, before, tail = _ENGINES[name]
-        if isinstance(units, slice):
-            units = np.arange(units.start, units.stop)
         index = tuple(axis[0] for axis in np.nonzero(bad))
         offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
         address, who = self.name_of(offset), self._agent((int(epochs[index]) & THREAD) >> 5)
@@ -304,3 +338,10 @@ class Unchecked(Races):
 
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
         """Not a finding."""
+
+
+def _listed(units: Array | slice) -> Array:
+    """Units as int64 [n]."""
+    if isinstance(units, slice):
+        return np.arange(units.start, units.stop)
+    return np.ascontiguousarray(units, np.int64)

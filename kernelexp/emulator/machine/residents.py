@@ -135,6 +135,10 @@ class Residents:
             )
         return self.arena_offset(cta, low), cta, low
 
+    def warps_of(self, cta: int) -> list[int]:
+        """The places of a CTA's warps."""
+        return [self.warp_place(cta, warp) for warp in range(self.warps_per_cta)]
+
     def _refuse_ended(self, warps: Warps, ctas: Array, site: Site) -> None:
         """A finding for an access to shared memory of a CTA that has ended."""
         ended = [cta.place for cta in self.ctas if cta.exited]

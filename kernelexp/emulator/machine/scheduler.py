@@ -7,7 +7,7 @@ import numpy as np
 from kernelexp.emulator.machine.asynchronous import Pending
 from kernelexp.emulator.machine.batches import Batch, merge, runs
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.gates import Fragment, PendingWait
+from kernelexp.emulator.machine.gates import Fragment
 from kernelexp.emulator.machine.gathering import Gathering
 from kernelexp.emulator.machine.hangs import Waiter, waiters
 from kernelexp.emulator.machine.machine import Machine
@@ -291,10 +291,12 @@ class Scheduler:
         barriers: set[int] = set()
         for fragment in self.parked:
             gate = self.blocks[fragment.pc].gate
-            if isinstance(gate, PendingWait):
+            if gate is not None and gate.pending:
                 entered = not fragment.gathering
                 wanted.update(fragment.waited if entered else gate.waited(self.machine, fragment))
-            barriers |= {barrier.offset for barrier, _, _ in fragment.phases if barrier}
+            for barrier, _, _ in fragment.phases:
+                if barrier is not None:
+                    barriers.add(barrier.offset)
         return self.machine.engines.land_one(wanted, barriers)
 
     def _hang(self, why: str) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Access, Cost, global_cost, shared_cost
 from kernelexp.emulator.machine.arena import (
     BARRIER,
@@ -16,9 +17,11 @@ from kernelexp.emulator.machine.arena import (
     Arena,
 )
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.fast_access import FastAccess
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.layout import GLOBAL_BASE, RANK_SHIFT, WINDOW_BITS
 from kernelexp.emulator.machine.mbarrier import Mbarriers
+from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.undefined import Undefined
@@ -54,6 +57,8 @@ class Space(Memory):
         self.undefined = undefined
         self.residents = residents
         self.arena = arena
+        self.fast: FastAccess | None = None
+        """What does the accesses that nothing is wrong with, if there is compiled code."""
 
     def parts(self, address: Array, m: Mask) -> list[tuple[Space, Array, Mask]]:
         return [(self, address, m)]
@@ -66,6 +71,9 @@ class Space(Memory):
         return None
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        fast = None if self.fast is None else self.fast.load(warps, address, access, m)
+        if fast is not None:
+            return fast
         offsets = self.offsets(warps, address, access, m)
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m, load=True)
@@ -74,9 +82,16 @@ class Space(Memory):
         return self.arena.gather(offsets, access.element, access.elements)
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
+        if self.fast is not None and not self.undefined.storing:
+            if self.fast.store(warps, address, values, access, m):
+                return
         offsets = self.offsets(warps, address, access, m)
-        self._writable(warps, offsets, access, m)
         self.written(warps, offsets, values, access, m)
+        self.deposit(warps, offsets, values, access, m)
+
+    def deposit(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        """A store, but for the race check."""
+        self._writable(warps, offsets, access, m)
         self.count(offsets, access, m)
         at, data = (offsets, values) if m is True else (offsets[m], values[m])
         self.arena.scatter(at, data, access.element, access.elements)
@@ -197,6 +212,12 @@ class Global(Space):
     ) -> None:
         super().__init__(undefined, residents, arena)
         self.races = races
+        if compiled.is_loaded():
+            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
+
+    def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
+        base = np.full(warps.count, -GLOBAL_BASE)
+        return base, np.zeros_like(base), len(self.arena.data) - 64
 
     def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         if not access.coherent:
@@ -260,6 +281,11 @@ class Shared(Space):
         super().__init__(undefined, residents, races.arena)
         self.races = races
         self.mbarriers = mbarriers
+        if compiled.is_loaded() and self.name == Shared.name:
+            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
+
+    def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
+        return warps.shared[:, 0], warps.shared_base[:, 0], self.residents.shared_stride
 
     def on_barrier(self, offsets: Array, access: Access) -> None:
         self.mbarriers.overwrite(offsets, access.site)
@@ -300,10 +326,32 @@ class Cluster(Shared):
 
     name = "cluster shared"
 
+    def __init__(
+        self,
+        undefined: Undefined,
+        residents: Residents,
+        mbarriers: Mbarriers,
+        races: Races,
+        neighbours: Neighbours,
+    ) -> None:
+        super().__init__(undefined, residents, mbarriers, races)
+        self.neighbours = neighbours
+
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
-        off = self.residents.cluster_offsets(warps, address, access.site, m)
+        residents = self.residents
+        off = residents.cluster_offsets(warps, address, access.site, m)
+        if residents.cluster_size > 1:
+            self._use(warps, off, access, m)
         self.aligned(warps, off, access, m)
         return off
+
+    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
+        remote = ctas != warps.ctas[:, None]
+        remote = remote if m is True else remote & m
+        for row in np.flatnonzero(remote.any(axis=1)):
+            for cta in set(ctas[row][remote[row]].tolist()):
+                self.neighbours.use(int(warps.warps[row]), cta, access.site)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
         stride = self.residents.shared_stride

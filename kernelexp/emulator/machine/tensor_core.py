@@ -14,7 +14,7 @@ from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
 from kernelexp.emulator.machine.site import UnsupportedInstruction
-from kernelexp.emulator.machine.tmem import LANES
+from kernelexp.emulator.machine.tmem import COLUMNS, LANES
 from kernelexp.emulator.machine.tmem_races import GRANULE, Area
 from kernelexp.emulator.machine.warps import expand
 
@@ -52,6 +52,8 @@ class Shape:
         faults = []
         if self.reserved:
             faults.append(f"{self.reserved:#x} in the reserved bits of an instruction descriptor")
+        if self.saturate and self.kind != "i8":
+            faults.append(f"saturation with kind::{self.kind}")
         step = 8 if self.group == 1 else 16
         if self.m not in ((64, 128) if self.group == 1 else (128, 256)):
             faults.append(f"M = {self.m} with cta_group::{self.group}")
@@ -100,7 +102,8 @@ class Mma(NamedTuple):
         return Matrix(self.b, shape.n // shape.group, shape.element, shape.transpose_b, True)
 
 
-def _check(machine: Machine, issuer: Issuer, shape: Shape) -> None:
+def _possible(machine: Machine, issuer: Issuer, shape: Shape) -> bool:
+    """Whether there is such an instruction; a finding if there is not."""
     faults = [f"{fault} is not possible" for fault in shape.faults()]
     if shape.sparse or shape.negate_a or shape.negate_b or shape.d_type == "":
         raise UnsupportedInstruction(
@@ -111,12 +114,14 @@ def _check(machine: Machine, issuer: Issuer, shape: Shape) -> None:
         faults.append("cta_group::2 in a cluster of odd size")
     for fault in faults:
         machine.report("tensor-descriptor", fault + ".", issuer.site, issuer.place)
+    return not faults
 
 
 def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     shape = mma.shape
     machine.tmem.grouped(shape.group, issuer.site, issuer.place)
-    _check(machine, issuer, shape)
+    if not _possible(machine, issuer, shape):
+        return
     own = machine.cta_of(issuer.place).place
     ctas = [own] if shape.group == 1 else [own & ~1, own | 1]
     tally = machine.execution.tally(issuer.site.number)
@@ -124,6 +129,10 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
 
     areas = [_areas(mma, cta) for cta in ctas]
     for written, read in areas:
+        for area in (written, read):
+            if area is not None and area.end > COLUMNS:
+                columns = area.end - area.first
+                machine.tmem.check(area.cta, area.first, columns, issuer.site, issuer.place)
         machine.tmem.races.multiply(written, issuer, read)
 
     def land() -> None:

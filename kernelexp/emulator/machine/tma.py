@@ -99,19 +99,33 @@ def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, A
 
     Innermost dimension last, so that both run through the box as its shared-memory image does.
     """
-    element = ELEMENT_BYTES[tensor_map.element]
-    strides = (element, *tensor_map.strides_bytes)
-    offset: Array = np.zeros((), np.int64)
+    box, shape = tensor_map.box, tensor_map.shape
+    strides = (ELEMENT_BYTES[tensor_map.element], *tensor_map.strides_bytes)
+    first = sum(at * stride for at, stride in zip(start, strides, strict=True))
+    offset = _from_start(tensor_map) + first
+    if all(0 <= at <= size - side for at, size, side in zip(start, shape, box, strict=True)):
+        return offset, _all(len(offset))
     inside: Array = np.ones((), bool)
-    for dimension in range(len(tensor_map.shape)):
-        index = start[dimension] + np.arange(tensor_map.box[dimension])
-        shape = [1] * len(tensor_map.shape)
-        shape[-1 - dimension] = len(index)
-        offset = offset + (index * strides[dimension]).reshape(shape)
-        inside = inside & ((index >= 0) & (index < tensor_map.shape[dimension])).reshape(shape)
-    return np.broadcast_arrays(offset, inside)[0].ravel(), np.broadcast_to(
-        inside, tensor_map.box[::-1]
-    ).ravel()
+    for dimension, at in enumerate(start):
+        index = at + np.arange(box[dimension])
+        here = (index >= 0) & (index < shape[dimension])
+        inside = inside & here.reshape(-1, *[1] * dimension)
+    return offset, np.broadcast_to(inside, box[::-1]).ravel()
+
+
+@functools.lru_cache(maxsize=64)
+def _from_start(tensor_map: TensorMap) -> Array:
+    """Byte offsets of a box's elements from its first one."""
+    strides = (ELEMENT_BYTES[tensor_map.element], *tensor_map.strides_bytes)
+    offset: Array = np.zeros((), np.int64)
+    for dimension, (side, stride) in enumerate(zip(tensor_map.box, strides, strict=True)):
+        offset = offset + (np.arange(side) * stride).reshape(-1, *[1] * dimension)
+    return offset.ravel()
+
+
+@functools.lru_cache(maxsize=64)
+def _all(count: int) -> Array:
+    return np.broadcast_to(np.True_, count)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -109,6 +109,12 @@ class TensorMemory:
         if self.races.busy(cta, first, columns):
             sentence = f"columns {first} to {first + columns - 1} are freed while in use."
             self.residents.report("tmem-race", sentence, site, place)
+        elif who := self.races.unseen(cta, first, columns, place):
+            sentence = (
+                f"columns {first} to {first + columns - 1} are freed here, {who} used them before, "
+                "and nothing orders the two."
+            )
+            self.residents.report("tmem-race", sentence, site, place)
         del held[first]
 
     def check(self, cta: int, first: int, columns: int, site: Site, place: int) -> None:

@@ -78,12 +78,22 @@ class TmemRaces:
             or (self._read[:-1, cta, :, window] >= pending).any()
         )
 
+    def unseen(self, cta: int, first: int, columns: int, place: int) -> str:
+        """Who has used columns that a warp frees, with nothing that orders the two; or nobody."""
+        window = slice(first, first + columns)
+        used = np.concatenate([self._written[None, cta, :, window], self._read[:, cta, :, window]])
+        epochs = np.unique(used)
+        agent, time = (epochs & THREAD) >> 5, epochs >> THREAD_BITS
+        bad = (agent != self._warp(place) >> 5) & (self.clocks.seen[place][agent] < time)
+        return self._agent(int(agent[bad][0])) if bad.any() else ""
+
     # Loads and stores of warps
 
     def load(self, area: Area, place: int, site: Site) -> None:
         """A warp's load is issued."""
         self._checked.clear()
         self._after_writes("read", area, place, site)
+        self._own_pending(self._written[area.place], "read", "stored", area, place, site)
         thread = self._warp(place)
         self._read[(self._column(place), *area.place)] = FOREVER << THREAD_BITS | thread
 
@@ -98,6 +108,7 @@ class TmemRaces:
         self._checked.clear()
         self._after_writes("written", area, place, site)
         readers = self._read[(slice(None), *area.place)]
+        self._own_pending(readers, "written", "loaded", area, place, site)
         self._check("written", "read", readers, place, self._warp(place), site)
         self._written[area.place] = FOREVER << THREAD_BITS | self._warp(place)
 
@@ -105,6 +116,17 @@ class TmemRaces:
         """The warp has waited for it."""
         self._checked.clear()
         self._written[area.place] = self.clocks.epoch(self._warp(place))
+
+    def _own_pending(
+        self, epochs: Array, now: str, before: str, area: Area, place: int, site: Site
+    ) -> None:
+        """A finding if the warp itself has not waited for its last access."""
+        if (epochs == (FOREVER << THREAD_BITS | self._warp(place))).any():
+            sentence = (
+                f"{self._name(area)} is {now} here, and the warp has not waited for what it "
+                f"{before} there."
+            )
+            self.residents.report("tmem-race", sentence, site, place)
 
     def _after_writes(self, now: str, area: Area, place: int, site: Site) -> None:
         if self._multiplying[area.place].any():

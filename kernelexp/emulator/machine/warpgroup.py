@@ -125,8 +125,9 @@ def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
     if place not in state.fenced:
         _unfenced(machine, wgmma, place, mine)
     new = rows[~mine.held[rows]]
-    mine.values[new] = machine.registers.words[new, place]
-    mine.held[rows] = True
+    if len(new):
+        mine.values[new] = machine.registers.words[new, place]
+        mine.held[new] = True
     machine.registers.words[rows, place] = POISON[32]
     state.groups.add(place, operation)
     if len(present) == WARPS:
@@ -139,6 +140,8 @@ def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) ->
     slots = (*wgmma.d, *wgmma.a) if len(wgmma.a) > 1 else wgmma.d
     rows = _rows(machine, slots, wgmma.site)
     rows = rows[~mine.held[rows]]
+    if not len(rows):
+        return
     changed = (machine.registers.words[rows, place] != mine.written[rows]).any(axis=1)
     if (changed | ~mine.given[rows]).any():
         sentence = "registers of this wgmma were written, and no wgmma.fence follows."

@@ -56,13 +56,20 @@ class Pattern(NamedTuple):
     area: str
     text: str
     modelled: str
-    regex: re.Pattern[str]
     make: Callable[[dict[str, str]], Alu | Built]
+
+    def groups(self, opcode: str) -> dict[str, str] | None:
+        """What an opcode chooses in each group; None if it does not fit."""
+        if not opcode.startswith(self.text.partition("{")[0]):
+            return None  # before the pattern has to be compiled: most are never asked for more
+        match = _regex(self.text).fullmatch(opcode)
+        return None if match is None else match.groupdict()
 
 
 PATTERNS: list[Pattern] = []
 
 
+@functools.cache
 def _regex(pattern: str) -> re.Pattern[str]:
     parts = []
     end = 0
@@ -101,7 +108,7 @@ def alu(pattern: str, kinds: str, *, ufunc: np.ufunc | None = None) -> Callable[
             return Alu(function, types, keywords, ufunc)
 
         modelled = (function.__doc__ or "").strip()
-        PATTERNS.append(Pattern(_area(function), pattern, modelled, _regex(pattern), make))
+        PATTERNS.append(Pattern(_area(function), pattern, modelled, make))
         return function
 
     return register
@@ -113,9 +120,7 @@ def builder(pattern: str, *, sync: bool = False, gate: bool = False) -> Callable
     def register(function: B) -> B:
         entry = Built(function, sync, gate)
         modelled = (function.__doc__ or "").strip()
-        PATTERNS.append(
-            Pattern(_area(function), pattern, modelled, _regex(pattern), lambda groups: entry)
-        )
+        PATTERNS.append(Pattern(_area(function), pattern, modelled, lambda groups: entry))
         return function
 
     return register
@@ -125,7 +130,7 @@ def builder(pattern: str, *, sync: bool = False, gate: bool = False) -> Callable
 def find(opcode: str) -> Alu | Built | None:
     """The table entry of an opcode; None if the emulator does not cover it."""
     for pattern in PATTERNS:
-        match = pattern.regex.fullmatch(opcode)
-        if match is not None:
-            return pattern.make(match.groupdict())
+        groups = pattern.groups(opcode)
+        if groups is not None:
+            return pattern.make(groups)
     return None

@@ -64,14 +64,18 @@ def atom(d: Decoder) -> Op:
     write = d.loaded(target, t if d.width(target) == width_of(t) else f"b{width_of(t)}")
     where = d.address(operands[1])
     sources = [d.source(operand, t) for operand in operands[2:]]
-    relaxed = not {"release", "acq_rel"} & set(parts)
+    order = {
+        "relaxed": not {"release", "acq_rel"} & set(parts),
+        "narrow": "cta" in parts,
+        "sure": bool({"acquire", "acq_rel"} & set(parts)),
+    }
     function = None if name == "cas" else reduction(name, t)
     if name == "add" and space == "global" and t in ("f32", "f64"):
         function = global_add if t == "f32" else global_add_64
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         memory, values = warps.machine.spaces[space], [R[slot] for slot in sources]
-        old = atomics.update(warps, memory, where(R), values, function, access, m, relaxed=relaxed)
+        old = atomics.update(warps, memory, where(R), values, function, access, m, **order)
         write(R, old, m)
 
     return op

@@ -43,8 +43,7 @@ def cnot(a: Array) -> Array:
 @alu("shl." + _BITS, "t t u32")
 def shl(a: Array, n: Array) -> Array:
     """Shifts by the width or more give 0."""
-    width = 8 * a.itemsize
-    return np.where(n < width, a << (n & (width - 1)).astype(a.dtype), 0).astype(a.dtype)
+    return np.left_shift(a, _distance(n, a))
 
 
 @alu("shr.{t:b16|u16|s16|b32|u32|s32|b64|u64|s64}", "t t u32")
@@ -54,7 +53,16 @@ def shr(a: Array, n: Array, t: str) -> Array:
     width = 8 * a.itemsize
     if t[0] == "s":
         return bits(value >> np.minimum(n, width - 1).astype(value.dtype))
-    return np.where(n < width, a >> (n & (width - 1)).astype(a.dtype), 0).astype(a.dtype)
+    return np.right_shift(a, _distance(n, a))
+
+
+def _distance(n: Array, a: Array) -> Array:
+    """Of a shift of `a`, in its type; NumPy too gives 0 for the width or more."""
+    return (
+        n.astype(a.dtype, copy=False)
+        if a.itemsize >= n.itemsize
+        else np.minimum(n, 16).astype(a.dtype)
+    )
 
 
 @alu("shf.{d:l|r}.{m:wrap|clamp}.b32", "b32 b32 b32 u32")

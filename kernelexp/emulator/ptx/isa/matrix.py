@@ -96,11 +96,8 @@ def mma(d: Decoder) -> Op:
         left = fragments.operand([R[slot] for slot in a], 16, width)
         right = fragments.operand([R[slot] for slot in b], 8, width)
         addend = fragments.accumulator([R[slot] for slot in c])
-        results = [
-            fragments.product(left[i], right[i], addend[i], a_type, b_type, d_type, satfinite)
-            for i in range(warps.count)
-        ]
-        values = fragments.registers(np.stack(results))
+        result = fragments.products(left, right, addend, a_type, b_type, d_type, satfinite)
+        values = fragments.registers(result)
         for slot, value in zip(targets, values, strict=True):
             R[slot][...] = value
 

@@ -59,12 +59,14 @@ class Form:
             self.kind, self.elements = "b64", 2
         self.element = width_of(self.kind) // 8
         # Loads that pass by the first-level cache poll flags as volatile ones do.
-        polls = {"cv", "cg"} & set(parts) and parts[0] == "ld"
+        self.polls = bool({"cv", "cg"} & set(parts)) and parts[0] == "ld"
         ordered = {"volatile", "relaxed", "acquire", "release"} & set(parts)
         # What is read before atom.cas swaps it may be stale: the swap finds out.
         guesses = parts[0] == "ld" and d.swapped(d.operands[1])
-        self.relaxed = bool(ordered or polls or guesses)
+        self.relaxed = bool(ordered or guesses)
         self.ordered = "release" in parts
+        self.narrow = "cta" in parts and self.relaxed
+        self.sure = "acquire" in parts
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
@@ -96,6 +98,7 @@ def ld(d: Decoder) -> Op:
     if form.space == "param":
         return _ld_param(d, form)
     access = form.access(store=False, relaxed=form.relaxed)
+    poll = form.access(store=False, relaxed=True)
     where = d.address(d.operands[1])
     if form.wide:
         targets = list(d.halves(d.operands[0], to=True))
@@ -104,7 +107,7 @@ def ld(d: Decoder) -> Op:
     writers = [d.loaded(slot, form.kind) for slot in targets]
     space, single = form.space, form.elements == 1
 
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+    def op(R: list[Array], m: Mask, warps: WarpSet, access: Access = access) -> None:
         values = warps.machine.spaces[space].load(warps, where(R), access, m)
         if single:
             writers[0](R, values, m)
@@ -113,9 +116,21 @@ def ld(d: Decoder) -> Op:
                 write(R, values[..., index], m)
 
     def acquiring(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        at = where(R)
         op(R, m, warps)
-        warps.machine.flags.acquire(warps, where(R), m)
+        warps.machine.flags.acquire(warps, at, m, narrow=form.narrow, sure=form.sure)
 
+    def polling(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        # Cache operators are hints: only what others use as a flag is taken for one.
+        at, flags = where(R), warps.machine.flags
+        if flags.known(warps, at, m):
+            op(R, m, warps, poll)
+            flags.acquire(warps, at, m, sure=False)
+        else:
+            op(R, m, warps)
+
+    if form.polls and not form.relaxed:
+        return polling
     return acquiring if form.relaxed else op
 
 
@@ -164,7 +179,8 @@ def st(d: Decoder) -> Op:
         warps.machine.spaces[space].store(warps, where(R), values, access, m)
 
     def releasing(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        warps.machine.flags.release(warps, where(R), m, relaxed=not form.ordered)
+        flags = warps.machine.flags
+        flags.release(warps, where(R), m, relaxed=not form.ordered, narrow=form.narrow)
         op(R, m, warps)
 
     return releasing if form.relaxed else op

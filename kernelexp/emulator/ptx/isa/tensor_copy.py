@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from kernelexp.emulator.machine import tensor_copies, tensor_maps
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
@@ -35,8 +33,8 @@ def _box(
     slots = [d.source(item, "s32") for item in items]
 
     def read(R: list[Array], row: int, lane: int) -> tuple[int, tuple[int, ...]]:
-        start = tuple(int(R[slot][row, lane].view(np.int32)) for slot in slots)
-        return at.value(R, row, lane), start
+        values = (int(R[slot][row, lane]) for slot in slots)
+        return at.value(R, row, lane), tuple(value - (value >> 31 << 32) for value in values)
 
     return read
 

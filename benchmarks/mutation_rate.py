@@ -1,0 +1,164 @@
+"""How strict the emulator's checker is: the share of mutants of kernels that it finds.
+
+    python benchmarks/mutation_rate.py [-n PROCESSES] [--kernel NAME ...] [--schedules 3]
+        [--update] [--missed] [--expected]
+
+Mutants are made by rule (tests/mutations/rules.py) of the kernels in tests/mutations/subjects.py
+and executed one by one. --update writes tests/mutations/expected.txt, which the tests compare with;
+--missed lists what was not found, and what is equivalent or only formally wrong, with the reasons.
+--expected executes no mutant: it prints the tables of expected.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from mutations import expected, judging
+from mutations.case import Source
+from mutations.judging import Answer, Judge
+from mutations.subjects import SUBJECTS
+from tabulate import tabulate
+
+from kernelexp import emulator
+from kernelexp.evidence import native
+from kernelexp.schedule import first_schedules
+
+ROOT = Path(__file__).parents[1]
+CHUNK = 8
+"""Mutants that a process takes at once: it has to run the kernel itself first."""
+_sources: dict[str, Source] = {}
+
+
+def _begin(sources: dict[str, Source], library: str) -> None:
+    _sources.update(sources)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if library:
+        emulator.load_native(Path(library))
+
+
+@functools.cache
+def _judge(kernel: str) -> Judge:
+    return Judge(kernel, _sources[kernel])
+
+
+def _answers(kernel: str, keys: Sequence[str], schedules: int) -> list[Answer]:
+    judge = _judge(kernel)
+    return [judge.judge(judge.mutants[key], first_schedules(schedules)) for key in keys]
+
+
+def _chunks(kernels: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """The dearest kernels first."""
+    found = []
+    for kernel in reversed(list(kernels)):
+        keys = list(_judge(kernel).mutants)
+        found += [(kernel, keys[at : at + CHUNK]) for at in range(0, len(keys), CHUNK)]
+    return found
+
+
+def _run(processes: int, kernels: Sequence[str], schedules: int) -> list[Answer]:
+    library = native.library(ROOT)
+    sources = {kernel: SUBJECTS[kernel].source() for kernel in kernels}
+    _begin(sources, library)
+    chunks = _chunks(kernels)
+    if processes == 1:
+        return [answer for kernel, keys in chunks for answer in _answers(kernel, keys, schedules)]
+    answers: list[Answer] = []
+    with ProcessPoolExecutor(processes, initializer=_begin, initargs=(sources, library)) as pool:
+        futures = [pool.submit(_answers, *chunk, schedules) for chunk in chunks]
+        for number, future in enumerate(as_completed(futures), 1):
+            answers += future.result()
+            print(f"\r{number} of {len(futures)} chunks", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    order = {key: at for at, key in enumerate(k for name in kernels for k in _judge(name).mutants)}
+    return sorted(answers, key=lambda answer: order[answer.key])
+
+
+def _expected(kernels: Sequence[str]) -> list[Answer]:
+    """What expected.txt says."""
+    known, answers = expected.read(), []
+    _begin({kernel: SUBJECTS[kernel].source() for kernel in kernels}, native.library(ROOT))
+    for kernel in kernels:
+        for key, mutant in _judge(kernel).mutants.items():
+            if key in known:
+                answers.append(Answer(key, mutant.kind, expected.outcome(known[key])))
+    return answers
+
+
+def _table(title: str, groups: dict[str, list[Answer]]) -> str:
+    rows = []
+    everything = [answer for group in groups.values() for answer in group]
+    for name, group in (*groups.items(), ("all", everything)):
+        counts = Counter(answer.outcome for answer in group)
+        rows.append(
+            [name, len(group), *(counts[o] or "" for o in judging.OUTCOMES[:8]), _rate(counts)]
+        )
+    head = [title, "mutants", *judging.OUTCOMES[:8], "rate"]
+    return tabulate(rows, head, tablefmt="github")
+
+
+def _rate(counts: Counter[str]) -> str:
+    """Of those that do harm: neither equivalent, nor formal without a warning."""
+    seen = sum(counts[outcome] for outcome in judging.SEEN)
+    harm = seen + counts[judging.NOT_FOUND]
+    return f"{seen / harm:.1%}" if harm else ""
+
+
+def _grouped(answers: Sequence[Answer], by: str) -> dict[str, list[Answer]]:
+    groups: dict[str, list[Answer]] = {}
+    for answer in answers:
+        name = answer.kind if by == "kind" else answer.key.split(" | ")[0]
+        groups.setdefault(name, []).append(answer)
+    return groups
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("-n", type=int, default=1, metavar="PROCESSES")
+    parser.add_argument("--kernel", action="append", choices=list(SUBJECTS), default=[])
+    parser.add_argument("--schedules", type=int, default=len(judging.SCHEDULES))
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--missed", action="store_true")
+    parser.add_argument("--expected", action="store_true")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    kernels = options.kernel or list(SUBJECTS)
+    if options.expected:
+        answers = _expected(kernels)
+    else:
+        answers = _run(options.n, kernels, options.schedules)
+    seconds = time.perf_counter() - started
+    print(_table("kind of change", _grouped(answers, "kind")), end="\n\n")
+    print(_table("kernel", _grouped(answers, "kernel")), end="\n\n")
+    print(f"{options.schedules} schedules, {seconds:.0f} s, {options.n} processes, {_machine()}")
+    if options.missed:
+        for outcome in (judging.NOT_FOUND, judging.ACCUSED, judging.FORMAL, judging.EQUIVALENT):
+            for answer in answers:
+                if answer.outcome == outcome:
+                    print(f"{answer.line()} {answer.sentence}")
+    if options.update:
+        expected.write(answers)
+
+
+def _machine() -> str:
+    """The name of the processor."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Compiled loops of the emulator, for a process that was given the library that they make.
+
+They only make things fast: where there is no library, or a function declines, Python computes the
+same bits, findings and counters. Their sources are the .cpp files beside this one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+SOURCES = Path(__file__).parent
+
+
+class _Loaded:
+    library: Any = None
+    functions: ClassVar[dict[tuple[Any, ...], Any]] = {}
+
+
+def load(path: Path) -> None:
+    """From now on functions come from this library; OSError where it can't be used here."""
+    library = ctypes.PyDLL(str(path))
+    matrix = np.zeros((4, 6), np.uint16)[1:, ::2]
+    check = library.kx_is_array
+    check.argtypes = [ctypes.py_object, ctypes.c_void_p, *[ctypes.c_int64] * 4]
+    if not check(matrix, matrix.ctypes.data, *matrix.shape, *matrix.strides):
+        raise OSError(f"{path} does not know NumPy {np.__version__}'s arrays.")
+    _Loaded.functions.clear()
+    _Loaded.library = library
+
+
+def unload() -> None:
+    """Back to Python."""
+    _Loaded.library = None
+    _Loaded.functions.clear()
+
+
+def is_loaded() -> bool:
+    return _Loaded.library is not None
+
+
+def function(name: str, *arguments: Any) -> Any:
+    """A function that returns an int, by name and ctypes argument types; only after load().
+
+    An array is passed as ctypes.py_object: that costs a tenth of what ndpointer does.
+    """
+    key = name, *arguments
+    found = _Loaded.functions.get(key)
+    if found is None:
+        found = _Loaded.functions[key] = _Loaded.library[name]
+        found.argtypes = list(arguments)
+    return found

@@ -1,0 +1,39 @@
+// NumPy arrays and the Python objects that they are, as far as the functions here need them. The
+// layout is NumPy's ABI; the package checks it against an array before it uses the library.
+#pragma once
+#include <cstdint>
+
+namespace kx {
+
+struct Array {
+  void* head[2];
+  char* data;
+  int dimensions;
+  int64_t* shape;
+  int64_t* strides;
+};
+
+// An operand of [warps, 32] in rows: its first element, and the bytes to the next row and lane.
+struct Rows {
+  const char* data;
+  int64_t row;
+  int64_t lane;
+
+  explicit Rows(const Array* a) : data(a->data), row(a->strides[0]), lane(a->strides[1]) {}
+  const char* at(int64_t i, int64_t j) const { return data + i * row + j * lane; }
+};
+
+template <class T>
+T load(const char* at) {
+  T value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return value;
+}
+
+}  // namespace kx
+
+#if defined(__x86_64__)
+#define KX_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define KX_CLONES
+#endif

@@ -1,0 +1,145 @@
+"""Loads and stores of one memory in compiled code (compiled/access.cpp), where nothing is amiss."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from kernelexp.emulator import compiled
+from kernelexp.emulator.machine.access import Access, Cost
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.counters import Tally
+from kernelexp.emulator.machine.races import Races
+from kernelexp.emulator.machine.warps import Warps
+
+_POINTERS = ("data", "state", "written", "read", "pages", "seen")
+_NUMBERS = ("size", "units", "unit", "agents", "is_global")
+_OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
+_MATRICES = (_POINTER, _POINTER, _OBJECT, _INT, _LONG, _INT, _INT, _OBJECT)
+_COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
+
+
+Bounds: TypeAlias = Callable[[Warps], tuple[Array, Array, int]]
+"""Of a set of warps: what makes its addresses arena offsets, the first offset that is allowed, both
+int64 [n]; the bytes from there that are."""
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in _POINTERS),
+        *((name, ctypes.c_int64) for name in _NUMBERS),
+        ("cost", ctypes.c_int64 * 5),
+    )
+
+
+class _Warps(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("base", "lower", "places", "columns")),
+        ("rows", ctypes.c_int64),
+        ("extent", ctypes.c_int64),
+    )
+
+
+class FastAccess:
+    """One memory. A load or a store that Python has to look at is declined and changes nothing."""
+
+    def __init__(self, races: Races, bounds: Bounds, tally: Callable[[int], Tally]) -> None:
+        self.races = races
+        self._bounds = bounds
+        self._tally = tally
+        history, arena, seen = races.history, races.arena, races.clocks.seen
+        arrays = (arena.data, arena.state, history.written, history.read, history.pages, seen)
+        self._memory = _Memory(
+            *(array.ctypes.data for array in arrays),
+            *(len(arena.data), len(history.written), history.unit, seen.shape[1]),
+            races.space == "global",
+        )
+        self._address = ctypes.addressof(self._memory)
+        self._sets: dict[int, tuple[int, Any]] = {}
+        """By the identity of a set: the address of its _Warps, and what that needs to live."""
+        self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
+        self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT, _OBJECT)
+        self._load_matrices = compiled.function("kx_load_matrices", *_MATRICES)
+        self._store_matrices = compiled.function("kx_store_matrices", *_MATRICES, _OBJECT)
+
+    def _known(self, warps: Warps) -> int:
+        """The address of a set of warps: sets live as the machine does."""
+        found = self._sets.get(id(warps))
+        if found is None:
+            base, lower, extent = self._bounds(warps)
+            columns = self.races.columns(warps)
+            arrays = [
+                np.ascontiguousarray(a, np.int64) for a in (base, lower, warps.warps, columns)
+            ]
+            made = _Warps(*(array.ctypes.data for array in arrays), warps.count, extent)
+            found = self._sets[id(warps)] = ctypes.addressof(made), (made, arrays)
+        return found[0]
+
+    def _count(self, access: Access) -> None:
+        """Counts the access just done."""
+        self._tally(access.site.number).add(Cost(*self._memory.cost))
+
+    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array | None:
+        """As Space.load; None if declined."""
+        if access.relaxed or (self.races.clocks.unsure and self.races.space == "global"):
+            return None
+        shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
+        out = np.empty(shape, f"u{access.element}")
+        declined = self._load(
+            *(self._address, self._known(warps), address, address.itemsize, m, m is not True),
+            *(self.races.clocks.now, access.size, access.pairs, access.coherent, out),
+        )
+        if declined:
+            return None
+        self._count(access)
+        return out
+
+    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> bool:
+        """As Space.store; False if declined."""
+        if access.relaxed or self.races.repeats or values.itemsize != access.element:
+            return False
+        used = self.races.history.used
+        declined = self._store(
+            *(self._address, self._known(warps), address, address.itemsize, m, m is not True),
+            *(self.races.clocks.now, access.size, values, access.element, used),
+        )
+        if not declined:
+            self._count(access)
+        return not declined
+
+    def load_matrices(
+        self, warps: Warps, address: Array, count: int, transposed: bool, access: Access
+    ) -> Array | None:
+        """As MatrixAccess.load; None if declined."""
+        out = np.empty((len(address), count, 32), np.uint32)
+        declined = self._load_matrices(
+            *(self._address, self._known(warps), address, address.itemsize),
+            *(self.races.clocks.now, count, transposed, out),
+        )
+        if declined:
+            return None
+        self._count(access)
+        return out
+
+    def store_matrices(
+        self,
+        warps: Warps,
+        address: Array,
+        count: int,
+        transposed: bool,
+        values: Array,
+        access: Access,
+    ) -> bool:
+        """As MatrixAccess.store; False if declined."""
+        values = np.ascontiguousarray(values, np.uint32)
+        used = self.races.history.used
+        declined = self._store_matrices(
+            *(self._address, self._known(warps), address, address.itemsize),
+            *(self.races.clocks.now, count, transposed, values, used),
+        )
+        if not declined:
+            self._count(access)
+        return not declined

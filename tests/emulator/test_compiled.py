@@ -1,0 +1,196 @@
+"""Compiled code gives the bits, findings and counters that Python gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import ptx, run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernelexp import emulator
+from kernelexp.emulator import compiled
+from kernelexp.emulator.arithmetic import convert, native, tensor
+from kernelexp.emulator.arithmetic.floats import f32
+
+FIXED = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def both(library: Path, compute: Callable[[], Any]) -> tuple[Any, Any]:
+    """What it gives in Python and in compiled code."""
+    compiled.unload()
+    python = compute()
+    compiled.load(library)
+    return python, compute()
+
+
+def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.so").write_text("no library")
+    with pytest.raises(OSError, match=r"x\.so"):
+        compiled.load(tmp_path / "x.so")
+
+
+# Arithmetic
+
+PATTERNS = st.one_of(
+    st.integers(0, 0xFFFFFFFF),
+    st.floats(width=32).map(lambda x: int(np.float32(x).view(np.uint32))),
+    st.sampled_from([0, 0x80000000, 1, 0x7FFFFF, 0x800000, 0x800001, 0x7F7FFFFF, 0x7F800000,
+                     0xFF800000, 0x7F800001, 0xFFC12345, 0x3F800000, 0x34000000]),
+)  # fmt: skip
+LANES = st.lists(PATTERNS, min_size=64, max_size=64).map(
+    lambda values: np.array(values, np.uint32).reshape(2, 32)
+)
+
+
+@FIXED
+@given(LANES, LANES, LANES, st.booleans())
+def test_f32_operations(
+    library: Path, a: np.ndarray, b: np.ndarray, c: np.ndarray, ftz: bool
+) -> None:
+    def compute() -> list[np.ndarray]:
+        binary = (f32.add, f32.sub, f32.mul, f32.minimum, f32.maximum)
+        results = [operation(a, b, ftz=ftz) for operation in binary]
+        return [*results, f32.fma(a, b, c, ftz=ftz), convert.pack_x2(a, b, "bf16")]
+
+    python, fast = both(library, compute)
+    assert np.array_equal(python, fast)
+
+
+@FIXED
+@given(
+    kind=st.sampled_from(["e4m3", "e5m2", "f16", "bf16"]),
+    seed=st.integers(0, 2**32),
+    scale=st.integers(-30, 30),
+    precision=st.sampled_from([tensor.TCGEN05, tensor.WGMMA_FP8]),
+)
+def test_products_of_finite_codes(
+    library: Path, kind: str, seed: int, scale: int, precision: tensor.Precision
+) -> None:
+    random = np.random.default_rng(seed)
+    dtype, depth = (np.uint8, 32) if kind[0] == "e" else (np.uint16, 16)
+    codes = np.arange(1 << (8 * np.dtype(dtype).itemsize)).astype(dtype)
+    finite = codes[native.code_table(kind).finite]
+    a, b = random.choice(finite, (3, 16, depth)), random.choice(finite, (3, 8, depth))
+    c = (random.standard_normal((3, 16, 8)) * 2.0**scale).astype(np.float32).view(np.uint32)
+    compiled.unload()
+    parts = zip(a, b, c, strict=True)
+    python = [tensor.mma(*each, a_type=kind, precision=precision) for each in parts]
+    compiled.load(library)
+    fraction, bits = precision.fraction_bits, precision.output_bits
+    fast = native.mma(a, b, c, kind, kind, fraction, bits)
+    assert fast is not None
+    assert np.array_equal(np.stack(python), fast)
+
+
+def test_a_product_with_a_nan_is_left_to_numpy(library: Path) -> None:
+    compiled.load(library)
+    codes = np.full((16, 32), 0x7F, np.uint8)
+    assert native.mma(codes, codes, None, "e4m3", "e4m3", 25, 24) is None
+
+
+# Memory
+
+SIZES = st.sampled_from([("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("v2.u64", 16)])
+STEP = st.tuples(
+    st.sampled_from(["ld", "st"]),
+    st.sampled_from(["shared", "global"]),
+    SIZES,
+    st.integers(0, 40),  # what the address grows by from thread to thread
+    st.sampled_from([0, 0, 0, 4, 16, 64, 1]),  # what is added to it
+    st.sampled_from([0, 0, 1, 2]),  # a barrier before it, or only every third thread
+)
+TILES = st.tuples(
+    st.sampled_from(["ldmatrix", "stmatrix"]),
+    st.sampled_from([1, 2, 4]),
+    st.booleans(),
+    st.integers(0, 6),
+    st.booleans(),
+)
+
+
+def access(step: tuple[Any, ...], number: int) -> str:
+    kind, space, (type_, size), stride, offset, how = step
+    value = {"u8": "%h1", "u16": "%h1", "u32": "%r2", "u64": "%d2"}.get(type_, "{%d2, %d3}")
+    base = "%s" if space == "shared" else "%g"
+    address = f"mul.lo.u32 %r1, %t, {stride // size * size};\nadd.u32 %r1, %r1, {offset};"
+    guard = "@%p1 " if how == 2 else ""
+    pair = f"[%d1], {value}" if kind == "st" else f"{value}, [%d1]"
+    barrier = "bar.sync 0;\n" if how == 1 else ""
+    return (
+        f"{barrier}{address}\ncvt.u64.u32 %d1, %r1;\nadd.u64 %d1, %d1, {base};\n"
+        f"{guard}{kind}.{space}.{type_} {pair};\n"
+    )
+
+
+def matrix(step: tuple[Any, ...], number: int) -> str:
+    kind, count, transposed, skew, waits = step
+    registers = "{" + ", ".join(f"%r{10 + i}" for i in range(count)) + "}"
+    trans = ".trans" if transposed else ""
+    pair = f"{registers}, [%r1]" if kind == "ldmatrix" else f"[%r1], {registers}"
+    return (
+        ("bar.sync 0;\n" if waits else "")
+        + f"mul.lo.u32 %r1, %t, {16 * skew};\nand.b32 %r1, %r1, 2032;\nadd.u32 %r1, %r1, %sa;\n"
+        + f"{kind}.sync.aligned.m8n8.x{count}{trans}.shared.b16 {pair};\n"
+    )
+
+
+BUFFER = ".shared .align 16 .b8 buffer[2048];"
+HEAD = """
+.reg .b64 %s, %g; .reg .b32 %sa;
+mov.u64 %s, buffer; mov.u32 %sa, buffer; mov.u64 %g, %out;
+mov.u64 %d2, 0x1234567890ABCDEF; mov.u64 %d3, 77; mov.u32 %r2, %t; mov.u16 %h1, 7;
+rem.u32 %r3, %t, 3; setp.eq.u32 %p1, %r3, 0;
+mov.u32 %r10, %t; mov.u32 %r11, 1; mov.u32 %r12, 2; mov.u32 %r13, %t;
+"""
+FILL = """
+shl.b32 %r4, %t, 5; cvt.u64.u32 %d4, %r4; add.u64 %d4, %d4, %s;
+st.shared.v2.u64 [%d4], {%d2, %d3}; st.shared.v2.u64 [%d4+16], {%d3, %d2};
+bar.sync 0;
+"""
+
+
+@settings(FIXED, max_examples=80)
+@given(
+    st.lists(st.one_of(STEP.map(lambda s: (access, s)), TILES.map(lambda s: (matrix, s))),
+             min_size=1, max_size=5),
+    st.booleans(),
+    st.sampled_from([0, 3]),
+)  # fmt: skip
+def test_accesses_right_and_wrong(
+    library: Path, steps: list[tuple[Any, Any]], filled: bool, seed: int
+) -> None:
+    body = HEAD + (FILL if filled else "")
+    body += "".join(write(step, number) for number, (write, step) in enumerate(steps))
+    text = ptx(body, ["out"], shared=BUFFER)
+    schedule = emulator.Schedule(seed=seed, asynchrony="late")
+
+    def compute() -> tuple[Any, ...]:
+        out = np.arange(4096, dtype=np.uint8)
+        result = run(text, {"out": out}, threads=64, grid=2, schedule=schedule)
+        counters = [(i.tally, i.executed, i.lanes) for i in result.counters.instructions]
+        return out.tobytes(), result.findings, result.warnings, counters, result.contended
+
+    python, fast = both(library, compute)
+    assert python == fast
+
+
+def test_a_lane_may_overwrite_what_ldmatrix_gave_to_it_and_no_other(library: Path) -> None:
+    head = FILL + "mul.lo.u32 %r1, %t, 16;\nadd.u32 %r1, %r1, %sa;\n"
+    load = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r1];\n"
+
+    def named(lane: str) -> list[str]:
+        where = f"{lane}\nshl.b32 %r5, %r5, 2;\nadd.u32 %r5, %r5, %sa;\nst.shared.u32 [%r5], 1;"
+        text = ptx(HEAD + head + load + where, ["out"], shared=BUFFER)
+        result = run(text, {"out": np.zeros(64, np.uint8)})
+        return [finding.name for finding in result.findings]
+
+    own, others = "mov.u32 %r5, %t;", "xor.b32 %r5, %t, 1;"
+    assert both(library, lambda: named(own)) == ([], [])
+    assert both(library, lambda: named(others)) == (["race"], ["race"])

@@ -1,0 +1,49 @@
+"""A kernel to mutate: what the compiler made of it, and a launch with its right result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kernelexp import emulator
+from kernelexp.emulator.ptx.decode import decode
+from kernelexp.emulator.ptx.parser import parse
+from kernelexp.emulator.ptx.syntax import Function
+from kernelexp.launch import Launch
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class Case(NamedTuple):
+    """A launch, and what says whether it wrote what it should."""
+
+    launch: Launch
+    arrays: Callable[[], dict[str, np.ndarray]]
+    """Fresh arguments."""
+    unwritten: tuple[str, ...]
+    right: Callable[[Arrays], bool]
+
+
+class Source(NamedTuple):
+    """What a compiler made of a kernel."""
+
+    ptx: str
+    entry: str
+    exports: Mapping[str, int] = {}
+
+
+class Loaded:
+    """A kernel's PTX, parsed: what mutants are made of."""
+
+    def __init__(self, source: Source) -> None:
+        self.module = parse(source.ptx)
+        self.function = self.module.functions[source.entry]
+
+    def program(self, changed: Function) -> emulator.Module:
+        """The module with a changed entry."""
+        functions = {**self.module.functions, changed.name: changed}
+        module = msgspec.structs.replace(self.module, functions=functions)
+        return emulator.Module(entries={changed.name: decode(module, changed.name)})

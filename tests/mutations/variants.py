@@ -1,0 +1,85 @@
+"""The variants that are mutated, each at the smallest size that exercises all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from support import ROOT
+
+from kernelexp import build, prepare, project, results, toolchain
+from kernelexp.emulator.ptx.parser import parse
+from kernelexp.limits import Limits
+from kernelexp.model import Point
+from kernelexp.problem import loader
+from mutations.case import Arrays, Case, Source
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Large(NamedTuple):
+    """A variant, and a size of its problem."""
+
+    name: str
+    kernel: str
+    arch: str
+    point: Point
+    size: dict[str, int]
+    per_kind: int = 1
+
+    def source(self) -> Source:
+        loaded = project.load(ROOT)
+        variant = loaded.variant(self.kernel, self.arch, self.point)
+        tools = toolchain.find(None, ROOT / build.CACHE)
+        arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+        assert arm.build is not None, arm.build_log
+        ptx = build.artefacts(ROOT, arm.identity).ptx.read_text()
+        entry = next(f.name for f in parse(ptx).functions.values() if f.entry)
+        return Source(ptx, entry, arm.build.exports)
+
+    def case(self, exports: Mapping[str, int]) -> Case:
+        import torch
+
+        problem, size = loader.load(ROOT, self.kernel), self.size
+        axes = project.load(ROOT).variant(self.kernel, self.arch, self.point).axes
+        inputs = problem.inputs(size, 1, "cpu")
+        given = problem.arrange(dict(inputs), axes)
+        outputs = results.allocate(problem.outputs(size))
+        chunks = list(problem.reference(inputs, size))
+        tolerance = problem.tolerance(size, self.arch, axes)
+        widths = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32}
+
+        def numpy(tensor: torch.Tensor) -> np.ndarray:
+            return tensor.view(widths[tensor.element_size()]).numpy().copy()
+
+        def arrays() -> dict[str, np.ndarray]:
+            return {name: numpy(tensor) for name, tensor in (given | outputs).items()}
+
+        def right(got: Arrays) -> bool:
+            written = {
+                name: torch.from_numpy(got[name]).view(tensor.dtype)
+                for name, tensor in outputs.items()
+            }
+            found = results.compare(written, iter(chunks), tolerance)
+            return not any(array.wrong for array in found)
+
+        return Case(problem.launch(axes, size, exports), arrays, tuple(outputs), right)
+
+
+PATCHES = {"n": 768, "k": 768, "period": 196, "ctas": 2, "ctas_sm_90a": 4}
+HEAD = {"b": 1, "h": 1, "d": 64}
+LARGE = (
+    Large("patch_embed_gemm@sm_100a", "patch_embed_gemm", "sm_100a", {}, PATCHES | {"m": 256}),
+    Large("patch_embed_gemm@sm_90a", "patch_embed_gemm", "sm_90a", {}, PATCHES | {"m": 256}),
+    Large(
+        "flash_attention_hopper",
+        "flash_attention_hopper",
+        "sm_90a",
+        {"block_n": 64, "ctas": "persistent"},
+        HEAD | {"s": 256, "sms": 1},
+    ),
+    Large("flash_attention", "flash_attention", "sm_90a", {}, HEAD | {"s": 128}),
+    Large("fa_4x4", "fa_4x4", "sm_90a", {}, {"s": 64}),
+)
