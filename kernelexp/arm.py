@@ -124,6 +124,8 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     SASS by ncu's own name."""
     lines: tuple[EmulatedLine, ...] = ()
     """The lines with the most wavefronts and sectors."""
+    opcodes: dict[str, int] = {}
+    """Of SASS: executed warp instructions by opcode, as ncu's sass__inst_executed_per_opcode."""
     widths: tuple[AccessWidths, ...] = ()
     """Where the counters, which are of PTX, can't be the hardware's."""
     unsupported: str = ""

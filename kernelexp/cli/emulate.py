@@ -92,10 +92,10 @@ def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: s
 
     if count is not None and named is not None:
         raise UsageError("--schedules and --schedule exclude each other.")
-    known = get_args(Isa)
+    known: dict[str, Isa] = {name: name for name in get_args(Isa)}
     if isa not in known:
         raise UsageError(f"--isa is one of {', '.join(known)}, not {isa!r}.")
     chosen = (
         (schedule.parse(named),) if named else schedule.first_schedules(count or schedule.USUAL)
     )
-    return How(size=size, schedules=chosen, pedantic=pedantic, isa=isa)
+    return How(size=size, schedules=chosen, pedantic=pedantic, isa=known[isa])

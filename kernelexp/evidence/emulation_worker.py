@@ -144,7 +144,11 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     root = Path(job.root)
     evidence = _evidence(root, job.size, compared, checked, tuple(changed))
     return Emulated(
-        evidence=msgspec.structs.replace(evidence, isa=isa),
+        evidence=msgspec.structs.replace(
+            evidence,
+            isa=isa,
+            opcodes=compared.results[0].counters.by_opcode() if isa == "sass" else {},
+        ),
         lines=_every_line(root, compared.results[0].counters),
     )
 

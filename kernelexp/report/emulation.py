@@ -12,6 +12,7 @@ from kernelexp.results import describe
 from kernelexp.text import printable
 
 _LINES_SHOWN = 3
+_OPCODES_SHOWN = 8
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
 _COSTS = {
@@ -117,6 +118,16 @@ def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
             sentences.setdefault(words, []).append(name)
     for words, whose in sentences.items():
         yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
+
+
+def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """What was executed most, for each arm whose SASS was."""
+    for name, arm in zip(names, arms, strict=True):
+        executed = arm.emulated.opcodes if arm.emulated else {}
+        if executed:
+            most = list(executed.items())[:_OPCODES_SHOWN]
+            listed = ", ".join(f"{opcode} {count:,}" for opcode, count in most)
+            yield paragraph(f"{name}, most executed of {len(executed)} opcodes: {listed}")
 
 
 def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:

@@ -26,6 +26,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     yield from emulation.results(names, arms)
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         yield from shared.all_figures(names, arms, ("emulated",))
+        yield from emulation.opcodes(names, arms)
         yield from emulation.dearest(names, arms)
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
@@ -51,6 +52,6 @@ def _scaled(name: str, counters: Sequence[Scaled]) -> Iterator[Block]:
     yield paragraph(
         "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
         "is the same work at every size. Counters that do not fit that in whole numbers are left "
-        "out. From PTX: what ptxas adds per launch, as for tcgen05.alloc, is not in them.",
+        "out. Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc.",
         style="dim",
     )

@@ -90,7 +90,7 @@ def reverse(a: Bits) -> Bits:
 def mask(position: Bits, length: Bits, *, wraps: bool) -> Bits:
     """`length` ones from bit `position` on."""
     if wraps:
-        position, length = position & 31, length & 31
+        position, length = position & np.uint32(31), length & np.uint32(31)
     ones = (np.uint64(1) << np.minimum(length, 32).astype(np.uint64)) - np.uint64(1)
     moved = ones << np.minimum(position, 32).astype(np.uint64)
     return np.where(position >= 32, 0, moved).astype(np.uint32)
@@ -98,7 +98,7 @@ def mask(position: Bits, length: Bits, *, wraps: bool) -> Bits:
 
 def extend(a: Bits, length: Bits, *, signed: bool, wraps: bool) -> Bits:
     """The low `length` bits, extended by zeros or by their sign."""
-    length = length & 31 if wraps else np.minimum(length, 32)
+    length = length & np.uint32(31) if wraps else np.minimum(length, np.uint32(32))
     left = (32 - length).astype(np.uint64)
     wide = (a.astype(np.uint64) << left & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
     if signed:

@@ -87,6 +87,13 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[LineCounters, ...]
     instructions: tuple[InstructionCount, ...]
 
+    def by_opcode(self) -> dict[str, int]:
+        """Executed warp instructions by opcode without modifiers, the most frequent first."""
+        found: Counter[str] = Counter()
+        for count in self.instructions:
+            found[count.instruction.opcode.partition(".")[0]] += count.executed
+        return dict(found.most_common())
+
     def by_source(self) -> list[SourceCounters]:
         """What has a line, by the line with all that it was inlined at, and by warps."""
         groups: dict[tuple[Source, int], list[InstructionCount]] = {}
@@ -195,9 +202,10 @@ def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
     """Sums of instruction counts by counter; `listing`, "PTX" or "SASS", decides on the names."""
     counts, prefix = list(counts), listing.lower() + "__"
     ncu = "" if listing in _OF_HARDWARE else prefix
+    whole = "smsp__" if listing in _OF_HARDWARE else prefix
     return {
-        f"{prefix}inst_executed": sum(c.executed for c in counts),
-        f"{prefix}thread_inst_executed": sum(c.lanes for c in counts),
+        f"{whole}inst_executed": sum(c.executed for c in counts),
+        f"{whole}thread_inst_executed": sum(c.lanes for c in counts),
         **{ncu + name: value for name, value in _executed(counts, _EXECUTED)},
         **{prefix + name: value for name, value in _executed(counts, _SPELLED)},
         **{
@@ -211,9 +219,15 @@ def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
 def _executed(
     counts: list[InstructionCount], kinds: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[str, int]]:
-    """How often instructions of these kinds were executed, by the counter's name."""
+    """How often instructions of these kinds were executed, by the counter's name.
+
+    ncu's counters of hardware count an instruction whatever its guard; those of its own (sass__),
+    where the guard holds for any lane.
+    """
     for name, own in kinds.items():
-        yield name, sum(c.executed for c in counts if c.instruction.kind in own)
+        of_kind = [c for c in counts if c.instruction.kind in own]
+        guarded = name.startswith("sass__")
+        yield name, sum(c.requests if guarded else c.executed for c in of_kind)
 
 
 def _of(counts: list[InstructionCount], *kinds: str) -> list[Tally]:

@@ -11,7 +11,8 @@ from kernelexp.emulator.machine import atomics
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
-from kernelexp.emulator.sass.decoder import Decoder, Reader, copyto
+from kernelexp.emulator.sass.decoder import Decoder, copyto
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import ZERO, Operand, Register
 

@@ -15,8 +15,9 @@ from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import Exit
 from kernelexp.emulator.machine.warps import pack
 from kernelexp.emulator.sass import word
-from kernelexp.emulator.sass.decoder import Decoder, Reader, copyto
+from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.isa.memory import nothing
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import Together, Turn, covers
 from kernelexp.emulator.sass.syntax import AROUND, Immediate, Operand, Register
 

@@ -9,7 +9,8 @@ import numpy as np
 from kernelexp.emulator.arithmetic import convert
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.machine import Op
-from kernelexp.emulator.sass.decoder import Decoder, Reader, applied
+from kernelexp.emulator.sass.decoder import Decoder, applied
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import Operand
 

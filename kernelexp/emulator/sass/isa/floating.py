@@ -10,8 +10,9 @@ import numpy as np
 from kernelexp.emulator.arithmetic.floats import f32
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
-from kernelexp.emulator.sass.decoder import Decoder, Reader, applied, copyto
-from kernelexp.emulator.sass.isa.integer import COMBINATIONS
+from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
+from kernelexp.emulator.sass.isa.integer import COMBINATIONS, either
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
 
 _HOW = "{:|.FTZ}{:|.RZ|.RM|.RP}{:|.SAT}"
@@ -119,11 +120,7 @@ def fset(d: Decoder) -> Op:
 def fsel(d: Decoder) -> Op:
     """The first source where the predicate holds, else the second, as they are but for signs."""
     target, a, b, p = d.take(d.operands, 4)
-    return applied(
-        d.to(target),
-        lambda x, y, choose: np.where(choose, x, y),
-        (d.real(a), d.real(b), d.predicate(p)),
-    )
+    return applied(d.to(target), either, (d.real(a), d.real(b), d.predicate(p)))
 
 
 @covers("FCHK")

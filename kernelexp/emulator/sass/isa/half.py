@@ -12,9 +12,10 @@ from kernelexp.emulator.arithmetic.floats import bf16, f16
 from kernelexp.emulator.arithmetic.packed import packed, packed_bool
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
-from kernelexp.emulator.sass.decoder import Decoder, Reader, applied, copyto
+from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
 from kernelexp.emulator.sass.isa.floating import COMBINE, FLOAT_COMPARE, comparison
 from kernelexp.emulator.sass.isa.integer import COMBINATIONS
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import Immediate, Operand
 

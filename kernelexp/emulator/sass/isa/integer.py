@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,8 @@ from kernelexp.emulator.arithmetic import convert
 from kernelexp.emulator.arithmetic.packed import halves, join
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
-from kernelexp.emulator.sass.decoder import Decoder, Reader, applied, copyto
+from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import Operand
 
@@ -204,15 +206,15 @@ def isetp(d: Decoder) -> Op:
     return op
 
 
+def either(x: Array, y: Array, first: Array) -> Array:
+    return np.where(first, x, y)
+
+
 @covers("SEL", "USEL")
 def sel(d: Decoder) -> Op:
     """The first source where the predicate holds, else the second."""
     target, a, b, p = d.take(d.operands, 4)
-    return applied(
-        d.to(target),
-        lambda x, y, choose: np.where(choose, x, y),
-        (d.integer(a), d.integer(b), d.predicate(p)),
-    )
+    return applied(d.to(target), either, (d.integer(a), d.integer(b), d.predicate(p)))
 
 
 @covers("IABS")
@@ -261,9 +263,10 @@ def extreme_of_more(d: Decoder) -> Op:
     adds = d.instruction.base == "VIADDMNMX"
 
     def function(a: Array, b: Array, c: Array, smaller: Array) -> Array:
-        every = (a + b, c) if adds else (a, b, c)
-        values = every if unsigned else tuple(signed(each) for each in every)
-        result = np.where(smaller, np.minimum.reduce(values), np.maximum.reduce(values))
+        every = [a + b, c] if adds else [a, b, c]
+        values = every if unsigned else [signed(each) for each in every]
+        least, most = functools.reduce(np.minimum, values), functools.reduce(np.maximum, values)
+        result: Array = np.where(smaller, least, most)
         return (np.maximum(result, 0) if relu else result).view(np.uint32)
 
     return applied(d.to(target), function, [*map(d.integer, sources), d.predicate(p)])

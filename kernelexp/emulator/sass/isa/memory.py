@@ -12,7 +12,8 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.lane_copies import CopyWait, LaneCopy
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
-from kernelexp.emulator.sass.decoder import Decoder, Reader, copyto
+from kernelexp.emulator.sass.decoder import Decoder, copyto
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import Constant, Immediate, Register
 

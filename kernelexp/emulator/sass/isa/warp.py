@@ -90,7 +90,7 @@ def voteu(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
-        rows = here.any(axis=1)[:, None]
+        rows = here.any(axis=1, keepdims=True)
         ballot, found = _votes(d, name, here & read(R), here)
         for slot in slots:
             copyto(R[slot], ballot, where=rows)
@@ -156,7 +156,7 @@ def redux(d: Decoder) -> Op:
             function, bits = _REDUCTIONS[name]
             neutral = np.uint32(bits).astype(kind)
         result = function.reduce(np.where(here, values, neutral), axis=1, dtype=kind)
-        rows = here.any(axis=1)[:, None]
+        rows = here.any(axis=1, keepdims=True)
         copyto(R[slot], result.view(np.uint32)[:, None], where=rows)
 
     return op
@@ -174,7 +174,7 @@ def elect(d: Decoder) -> Op:
         here = warps.active(m)
         leader = here.argmax(axis=1)[:, None]
         copyto(R[p], leader == _LANES, where=m)
-        copyto(R[slot], leader.astype(np.uint32), where=here.any(axis=1)[:, None])
+        copyto(R[slot], leader.astype(np.uint32), where=here.any(axis=1, keepdims=True))
 
     return op
 
