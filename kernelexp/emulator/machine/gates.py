@@ -45,9 +45,12 @@ class Fragment:
     """PC of a `.sync` instruction whose other lanes it need not wait for any more."""
     gathering: bool = False
     """Whether it is parked at a `.sync` instruction until its other lanes come."""
+    group: int = 0
+    """The mask of an instruction that lanes with another mask execute apart from these; 0: none."""
 
     def same_place(self, other: Fragment) -> bool:
-        return self.meetings == other.meetings and self.gathered == other.gathered
+        mine = self.meetings, self.gathered, self.group
+        return mine == (other.meetings, other.gathered, other.group)
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,6 +179,7 @@ def _put(block: Block, decoder: Decoder, number: int, each: Result) -> None:
         block.gate = each
     elif isinstance(each, Together):
         block.sync, block.anywhere = each.members, each.anywhere
+        block.exclusive = each.exclusive
     elif isinstance(each, Exit):
         block.end = each
     elif isinstance(each, Turn):

@@ -41,6 +41,8 @@ class Together:
     """Slot; -1 for all lanes."""
     anywhere: bool
     """Whether they may come to different instructions of the kind."""
+    exclusive: bool = False
+    """Whether lanes with different masks go on one group after the other."""
 
 
 Result: TypeAlias = Op | Gate | Turn | Together | Exit

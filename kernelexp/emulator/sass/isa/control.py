@@ -168,6 +168,14 @@ def _reads_lanes(d: Decoder) -> bool:
     return any(ins.base in _READ_LANES for ins in body)
 
 
+@covers("WARPSYNC.EXCLUSIVE")
+def exclusive(d: Decoder) -> Together:
+    """Waits for the lanes of a mask, which execute what follows up to the next branch apart from
+    lanes with other masks."""
+    (mask,) = d.take(d.operands, 1)
+    return Together(d.words(d.unsigned(mask), 1)[0], anywhere=False, exclusive=True)
+
+
 def _together(d: Decoder, operands: Sequence[Operand], *, anywhere: bool) -> Together:
     if "ALL" in d.modifiers:
         d.take(operands, 0)
