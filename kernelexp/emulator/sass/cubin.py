@@ -59,6 +59,8 @@ class Cubin(msgspec.Struct, frozen=True, kw_only=True):
     """Constant banks other than 0."""
     addresses: dict[int, tuple[Pointed, ...]]
     """By bank: the places of it where the loader puts addresses."""
+    code: bytes
+    """Its instructions, 16 bytes each."""
     relocated: tuple[int, ...]
     """Addresses of instructions that the loader changes."""
 
@@ -73,7 +75,8 @@ def entries(content: bytes) -> tuple[str, ...]:
 def read(content: bytes, entry: str) -> Cubin:
     """What a cubin says of `entry`; CubinError for a file that is none."""
     elf = _elf(content)
-    if elf.get_section_by_name(f".text.{entry}") is None:
+    code = elf.get_section_by_name(f".text.{entry}")
+    if code is None:
         known = ", ".join(entries(content)) or "none"
         raise CubinError(f"the cubin has no entry {entry!r}; its entries are {known}.")
     sm = elf.header["e_flags"] >> 8 & 0xFF
@@ -98,6 +101,7 @@ def read(content: bytes, entry: str) -> Cubin:
         variables=tuple(_variables(elf)),
         banks=dict(_banks(elf, entry)),
         addresses={bank: tuple(_pointers(elf, entry, bank)) for bank, _ in _banks(elf, entry)},
+        code=code.data(),
         relocated=tuple(each["r_offset"] for each in _relocations(elf, f".text.{entry}")),
     )
 

@@ -12,11 +12,11 @@ from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
-from kernelexp.emulator.sass import constants, cubin, text
+from kernelexp.emulator.sass import constants, cubin, text, word
 from kernelexp.emulator.sass import isa as isa  # importing it fills the table
 from kernelexp.emulator.sass.cubin import Cubin
 from kernelexp.emulator.sass.decoder import Decoder, is_uniform
-from kernelexp.emulator.sass.faults import refuse
+from kernelexp.emulator.sass.faults import SassSyntaxError, refuse
 from kernelexp.emulator.sass.isa.barrier import is_packed
 from kernelexp.emulator.sass.registry import Result, Together, Turn, find
 from kernelexp.emulator.sass.syntax import AROUND, UNPACK, Instruction
@@ -42,6 +42,9 @@ def decode(
     found = cubin.read(content, entry)
     code = text.read(listing, entry, sources or {})
     for ins in code:
+        if ins.word != word.at(found.code, ins.address):
+            sentence = f"`{ins.text}` is not what the cubin has at {ins.address:#x}."
+            raise SassSyntaxError(f"{ins.where()}: {sentence}")
         if ins.address in found.relocated:
             raise refuse(ins, "is changed by the loader, which is not covered")
     banks = constants.banks(found)

@@ -75,23 +75,6 @@ class Other(msgspec.Struct, frozen=True):
 Operand: TypeAlias = Register | Immediate | Constant | Address | Special | Other
 
 
-class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """What the compiler tells the hardware's scheduler; it has no effect on results."""
-
-    stall: int
-    """Cycles until the warp may issue its next instruction."""
-    stays: bool
-    """Whether the warp is preferred for the next issue too."""
-    writes: int
-    """Scoreboard that is held until the result is there; 7 for none."""
-    reads: int
-    """Scoreboard that is held until the sources have been read; 7 for none."""
-    waits: int
-    """Scoreboards to wait for, a bit each."""
-    reuse: int
-    """Operands to keep in the reuse cache, a bit each."""
-
-
 class Instruction(msgspec.Struct, frozen=True, kw_only=True):
     """One SASS instruction."""
 

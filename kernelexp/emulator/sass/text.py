@@ -38,6 +38,7 @@ _FILES: dict[str, File] = {
     "R": "R", "UR": "UR", "P": "P", "UP": "UP", "B": "B", "UB": "UB", "SB": "SB"
 }  # fmt: skip
 _MASK = 0xFFFF_FFFF
+_ALWAYS = 7
 
 
 def read(
@@ -80,6 +81,8 @@ def _instruction(
     if parts is None:
         raise SassSyntaxError(f"SASS line {line}: `{text}` is not an instruction.")
     guard = _register(parts["guard"]) if parts["guard"] else None
+    if words.guard(word) != _spelled(guard):
+        raise SassSyntaxError(f"SASS line {line}: the guard of `{text}` is not its word's.")
     always = guard is not None and guard.index == ZERO and not guard.negated
     return Instruction(
         number=number,
@@ -92,6 +95,13 @@ def _instruction(
         text=text,
         word=word,
     )
+
+
+def _spelled(guard: Register | None) -> tuple[int, bool]:
+    """A guard as the word has it."""
+    if guard is None:
+        return _ALWAYS, False
+    return _ALWAYS if guard.index == ZERO else guard.index, guard.negated
 
 
 def _operands(text: str, word: int) -> Iterator[Operand]:

@@ -1,11 +1,9 @@
 """Fields of the 128-bit instruction word, which are the same from sm_70 to sm_120.
 
-The text leaves out the scheduler's control field and rounds floating-point literals.
+The text rounds floating-point literals.
 """
 
 from __future__ import annotations
-
-from kernelexp.emulator.sass.syntax import Control
 
 BYTES = 16
 """Of an instruction."""
@@ -25,16 +23,6 @@ def guard(word: int) -> tuple[int, bool]:
     return field(word, 12, 3), bool(field(word, 15, 1))
 
 
-def destination(word: int) -> int:
-    return field(word, 16, 8)
-
-
-def control(word: int) -> Control:
-    return Control(
-        stall=field(word, 105, 4),
-        stays=bool(field(word, 109, 1)),
-        writes=field(word, 110, 3),
-        reads=field(word, 113, 3),
-        waits=field(word, 116, 6),
-        reuse=field(word, 122, 4),
-    )
+def at(code: bytes, address: int) -> int:
+    """The word of the instruction at an address."""
+    return int.from_bytes(code[address : address + BYTES], "little")
