@@ -170,6 +170,8 @@ def assemble(text: str, target: str) -> tuple[bytes, str]:
         return cubin.read_bytes(), listed.stdout
 
 
-def run_sass(text: str, target: str, arrays: Mapping[str, np.ndarray], **how: Any) -> emulator.Result:
+def run_sass(
+    text: str, target: str, arrays: Mapping[str, np.ndarray], **how: Any
+) -> emulator.Result:
     """Runs entry `k` of PTX as run() does, but by the SASS that ptxas makes of it."""
     return _launched(emulator.load_cubin(*assemble(text, target)), arrays, **how)

@@ -1,4 +1,4 @@
-"""Variants of this repository in both instruction sets: the same output, the same memory traffic."""
+"""Variants of this repository in both instruction sets: the same output and memory traffic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def problem(kernel: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(sys, "path", [str(VARIANTS / kernel), *sys.path])
     path = VARIANTS / kernel / "problem.py"
     spec = importlib.util.spec_from_file_location(f"{kernel}_problem", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
