@@ -34,8 +34,15 @@ class Gathering:
 
     def hold(self, batch: Batch, block: Block) -> bool:
         """Parks those of a batch whose other lanes are not here yet; False if all may go on."""
-        if block.exclusive and self._divide(batch, block):
+        if not block.exclusive:
+            return batch.mask is not True and self._wait(batch, block)
+        if self._divide(batch, block) or self._wait(batch, block):
             return True
+        for fragment in batch.fragments:
+            fragment.group = 0
+        return False
+
+    def _wait(self, batch: Batch, block: Block) -> bool:
         missing = []
         for row, fragment in enumerate(batch.fragments):
             fragment.pc = block.first

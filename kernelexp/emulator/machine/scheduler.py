@@ -125,13 +125,9 @@ class Scheduler:
             if batch.meets and block.joins and self.partings.meet(batch, pc):
                 self.spent[first] = turn, polls
                 return
-            together = block.sync is not None and (mask is not True or block.exclusive)
-            if together and self.gathering.hold(batch, block):
+            if block.sync is not None and self.gathering.hold(batch, block):
                 self.spent[first] = turn, polls
                 return
-            if block.exclusive:
-                for fragment in batch.fragments:
-                    fragment.group = 0
             turn += block.weight
             polls += block.weight > 1
             executed[pc] = executed.get(pc, 0) + warps.count
