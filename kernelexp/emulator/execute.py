@@ -66,6 +66,8 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
     """Programs by the names of their entries."""
 
     entries: Mapping[str, Program]
+    what: str = "PTX"
+    """What they were read from."""
 
 
 class _Decoded(Mapping[str, Program]):
@@ -100,7 +102,7 @@ def load(ptx: str) -> Module:
     """
     syntax = parse(ptx)
     names = [function.name for function in syntax.functions.values() if function.entry]
-    return _module(names, lambda name: decode(syntax, name))
+    return Module(entries=_decoded(names, lambda name: decode(syntax, name)))
 
 
 def load_cubin(
@@ -116,14 +118,15 @@ def load_cubin(
     def one(name: str) -> Program:
         return sass.decode(content, listing, name, sources(name) if sources else None)
 
-    return _module(cubin.entries(content), one)
+    return Module(entries=_decoded(cubin.entries(content), one), what="cubin")
 
 
-def _module(names: Sequence[str], decode_one: Callable[[str], Program]) -> Module:
+def _decoded(names: Sequence[str], decode_one: Callable[[str], Program]) -> _Decoded:
+    """The entries; if there is but one, it is decoded at once."""
     decoded = _Decoded(names, decode_one)
     if len(decoded) == 1:
         dict(decoded)
-    return Module(entries=decoded)
+    return decoded
 
 
 def run(
@@ -196,7 +199,7 @@ def _entry(module: Module, launch: Launch) -> Program:
     entry = launch.entry
     if entry not in module.entries:
         known = ", ".join(module.entries) or "none"
-        raise UsageError(f"there is no entry {entry!r}; the entries are {known}.")
+        raise UsageError(f"the {module.what} has no entry {entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         raise UsageError(f"grid {launch.grid} is not a multiple of cluster {launch.cluster}.")
     program, threads = module.entries[entry], math.prod(launch.block)
