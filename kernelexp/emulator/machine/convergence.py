@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelexp.emulator.machine.arrays import Mask
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.gates import Fragment, Gate
 from kernelexp.emulator.machine.machine import Machine, WarpSet
-from kernelexp.emulator.machine.warps import ALL, pack
+from kernelexp.emulator.machine.warps import ALL, lanes_of, pack
 
 
 @dataclass(slots=True)
@@ -20,20 +22,29 @@ class Group:
 
     expected: int
     arrived: int = 0
+    away: int = 0
+    """Lanes that use the barrier for something else meanwhile, as in a function that they call."""
+
+    def here(self) -> int:
+        return self.expected & ~self.away
 
 
 class Groups(dict[tuple[int, int], list[Group]]):
     """By warp and barrier."""
 
+    def __init__(self) -> None:
+        self.kept: list[Group] = []
+        """Those that lanes are away from, by number."""
+
     def of(self, warp: int, barrier: int, lanes: int) -> list[Group]:
         """The groups that any of these lanes belong to."""
-        return [group for group in self.get((warp, barrier), []) if group.expected & lanes]
+        return [group for group in self.get((warp, barrier), []) if group.here() & lanes]
 
     def leave(self, warp: int, barrier: int, lanes: int) -> None:
         """These lanes belong to no group any more."""
         groups = self.get((warp, barrier), [])
         for group in groups:
-            group.expected &= ~lanes
+            group.expected &= ~(lanes & ~group.away)
         self[warp, barrier] = [group for group in groups if group.expected]
 
 
@@ -58,6 +69,28 @@ def leave(warps: WarpSet, m: Mask, barrier: int) -> None:
         groups.leave(warp, barrier, lanes)
 
 
+def keep(warps: WarpSet, m: Mask, barrier: int) -> Array:
+    """Takes the active lanes away from their groups: a number of each, 0 for none, [n, 32]."""
+    groups, numbers = warps.machine.state(Groups), np.zeros((warps.count, 32), np.uint32)
+    for row, (warp, lanes) in enumerate(zip(warps.warps.tolist(), masks(warps, m), strict=True)):
+        for group in groups.of(warp, barrier, lanes):
+            mine = group.here() & lanes
+            group.away |= mine
+            groups.kept.append(group)
+            numbers[row, lanes_of(mine)] = len(groups.kept)
+    return numbers
+
+
+def give_back(warps: WarpSet, m: Mask, barrier: int, numbers: Array) -> None:
+    """Brings the active lanes back to the groups that keep() took them away from."""
+    groups = warps.machine.state(Groups)
+    leave(warps, m, barrier)
+    for row, _, lane in warps.each_lane(m):
+        number = int(numbers[row, lane])
+        if number:
+            groups.kept[number - 1].away &= ~(1 << lane)
+
+
 @dataclass(frozen=True, eq=False)
 class Converge(Gate):
     """The end of a convergence barrier."""
@@ -71,7 +104,7 @@ class Converge(Gate):
         exited = machine.exited[fragment.warp]
         whole = True
         for group in self._groups(machine, fragment):
-            group.arrived |= fragment.mask & group.expected
+            group.arrived |= fragment.mask & group.here()
             whole = whole and not group.expected & ~exited & ~fragment.mask
         if whole:
             self.leave(machine, fragment)

@@ -90,7 +90,7 @@ def read(content: bytes, entry: str) -> Cubin:
         entry=entry,
         sm=sm,
         parameters=tuple(Parameter(offset=p[2], size=p[3] >> 18) for p in parameters),
-        parameter_base=struct.unpack("<II", own[_PARAM_CBANK][0])[1] & 0xFFFF,
+        parameter_base=_parameter_base(own),
         registers=sizes.get(_REGCOUNT, 0),
         frame_bytes=max(sizes.get(_FRAME_SIZE, 0), sizes.get(_MIN_STACK_SIZE, 0)),
         shared_align=max(16, shared["sh_addralign"]) if shared is not None else 16,
@@ -149,6 +149,14 @@ def _of_functions(elf: Any, entry: str) -> dict[int, int]:
             if symbol < symbols.num_symbols() and symbols.get_symbol(symbol).name == entry:
                 found[attribute] = number
     return found
+
+
+def _parameter_base(own: dict[int, list[bytes]]) -> int:
+    """0 for an entry without parameters."""
+    if _PARAM_CBANK not in own:
+        return 0
+    base: int = struct.unpack("<II", own[_PARAM_CBANK][0])[1]
+    return base & 0xFFFF
 
 
 def _three(own: dict[int, list[bytes]], attribute: int) -> Dim3 | None:

@@ -170,14 +170,14 @@ def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
         block = blocks[first] = Block(first, last)
         for number in range(first, last):
             _put(block, decoder, number, made[number])
+        if _polls(block, decoder.code[first:last]):
+            block.weight = POLL
     return blocks
 
 
 def _put(block: Block, decoder: Decoder, number: int, each: Result) -> None:
     """Adds an instruction to its block."""
     ins = decoder.code[number]
-    if _polls(ins):
-        block.weight = POLL
     if isinstance(each, Gate):
         block.gate = each
     elif isinstance(each, Together):
@@ -195,7 +195,11 @@ def _put(block: Block, decoder: Decoder, number: int, each: Result) -> None:
         block.numbers.append(number)
 
 
-def _polls(ins: Instruction) -> bool:
-    """Whether it may ask whether another thread has done something yet."""
-    strong = ins.base in ("LDG", "LD") and "STRONG" in ins.modifiers
-    return strong or ins.base in ("ATOM", "ATOMG", "ATOMS", "NANOSLEEP")
+def _polls(block: Block, code: Sequence[Instruction]) -> bool:
+    """Whether a block may ask whether another thread has done something yet.
+
+    A volatile load of shared memory is a plain one here: it asks where it is all of a loop.
+    """
+    loops = isinstance(block.end, Branch) and block.end.targets == (block.first,)
+    asking = {"ATOM", "ATOMG", "ATOMS", "NANOSLEEP"} | ({"LDS", "LDG", "LD"} if loops else set())
+    return any(ins.base in asking or "STRONG" in ins.modifiers for ins in code)

@@ -19,7 +19,7 @@ from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.isa.memory import nothing
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import Together, Turn, covers
-from kernelexp.emulator.sass.syntax import AROUND, Immediate, Operand, Register
+from kernelexp.emulator.sass.syntax import AROUND, ZERO, Immediate, Operand, Register
 
 FULL = 0xFFFF_FFFF
 _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2UR", "S2UR"})
@@ -139,6 +139,19 @@ def break_(d: Decoder) -> Op:
     return op
 
 
+@covers("BMOV.32.CLEAR", "BMOV.32")
+def bmov(d: Decoder) -> Op:
+    """Keeps a barrier in a register, so that a function may use it, and gives it back."""
+    to, source = d.take(d.operands, 2)
+    if "CLEAR" in d.modifiers:
+        if getattr(to, "index", ZERO) == ZERO:
+            raise d.refuse("keeps a barrier nowhere, which is not covered")
+        slot, number = d.to(to), _barrier(d, source)
+        return lambda R, m, warps: copyto(R[slot], convergence.keep(warps, m, number), where=m)
+    number, read = _barrier(d, to), d.bits(source)
+    return lambda R, m, warps: convergence.give_back(warps, m, number, read(R))
+
+
 def _barrier(d: Decoder, operand: Operand) -> int:
     if not isinstance(operand, Register) or operand.file != "B":
         raise d.refuse("names no convergence barrier")
@@ -188,7 +201,10 @@ def _together(d: Decoder, operands: Sequence[Operand], *, anywhere: bool) -> Tog
 
 @covers("CALL.REL.NOINC")
 def call(d: Decoder) -> Turn:
-    """To an address: that of the return is in registers."""
+    """To an address, which may be in registers: that of the return is."""
+    if len(d.operands) == 2:
+        d.unguarded()
+        return _indirect(d, d.pair(d.operands[0]), d.constant(d.operands[1]))
     (target,) = d.take(d.operands, 1)
     if d.instruction.guard is not None:
         return Turn((d.number_at(target),), *d.guard())

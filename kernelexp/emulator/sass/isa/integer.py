@@ -14,7 +14,7 @@ from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import Operand
+from kernelexp.emulator.sass.syntax import ZERO, Operand
 
 _COMPARE = "{:F|LT|EQ|LE|GT|NE|GE|T}"
 _COMBINE = "{:AND|OR|XOR}"
@@ -300,6 +300,20 @@ def distance(d: Decoder) -> Op:
         return np.where(x > y, a - b, b - a) + c
 
     return applied(d.to(target), function, [d.bits(each) for each in sources])
+
+
+@covers("VABSDIFF4.U8")
+def byte_distances(d: Decoder) -> Op:
+    """The distances of the bytes, side by side; what would be added must be zero."""
+    target, a, b, c = d.take(d.operands, 4)
+    if getattr(c, "index", 0) != ZERO:
+        raise d.refuse("adds something to distances of bytes, which is not covered")
+
+    def function(x: Array, y: Array) -> Array:
+        u, v = (_bytes(each, "u1").astype(np.int16) for each in (x, y))
+        return np.ascontiguousarray(np.abs(u - v).astype(np.uint8)).view(np.uint32)[..., 0]
+
+    return applied(d.to(target), function, (d.bits(a), d.bits(b)))
 
 
 @covers("VABSDIFF4.U8.ACC")

@@ -179,9 +179,22 @@ def elect(d: Decoder) -> Op:
     return op
 
 
-@covers("R2UR")
+@covers("R2UR", "R2UR.OR")
 def r2ur(d: Decoder) -> Op:
-    """The first active lane's value to a register of the warp."""
-    target, source = d.take(d.operands, 2)
+    """The first active lane's value to a register of the warp. The predicate is whether a lane has
+    another value, with `.OR` or held before."""
+    *predicates, target, source = d.operands
     slot, read = d.to(target), d.bits(source)
-    return lambda R, m, warps: uniformly(R, slot, read(R), m, warps)
+    if not predicates and "OR" not in d.modifiers:
+        return lambda R, m, warps: uniformly(R, slot, read(R), m, warps)
+    (predicate,) = d.take(predicates, 1)
+    result, keeps = d.to_predicate(predicate), "OR" in d.modifiers
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = read(R).copy()
+        first = np.take_along_axis(values, warps.active(m).argmax(axis=1)[:, None], axis=1)
+        uniformly(R, slot, values, m, warps)
+        other = values != first
+        copyto(R[result], other | R[result] if keeps else other, where=m)
+
+    return op
