@@ -6,6 +6,7 @@ comes to the end waits for all of its group that have neither exited nor left.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +100,17 @@ class Converge(Gate):
 
     def _groups(self, machine: Machine, fragment: Fragment) -> list[Group]:
         return machine.state(Groups).of(fragment.warp, self.barrier, fragment.mask)
+
+    def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
+        """Lanes of different groups, which have only come to run together, wait apart."""
+        masks = [group.here() & fragment.mask for group in self._groups(machine, fragment)]
+        rest = fragment.mask
+        for mask in masks:
+            rest &= ~mask
+        masks += [rest] if rest else []
+        if len(masks) == 1:
+            return (fragment,)
+        return [Fragment(fragment.warp, lanes, fragment.pc) for lanes in masks]
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         exited = machine.exited[fragment.warp]

@@ -61,6 +61,10 @@ class Gate:
     pending: ClassVar[bool] = False
     """Whether it waits for operations that the fragment's threads or warp issued."""
 
+    def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
+        """The fragment, or fragments of its lanes where not all of them wait for the same."""
+        return (fragment,)
+
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         """What happens on arrival; whether the fragment goes on at once."""
         if self.ready(machine, fragment):

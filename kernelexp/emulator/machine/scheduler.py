@@ -258,18 +258,19 @@ class Scheduler:
         """Arrives at a gate; True if the whole batch may go on."""
         gate = block.gate
         assert gate is not None
-        machine, parked = self.machine, []
+        machine = self.machine
+        parked: list[Fragment] = []
+        passed: list[Fragment] = []
         for fragment in batch.fragments:
-            fragment.pc = block.first
-            if not gate.enter(machine, fragment):
-                parked.append(fragment)
-        if not parked:
+            for part in gate.parts(machine, fragment):
+                part.pc = block.first
+                (passed if gate.enter(machine, part) else parked).append(part)
+        if not parked and len(passed) == len(batch.fragments):
             return True
         self.parked += parked
-        for fragment in batch.fragments:
-            if fragment not in parked:
-                fragment.pc = block.last
-                self._put(fragment)
+        for fragment in passed:
+            fragment.pc = block.last
+            self._put(fragment)
         return False
 
     def _wake(self) -> bool:

@@ -169,15 +169,14 @@ def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
     for first, last in zip(ordered, [*ordered[1:], len(made)], strict=True):
         block = blocks[first] = Block(first, last)
         for number in range(first, last):
-            _put(block, decoder, number, made[number])
+            _put(block, number, made[number])
         if _polls(block, decoder.code[first:last]):
             block.weight = POLL
     return blocks
 
 
-def _put(block: Block, decoder: Decoder, number: int, each: Result) -> None:
+def _put(block: Block, number: int, each: Result) -> None:
     """Adds an instruction to its block."""
-    ins = decoder.code[number]
     if isinstance(each, Gate):
         block.gate = each
     elif isinstance(each, Together):
@@ -201,5 +200,9 @@ def _polls(block: Block, code: Sequence[Instruction]) -> bool:
     A volatile load of shared memory is a plain one here: it asks where it is all of a loop.
     """
     loops = isinstance(block.end, Branch) and block.end.targets == (block.first,)
-    asking = {"ATOM", "ATOMG", "ATOMS", "NANOSLEEP"} | ({"LDS", "LDG", "LD"} if loops else set())
-    return any(ins.base in asking or "STRONG" in ins.modifiers for ins in code)
+    for ins in code:
+        if ins.base in ("ATOM", "ATOMG", "ATOMS", "NANOSLEEP"):
+            return True
+        if ins.base in ("LDS", "LDG", "LD") and (loops or "STRONG" in ins.modifiers):
+            return True
+    return False
