@@ -6,7 +6,6 @@ from kernelexp.emulator.machine.constants import WORD
 from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.sass.cubin import HOPPER, Cubin
 
-BLACKWELL = 100
 _DIMENSIONS = ("ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z")
 _EARLIER = {0x28: "stack", 0x20: "local window", 0x24: "local window+4"}
 _AMPERE = _EARLIER | {
@@ -17,13 +16,6 @@ _AMPERE = _EARLIER | {
     0x11C: "nothing",
 }
 _HOPPER = _EARLIER | {0x2C: "dynamic shared", 0x208: "nothing", 0x20C: "nothing"}
-_BLACKWELL = {
-    0x37C: "stack",
-    0x2F8: "local window",
-    0x2FC: "local window+4",
-    0x358: "nothing",
-    0x35C: "nothing",
-}
 
 
 def parameter_names(cubin: Cubin) -> tuple[str, ...]:
@@ -33,11 +25,8 @@ def parameter_names(cubin: Cubin) -> tuple[str, ...]:
 
 def bank_0(cubin: Cubin) -> Bank:
     """Bank 0 of an entry."""
-    if cubin.sm >= BLACKWELL:
-        known, first = _BLACKWELL, 0x360
-    else:
-        known, first = (_HOPPER if cubin.sm >= HOPPER else _AMPERE), 0
-    fields = {first + WORD * index: name for index, name in enumerate(_DIMENSIONS)} | known
+    known = _HOPPER if cubin.sm >= HOPPER else _AMPERE
+    fields = {WORD * index: name for index, name in enumerate(_DIMENSIONS)} | known
     size = max(fields) + WORD
     for name, parameter in zip(parameter_names(cubin), cubin.parameters, strict=True):
         place = cubin.parameter_base + parameter.offset

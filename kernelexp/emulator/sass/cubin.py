@@ -14,6 +14,8 @@ from kernelexp.emulator.machine.layout import SHARED_RESERVED
 from kernelexp.emulator.sass.faults import CubinError
 from kernelexp.launch import Dim3
 
+ARCHITECTURES = range(80, 91)
+"""Those whose SASS is executed."""
 HOPPER = 90
 """From there on a CTA's shared memory begins with the system's kilobyte, and says so."""
 _ABS_64, _GENERIC_64 = 2, 4
@@ -73,13 +75,17 @@ def entries(content: bytes) -> tuple[str, ...]:
 
 
 def read(content: bytes, entry: str) -> Cubin:
-    """What a cubin says of `entry`; CubinError for a file that is none."""
+    """What a cubin says of `entry`; CubinError for a file that is none, or for an architecture that
+    is not covered."""
     elf = _elf(content)
     code = elf.get_section_by_name(f".text.{entry}")
     if code is None:
         known = ", ".join(entries(content)) or "none"
         raise CubinError(f"the cubin has no entry {entry!r}; its entries are {known}.")
     sm = elf.header["e_flags"] >> 8 & 0xFF
+    if sm not in ARCHITECTURES:
+        covered = f"sm_{ARCHITECTURES[0]} to sm_{ARCHITECTURES[-1]}"
+        raise CubinError(f"the cubin is for sm_{sm}; the emulator executes the SASS of {covered}.")
     own = dict(_grouped(_attributes(elf, f".nv.info.{entry}")))
     sizes = _of_functions(elf, entry)
     parameters = sorted(struct.unpack("<IHHI", each) for each in own.get(_KPARAM_INFO, []))

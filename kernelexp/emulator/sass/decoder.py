@@ -174,7 +174,7 @@ def _sum(readers: Sequence[Reader], offset: int) -> Reader:
 
 def is_uniform(ins: Instruction) -> bool:
     """Whether it is executed once for the warp, whatever lanes are active."""
-    return ins.base.startswith("U") or ins.base == "LDCU"
+    return ins.base.startswith("U")
 
 
 def uniformly(R: list[Array], slot: int, values: Array, m: Mask, warps: WarpSet) -> None:

@@ -67,6 +67,11 @@ def test_a_file_that_is_no_cubin_is_one_sentence(content: bytes):
         load_cubin(content, "")
 
 
+def test_an_architecture_that_is_not_covered_is_one_sentence():
+    with pytest.raises(CubinError, match="for sm_100; the emulator executes the SASS of sm_80 to"):
+        load_cubin(*assembled(f"{COPY} {STORE}", "sm_100a"))
+
+
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_static_shared_memory_is_where_programs_look_for_it(target: str):
     body = f"""{COPY} mov.u32 %r1, s; mad.lo.u32 %r2, %t, 4, %r1; st.shared.u32 [%r2], %r0;

@@ -107,7 +107,7 @@ def bra_div(d: Decoder) -> Turn:
     return Turn((d.number_at(target),), result, before=op)
 
 
-@covers("BSSY{:|.RECONVERGENT|.RELIABLE}")
+@covers("BSSY")
 def bssy(d: Decoder) -> Op:
     """The active lanes are those that will come together at the barrier's BSYNC."""
     barrier, target = d.take(d.operands, 2)
@@ -116,14 +116,14 @@ def bssy(d: Decoder) -> Op:
     return lambda R, m, warps: convergence.enter(warps, m, number)
 
 
-@covers("BSYNC{:|.RECONVERGENT|.RELIABLE}")
+@covers("BSYNC")
 def bsync(d: Decoder) -> Converge:
     """Waits for the lanes of the barrier that have neither exited nor left it."""
     (barrier,) = d.take(d.operands, 1)
     return Converge(d.site, _barrier(d, barrier))
 
 
-@covers("BREAK{:|.RELIABLE}")
+@covers("BREAK")
 def break_(d: Decoder) -> Op:
     """The active lanes leave a barrier."""
     *predicates, barrier = d.operands

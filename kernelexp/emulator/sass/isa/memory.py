@@ -106,7 +106,6 @@ def store(d: Decoder) -> Op:
 
 
 @covers("LDC{:|.U8|.S8|.U16|.S16|.64|.128}", "ULDC{:|.U8|.S8|.U16|.S16|.64}")
-@covers("LDCU{:|.U8|.S8|.U16|.S16|.64|.128}")
 def ldc(d: Decoder) -> Op:
     """From a constant bank, at a place that a register may name."""
     target, source = d.take(d.operands, 2)
