@@ -30,7 +30,7 @@ from mutations.judging import Answer, Judge
 from mutations.subjects import SUBJECTS
 from tabulate import tabulate
 
-from kernelexp import emulator
+from kernelexp.emulator import compiled
 from kernelexp.evidence import native
 from kernelexp.schedule import first_schedules
 
@@ -44,7 +44,7 @@ def _begin(sources: dict[str, Source], library: str) -> None:
     _sources.update(sources)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if library:
-        emulator.load_native(Path(library))
+        compiled.load(Path(library))
 
 
 @functools.cache

@@ -82,7 +82,7 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     import torch
 
     from kernelexp.gpu.launch import Kernel
-    from kernelexp.results import torch_dtype
+    from kernelexp.tensors import torch_dtype
 
     loaded = project.load(ROOT)
     variants = parse_variants(loaded, list(names), None)
@@ -107,7 +107,7 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
         given = module.arrange(inputs, each.axes)
         exports = each.build.exports
         cubin = build.artefacts(ROOT, each.identity).cubin
-        bound = Kernel(cubin, module.launch(each.axes, size, exports)).bind({**given, **outputs})
+        bound = Kernel(cubin, module.launches(each.axes, size, exports)).bind({**given, **outputs})
         yield label, lambda bound=bound: bound(stream)
     first = variants[0].kernel
     module = loader.load(ROOT, first)

@@ -38,7 +38,7 @@ def knob(folder):
     torch.zeros(1, device="cuda")
     arrays = {**problem.inputs(size, 1, "cuda")}
     arrays["y"] = torch.empty_like(arrays["x"])
-    bound = Kernel(Path(cubin), problem.launch({}, size, {})).bind(arrays)
+    bound = Kernel(Path(cubin), problem.launches({}, size, {})).bind(arrays)
     return lambda: bound(torch.cuda.current_stream().cuda_stream)
 
 

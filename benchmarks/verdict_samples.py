@@ -72,7 +72,7 @@ def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
                 arm=TimedArm(name=name, role=role, identity="" if source else "cublas"),
                 cubin=cubin,
                 arch=arch,
-                launch=problem.launch(point, size, {}) if source else None,
+                launches=problem.launches(point, size, {}) if source else (),
                 axes=point,
             )
         )

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kernelexp.measurement import ArrayResult, Effect
-from kernelexp.model import AxisValue, Variant
+from kernelexp.model import AxisValue, Program, Variant
 
 Isa: TypeAlias = Literal["ptx", "sass"]
 """An instruction set that the emulator executes."""
@@ -37,6 +37,13 @@ class Occupancy(msgspec.Struct, frozen=True, kw_only=True):
     limited_by: tuple[str, ...]
 
 
+class OtherEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that a variant launches besides the one that it is judged by."""
+
+    resources: Resources
+    occupancy: Occupancy
+
+
 class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a variant from its cubin: kind `build`, the same on any machine."""
 
@@ -50,6 +57,33 @@ class BuildEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The figures that the source computed for its host (KX_EXPORT), without their kx_ prefix."""
     warnings: tuple[str, ...] = ()
     """What ptxas warned of, in its own words: wgmma that it serializes, an ignored setmaxnreg."""
+    others: dict[str, OtherEntry] = {}
+    """Entries that are launched too, where a job is of several; all else is of `entry`."""
+
+
+class ProgramKernel(msgspec.Struct, frozen=True, kw_only=True):
+    """A __global__ function in an executable, from its SASS and from ptxas's own report."""
+
+    name: str
+    """Mangled, as cuobjdump prints it."""
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    static_smem_bytes: int
+    sass_bytes: int
+
+
+class ProgramEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a program with a main of its own was built to, and how it is run: kind `built`."""
+
+    spec: Program
+    kernels: tuple[ProgramKernel, ...] = ()
+    """None where the program has no code for a GPU."""
+    pipes: dict[str, int] = {}
+    """Static SASS instructions of all kernels, by the pipe that executes them."""
+    opcodes: dict[str, int] = {}
+    warnings: tuple[str, ...] = ()
 
 
 class EmulatedFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +128,16 @@ class AccessWidths(msgspec.Struct, frozen=True, kw_only=True):
     ptxas merged accesses of several lines, or loads what is not used."""
 
 
+class EmulatedLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of a job of several."""
+
+    entry: str
+    ctas: int
+    thread_instructions: int
+    counters: dict[str, int]
+    """Those that are not 0."""
+
+
 class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What executing a variant on a CPU showed: kind `emulated`, the same on any machine."""
 
@@ -120,8 +164,10 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     hang: tuple[str, ...] = ()
     """Who waited for what when nothing could go on."""
     counters: dict[str, int] = {}
-    """Of the launch: of PTX, named ptx__ and the counter of ncu's that counts the same on SASS; of
-    SASS by ncu's own name."""
+    """Of all launches: of PTX, named ptx__ and ncu's counter that counts the same on SASS; of SASS,
+    by ncu's own name."""
+    launches: tuple[EmulatedLaunch, ...] = ()
+    """In their order, where there are several."""
     lines: tuple[EmulatedLine, ...] = ()
     """The lines with the most wavefronts and sectors."""
     opcodes: dict[str, int] = {}
@@ -200,6 +246,16 @@ class ProfiledEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """In the order of their addresses; empty without a source page."""
 
 
+class PublishedPeer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody else's kernel, as it was published next to a variant."""
+
+    name: str
+    time_ms: float
+    tflops: float | None = None
+    notes: str = ""
+    """What it does of the variant's work, and how it was chosen."""
+
+
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Figures that somebody published about a variant; what was not published is None."""
 
@@ -210,6 +266,7 @@ class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     registers: int | None = None
     approximate: bool = False
     """The publisher wrote these figures with a tilde."""
+    peers: tuple[PublishedPeer, ...] = ()
 
 
 class Status(StrEnum):
@@ -236,21 +293,34 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
+class PrintedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure that a program printed in each of its runs."""
+
+    value: float
+    """The median."""
+    unit: str
+    better: Literal["less", "more"]
+
+
 class MeasuredEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What one measurement says of an arm; worked out from its samples, which the record keeps."""
 
     device: str
     size: str
-    time_us: float
-    """The median over all samples."""
-    low_us: float
+    time_us: float | None
+    """The median over all samples; None where a program was judged by a figure that is no time."""
+    low_us: float | None
     """5th percentile."""
-    high_us: float
+    high_us: float | None
     """95th percentile."""
     flops: int = 0
     """Useful FLOPs of a launch; 0 where the problem does not say."""
     effect: Effect | None = None
     """Against the baseline; None for the baseline itself."""
+    printed: dict[str, PrintedResult] = {}
+    """What a program printed besides the time that it was judged by, if it was by a time."""
+    judged: str = ""
+    """The name in `printed` that the effect is of; empty where that is the time."""
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -276,6 +346,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     files: dict[str, str] = {}
     """SHA-256 of each file of the project that the build read, by path from the root."""
     build: BuildEvidence | None = None
+    program: ProgramEvidence | None = None
+    """Instead of `build`, where the variant is a program."""
     build_log: str = ""
     """The compiler's own words where it failed."""
     emulated: EmulatedEvidence | None = None
@@ -284,6 +356,10 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     published: PublishedResult | None = None
     refused: Verdict | None = None
     """Why there is nothing to time: a limit, the compiler, a wrong result."""
+
+    @property
+    def is_built(self) -> bool:
+        return bool(self.build or self.program)
 
 
 def begin(variant: Variant) -> Arm:

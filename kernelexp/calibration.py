@@ -147,7 +147,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
                 arm=TimedArm(name=name, role=role),
                 cubin=self.cubin,
                 arch=self.arch,
-                launch=problem.launch({"extra": extra}, size, {}),
+                launches=problem.launches({"extra": extra}, size, {}),
                 axes={"extra": extra},
             )
             for name, role, extra in points

@@ -147,7 +147,7 @@ def _differences(one: Arm, other: Arm, kind: Kind) -> list[Difference]:
 
 def _across(one: Arm, other: Arm) -> list[Difference]:
     """What the compiler says of one and ncu of the other, under the same name of ncu's."""
-    if (one.build and other.build) or (one.profiled and other.profiled):
+    if (one.is_built and other.is_built) or (one.profiled and other.profiled):
         return []
     first, second = metrics.figures(one), metrics.figures(other)
     return [
@@ -169,7 +169,7 @@ def _nothing(before: Subject, after: Subject, warnings: Sequence[str]) -> str:
 
 
 def evidence_of(arm: Arm) -> list[str]:
-    parts = {"built": arm.build, "emulated": arm.emulated, "measured": arm.measured}
+    parts = {"built": arm.build or arm.program, "emulated": arm.emulated, "measured": arm.measured}
     parts |= {"profiled": arm.profiled, "published": arm.published}  # type: ignore[dict-item]
     return [kind for kind, evidence in parts.items() if evidence]
 

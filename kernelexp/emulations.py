@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from kernelexp import errors, prepare
-from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.arm import Arm, EmulatedEvidence, EmulatedLaunch
 from kernelexp.errors import KernelexpError, UsageError
 from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import How
 from kernelexp.evidence.scaling import Extent, Scaled, can_scale, scale
 from kernelexp.judge import verdict
+from kernelexp.launch import main_launch
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.problem import consult
@@ -22,14 +25,25 @@ from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
 
+Extents: TypeAlias = tuple[Extent, ...]
+"""Of a job, by launch."""
+
+
+class Full(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of the full problem."""
+
+    entry: str = ""
+    """Of several launches."""
+    counters: tuple[Scaled, ...]
+
 
 class Emulation(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one variant."""
 
     label: str
     arm: Arm
-    scaled: tuple[Scaled, ...] = ()
-    """Counters of the full problem, where they were asked for."""
+    scaled: tuple[Full, ...] = ()
+    """Counters of the full problem by launch, where they were asked for."""
 
 
 class FullCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +66,7 @@ def emulate(
 ) -> tuple[list[Emulation], list[KernelexpError]]:
     """Builds and executes each variant; with `full` at two sizes, so that a launch of the full
     problem can be counted. Also the faults of variants that could not be examined."""
+    prepare.refuse_programs(variants, "an emulation")
     for kernel in dict.fromkeys(each.kernel for each in variants):
         answer = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, answer.sizes, how.size)
@@ -67,30 +82,54 @@ def emulate(
 
 def _scale(
     project: Project, arm: Arm, first: EmulatedEvidence, how: How, limits: Limits
-) -> tuple[Scaled, ...]:
+) -> tuple[Full, ...]:
     """From the evidence at the size at hand and an emulation at another small size."""
     size = how.size
     name = f"variants/{arm.kernel}/problem.py"
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
     answer = launches(project, arm, list(sizes), limits)
-    extents = {each: extent for each in sizes if (extent := _extent(answer, each))}
-    if size not in extents or "full" not in extents:
-        raise UsageError(
-            f"--full needs {name} to define tiles(), the number of output tiles per launch."
-        )
+    extents = {each: _extents(answer, each) for each in sizes}
+    if "full" not in extents or size == "full":
+        raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
     one, full = extents.pop(size), extents.pop("full")
-    other = next((each for each in extents if can_scale(one, extents[each], full)), None)
+    other = next((each for each in extents if _can_scale(one, extents[each], full)), None)
     if other is None:
         raise UsageError(
             f"--full needs another small size besides {size!r} in SIZES of {name}, with more CTAs "
-            "and, where a CTA has several tiles, another number of tiles per CTA."
+            "and, where a CTA has several tiles, another number of tiles per CTA"
+            f"{'' if _has_tiles(answer) else ', as tiles() says it'}."
         )
     (second,) = emulated.take(project.root, [arm], other, limits, isa=how.isa)
     if isinstance(second, KernelexpError):
         raise second
     if refused := verdict.emulated(second):
         raise UsageError(f"--full: at size {other!r} this variant is {refused.status}.")
-    return tuple(scale(first, one, second, extents[other], full))
+    return tuple(_solve(first, one, second, extents[other], full))
+
+
+def _has_tiles(answer: Consulted) -> bool:
+    return any(facts.tiles for facts in answer.points)
+
+
+def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
+    """Whether this is so of each launch, and the job has the same launches at each size."""
+    alike = len(one) == len(other) == len(full)
+    return alike and all(map(can_scale, one, other, full))
+
+
+def _solve(
+    first: EmulatedEvidence, one: Extents, second: EmulatedEvidence, other: Extents, full: Extents
+) -> list[Full]:
+    """The counters of each launch of the full problem."""
+    return [
+        Full(entry=getattr(a, "entry", ""), counters=tuple(scale(a, x, b, y, z)))
+        for a, x, b, y, z in zip(_parts(first), one, _parts(second), other, full, strict=True)
+    ]
+
+
+def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLaunch]:
+    """Its launches."""
+    return evidence.launches or (evidence,)
 
 
 def count_full(
@@ -99,32 +138,63 @@ def count_full(
     """All counters of an emulated arm for the full problem, solved from two sizes where the problem
     has a second one; the rest, and all where it has none, in proportion to the tiles.
 
-    `said` has the launches of the arm, at all sizes. None where nothing was counted, or where the
-    problem does not state its tiles.
+    `said` has the launches of the arm, at all sizes. None where nothing was counted, or where
+    problem.py neither states its tiles nor has a second size.
     """
-    extents = {each: extent for each in said.sizes if (extent := _extent(said, each))}
     first = arm.emulated
-    if (
-        first is None
-        or not (first.arrays and first.finished)
-        or size not in extents
-        or "full" not in extents
-    ):
+    if first is None or not (first.arrays and first.finished):
+        return None
+    extents = {each: _extents(said, each) for each in said.sizes}
+    if not {size, "full"} <= extents.keys():
         return None
     one, full = extents.pop(size), extents.pop("full")
-    counters = {name: count * full.tiles // one.tiles for name, count in first.counters.items()}
-    how = f"x {full.tiles:,} / {one.tiles:,} tiles of size {size!r}"
-    other = next((each for each in extents if can_scale(one, extents[each], full)), None)
+    if not len(_parts(first)) == len(one) == len(full):
+        return None
+    extent = Extent(tiles=sum(x.tiles for x in full), ctas=sum(x.ctas for x in full))
+    exact, other = _exact(project, arm, first, one, full, extents, limits)
+    if not _has_tiles(said):
+        how = f"solved from sizes {size!r} and {other!r}, a CTA taken as a tile"
+        return FullCount(extent=extent, counters=exact, how=how) if exact else None
+    rough: Counter[str] = Counter()
+    for part, x, z in zip(_parts(first), one, full, strict=True):
+        rough.update({name: n * z.tiles // x.tiles for name, n in part.counters.items()})
+    counters = {**rough, **exact}
     if other is None:
-        return FullCount(extent=full, counters=counters, how=how)
-    (second,) = emulated.take(project.root, [arm], other, limits)
-    if isinstance(second, KernelexpError) or verdict.emulated(second):
-        return FullCount(extent=full, counters=counters, how=how)
-    exact = {each.counter: each.full for each in scale(first, one, second, extents[other], full)}
+        tiles = sum(x.tiles for x in one)
+        how = f"x {extent.tiles:,} / {tiles:,} tiles of size {size!r}"
+        return FullCount(extent=extent, counters=counters, how=how)
     how = f"solved from sizes {size!r} and {other!r}"
     if rest := len(counters) - len(exact):
         how += f"; {rest} that polling changes, in proportion to the tiles"
-    return FullCount(extent=full, counters={**counters, **exact}, how=how)
+    return FullCount(extent=extent, counters=counters, how=how)
+
+
+def _exact(
+    project: Project,
+    arm: Arm,
+    first: EmulatedEvidence,
+    one: Extents,
+    full: Extents,
+    others: Mapping[str, Extents],
+    limits: Limits,
+) -> tuple[dict[str, int], str | None]:
+    """What a second size solves for every launch, and that size; None where there is none."""
+    other = next((each for each in others if _can_scale(one, others[each], full)), None)
+    if other is None:
+        return {}, None
+    (second,) = emulated.take(project.root, [arm], other, limits)
+    if isinstance(second, KernelexpError) or verdict.emulated(second):
+        return {}, None
+    solved = [
+        {each.counter: each.full for each in part.counters}
+        for part in _solve(first, one, second, others[other], full)
+    ]
+    exact: Counter[str] = Counter()
+    unsolved: set[str] = set()
+    for part, a, b in zip(solved, _parts(first), _parts(second), strict=True):
+        exact.update(part)
+        unsolved |= (a.counters.keys() | b.counters.keys()) - part.keys()
+    return {name: count for name, count in exact.items() if name not in unsolved}, other
 
 
 def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
@@ -134,12 +204,15 @@ def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -
     return consult.consult(project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s)
 
 
-def _extent(answer: Consulted, size: str) -> Extent | None:
-    """Tiles and CTAs of a launch of this size; None where the problem does not state its tiles."""
+def _extents(answer: Consulted, size: str) -> Extents:
+    """Tiles and CTAs of each launch of this size; a CTA is a tile unless the problem says else."""
     (facts,) = answer.points
-    if size not in facts.tiles:
-        return None
-    return Extent(tiles=facts.tiles[size], ctas=math.prod(facts.launches[size].grid))
+    job = facts.launches[size]
+    counts = [math.prod(each.grid) for each in job]
+    return tuple(
+        Extent(tiles=facts.tiles.get(size, ctas) if each is main_launch(job) else ctas, ctas=ctas)
+        for each, ctas in zip(job, counts, strict=True)
+    )
 
 
 def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:

@@ -15,6 +15,7 @@ from kernelexp.evidence.measured import SIZE
 from kernelexp.judge import standing
 from kernelexp.judge.case import Case
 from kernelexp.judge.standing import Standing
+from kernelexp.launch import main_launch
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
 from kernelexp.problem import consult
@@ -59,7 +60,7 @@ def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
 
     BuildError where it is impossible or does not build, KernelFault where it is wrong.
     """
-    found = _recorded(project, wanted)
+    found = recorded(project, wanted)
     (examined,) = _examine(project, [wanted], {0: found} if found else {}, asked)
     if refused := examined.case.arm.refused:
         kind = KernelFault if refused.status in standing.WRONG else BuildError
@@ -89,6 +90,7 @@ def _examine(
     project: Project, variants: Sequence[Variant], found: Mapping[int, Recorded], asked: Asked
 ) -> list[Examined]:
     """Raises the fault that keeps a variant from being built or emulated."""
+    prepare.refuse_programs(variants, "an explanation or an opportunity")
     prepared = prepare.built(project, variants, asked.tools, asked.limits, asked.on_progress)
     if asked.emulate:
         prepared = prepare.emulated(project, prepared, asked.limits, asked.on_progress)
@@ -144,7 +146,7 @@ def _with_launch(project: Project, case: Case, asked: Asked) -> Case:
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
-        ctas=math.prod(facts.launches[SIZE].grid),
+        ctas=math.prod(main_launch(facts.launches[SIZE]).grid),
         tiles=facts.tiles.get(SIZE, 0),
         counters=full.counters if full else {},
         scaled=full.how if full else "",
@@ -167,7 +169,7 @@ def _with_conditions(case: Case, record: Record) -> Case:
     )
 
 
-def _recorded(project: Project, wanted: Variant) -> Recorded | None:
+def recorded(project: Project, wanted: Variant) -> Recorded | None:
     """What was measured, else published, of a variant in any experiment that names it."""
     tree = standing.Tree(project.root)
     found: list[Recorded] = []

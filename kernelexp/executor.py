@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from kernelexp import build
+from kernelexp import build, surroundings
 from kernelexp.build import Built, Plan
 from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence import emulated, measured
+from kernelexp.evidence import emulated, measured, programs
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measured import Question
+from kernelexp.evidence.programs import ProgramQuestion
 from kernelexp.gpu import device as devices
 from kernelexp.measurement import Device, Measurement
 from kernelexp.progress import OnProgress
@@ -39,6 +40,11 @@ class Executor(Protocol):
         self, question: Question, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
         """Times all arms of the question on one GPU; waits until one is free."""
+
+    def run_programs(
+        self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        """Runs programs in turn on one GPU, or on the CPU where they need none."""
 
 
 class Local:
@@ -72,14 +78,28 @@ class Local:
     def measure(
         self, question: Question, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
-        gpus = self.gpus()
-        if isinstance(gpus, str):
-            raise EnvironmentFault(gpus)
-        fitting = [each for each in gpus if each.arch == question.arch]
+        gpus, fitting = self._fitting(question.arch)
         if fitting and question.place is not None:
             fitting = [fitting[question.place % len(fitting)]]
         with self._one_of(fitting or gpus) as gpu:  # where none fits, measure() says so
             return measured.answer_on(gpu.uuid, question, journal, on_progress)
+
+    def run_programs(
+        self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        if not question.job.program.gpu:
+            cpu = surroundings.cpu(question.arch)
+            return programs.answer_on(cpu, question, journal, on_progress)
+        gpus, fitting = self._fitting(question.arch)
+        with self._one_of(fitting or gpus) as gpu:
+            return programs.answer_on(gpu, question, journal, on_progress)
+
+    def _fitting(self, arch: str) -> tuple[Sequence[Device], list[Device]]:
+        """The GPUs, and those of an architecture."""
+        gpus = self.gpus()
+        if isinstance(gpus, str):
+            raise EnvironmentFault(gpus)
+        return gpus, [each for each in gpus if each.arch == arch]
 
     @contextmanager
     def _one_of(self, wanted: Sequence[Device]) -> Iterator[Device]:

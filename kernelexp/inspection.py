@@ -19,6 +19,7 @@ from kernelexp.evidence.emulation_worker import LineCost
 from kernelexp.evidence.sass_flow import Flow
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.judge.instructions import Counts
+from kernelexp.launch import main_launch
 from kernelexp.limits import Limits
 from kernelexp.lineinfo import Source
 from kernelexp.lines.service import read_texts
@@ -105,6 +106,7 @@ def look(
 
     Without `emulate`, barriers are counted where an emulation is kept.
     """
+    prepare.refuse_programs(variants, "an inspection")
     prepared = prepare.built(project, variants, tools, limits, on_progress)
     if emulate:
         prepared = prepare.emulated(project, prepared, limits, on_progress)
@@ -162,18 +164,20 @@ def _executed(
     if shown is None or not shown.finished or shown.unsupported:
         return None
     size = shown.size
-    lines = emulated.lines(project.root, arm, size, limits, label)
+    every = emulated.lines(project.root, arm, size, limits, label)
+    lines = [each for each in every if arm.build and each.entry == arm.build.entry]
     # All sizes: what counts the full problem chooses another one among them.
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
     said = emulations.launches(project, arm, list(sizes), limits)
     (facts,) = said.points
     found = Executed(
         size=size,
-        ctas=math.prod(facts.launches[size].grid),
+        ctas=math.prod(main_launch(facts.launches[size]).grid),
         tiles=facts.tiles.get(size, 0),
         lines=tuple(each for kind in BARRIERS for each in _passed(lines, kind)),
     )
-    full = emulations.count_full(project, arm, said, limits) if emulate else None
+    alone = emulate and not shown.launches
+    full = emulations.count_full(project, arm, said, limits) if alone else None
     if full is None:
         return found
     return msgspec.structs.replace(

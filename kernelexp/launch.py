@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.dtypes import ScalarType
+from kernelexp.errors import UsageError
+
 Element: TypeAlias = Literal["u8", "u16", "u32", "s32", "f16", "bf16", "f32", "f64"]
 Swizzle: TypeAlias = Literal["none", "32B", "64B", "128B"]
-ScalarType: TypeAlias = Literal["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64"]
 Dim3: TypeAlias = tuple[int, int, int]
+TENSOR_MAP_BYTES = 128
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pointer"):
@@ -23,7 +28,7 @@ class Scalar(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="s
     """A kernel argument passed by value."""
 
     type: ScalarType
-    value: int | float
+    value: bool | int | float
 
 
 class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tensor_map"):
@@ -51,9 +56,13 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StructValue(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="struct"):
-    """A kernel argument: a struct passed by value; bytes without a field are zero."""
+    """A kernel argument: a struct passed by value."""
 
-    size: int
+    size: int = 0
+    """In bytes; 0: as long as `data`."""
+    data: bytes = b""
+    """Its memory before the fields are set, and zeros behind it: in launch() of problem.py, a
+    ctypes.Structure or a NumPy record will do."""
     fields: tuple[Field, ...] = ()
 
 
@@ -70,6 +79,61 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Dim3 = (1, 1, 1)
     dynamic_smem_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
+    main: bool = False
+    """Of several launches in sequence, whether this one's entry is what the build is judged by and
+    what ncu profiles; the first is, where none says so."""
+
+
+_FORMATS = {
+    **{"bool": "?", "u8": "B", "s8": "b", "u16": "H", "s16": "h", "u32": "I", "s32": "i"},
+    **{"u64": "Q", "s64": "q", "f16": "e", "f32": "f", "f64": "d"},
+}
+
+
+def to_bytes(
+    argument: Argument, address: Callable[[str], int], encode: Callable[[TensorMap], bytes]
+) -> bytes:
+    """An argument as it lies in the parameters; `address` of an array by its name, `encode` makes
+    the 128 bytes of a tensor map. UsageError for a field that leaves its struct."""
+    if isinstance(argument, Pointer):
+        return struct.pack("<Q", address(argument.array))
+    if isinstance(argument, Scalar):
+        return scalar_to_bytes(argument)
+    if isinstance(argument, TensorMap):
+        return encode(argument)
+    size = argument.size or len(argument.data)
+    data = bytearray(argument.data.ljust(size, b"\0"))
+    if len(data) > size:
+        raise UsageError(f"a struct of {size} bytes has {len(data)} bytes of data.")
+    for field in argument.fields:
+        member = to_bytes(field.value, address, encode)
+        if not 0 <= field.offset <= size - len(member):
+            raise UsageError(
+                f"a field of {len(member)} bytes at byte {field.offset} leaves its struct of "
+                f"{size} bytes."
+            )
+        data[field.offset : field.offset + len(member)] = member
+    return bytes(data)
+
+
+def values(arguments: Iterable[Argument]) -> Iterator[Pointer | Scalar | TensorMap]:
+    """The arguments, with the members of those that are structs instead of these."""
+    for argument in arguments:
+        if isinstance(argument, StructValue):
+            yield from (field.value for field in argument.fields)
+        else:
+            yield argument
+
+
+def scalar_to_bytes(scalar: Scalar) -> bytes:
+    """Little endian, rounded to nearest even; OverflowError or struct.error where it does not
+    fit."""
+    if scalar.type != "bf16":
+        return struct.pack(f"<{_FORMATS[scalar.type]}", scalar.value)
+    (bits,) = struct.unpack("<I", struct.pack("<f", scalar.value))
+    if scalar.value == scalar.value:  # not a NaN
+        bits += 0x7FFF + (bits >> 16 & 1)
+    return struct.pack("<H", bits >> 16)
 
 
 def plain_name(symbol: str) -> str:
@@ -84,8 +148,16 @@ def plain_name(symbol: str) -> str:
     return found
 
 
-def of_entry(launch: Launch, symbol: str) -> Launch:
-    """The launch of the entry `symbol`, where launch() gives that its plain name."""
-    if launch.entry != plain_name(symbol):
+def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:
+    """The launch of the one of `symbols` that launch() names, by itself or by its plain name; as
+    it is where none or several have that name."""
+    symbols = tuple(symbols)
+    named = [each for each in symbols if plain_name(each) == launch.entry]
+    if launch.entry in symbols or len(named) != 1:
         return launch
-    return msgspec.structs.replace(launch, entry=symbol)
+    return msgspec.structs.replace(launch, entry=named[0])
+
+
+def main_launch(launches: Sequence[Launch]) -> Launch:
+    """The one of a job's launches that its build is judged by."""
+    return next((each for each in launches if each.main), launches[0])

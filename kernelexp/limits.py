@@ -14,5 +14,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """One variant under all schedules."""
     problem_s: float = 60.0
     """One function of problem.py, its import included."""
+    run_s: float = 600.0
+    """One run of a program that has a main of its own."""
     profile_s: float = 300.0
     """One pass of ncu over one variant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -56,10 +57,11 @@ class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
     """Other processes that compute on this GPU."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """Launches in a random order of the arms and back again: an ABBA pair of any two arms.
 
-    A drift that is linear over the row cancels in the ratio of any two arms.
+    A drift that is linear over the row cancels in the ratio of any two arms. A project has
+    millions of these: the garbage collector, which looks for cycles, passes over them.
     """
 
     order: tuple[int, ...]
@@ -184,6 +186,38 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """None draws one; the seed that was used is in the measurement."""
 
 
+class AlsoPrinted(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure that programs printed and that decides nothing."""
+
+    unit: str
+    better: Literal["less", "more"]
+    values: dict[str, tuple[float, ...]]
+    """By arm, in the order of its runs."""
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """What programs printed, where they were timed and not launches."""
+
+    figure: str
+    """The name of the figure that they are judged by."""
+    unit: str
+    better: Literal["less", "more"]
+    is_time: bool
+    """The samples are then microseconds. Of another figure they are what was printed, or where more
+    is better its reciprocal: less of a sample is always better."""
+    also: dict[str, AlsoPrinted] = {}
+
+    def to_sample(self, value: float, unit_us: float) -> float:
+        """A printed value as samples have it; `unit_us` is a unit of time in microseconds."""
+        if self.is_time:
+            return value * unit_us
+        return value if self.better == "less" else 1.0 / value
+
+    def from_sample(self, sample: float) -> float:
+        """The value of a figure that is no time."""
+        return sample if self.better == "less" else 1.0 / sample
+
+
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a measurement saw: a verdict can be reached again from this alone."""
 
@@ -200,6 +234,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Arms that later processes left out, other than for a failure."""
     invalid: str = ""
     """Why the measurement says nothing, as a sentence; empty where it does."""
+    printed: Printed | None = None
+    """What programs printed. A worker is then a round of runs, each in a process of its own, in two
+    rows: every arm once in a random order, then in the reverse order."""
     software: dict[str, str] = {}
     """Versions of what launched and timed: torch, cuda.bindings, python."""
     created: str = ""
@@ -223,8 +260,12 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of an arm over time of the baseline, with its interval; below 1 is faster."""
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Time of an arm over time of the baseline, with its interval; below 1 is faster.
+
+    Of a figure that is no time, the ratio of the figures, or where more of it is better of their
+    reciprocals: below 1 is better.
+    """
 
     arm: str
     ratio: float
@@ -242,6 +283,18 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int
     """Pairs left out because the device changed while they were taken."""
     processes: int
+    unit: str = ""
+    """Of a figure that is no time."""
+    more: bool = False
+    """More of that figure is better."""
+
+    @property
+    def printed(self) -> tuple[float, float, float]:
+        """Ratio and interval of the figure as it is printed: of one of which more is better, above
+        1 is better."""
+        if not self.more:
+            return self.ratio, self.low, self.high
+        return 1.0 / self.ratio, 1.0 / self.high, 1.0 / self.low if self.low > 0.0 else math.inf
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,15 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from kernelexp import counters, derived
-from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, MeasuredEvidence, PublishedResult
+from kernelexp.arm import (
+    Arm,
+    BuildEvidence,
+    EmulatedEvidence,
+    MeasuredEvidence,
+    ProgramEvidence,
+    ProgramKernel,
+    PublishedResult,
+)
 from kernelexp.counters import Better
 from kernelexp.errors import suggest
 from kernelexp.text import quote
@@ -59,8 +67,28 @@ def _entry(
     return kind, of_arm
 
 
-def _built(read: Callable[[BuildEvidence], Value]) -> tuple[Kind, Callable[[Arm], Value | None]]:
-    return _entry("built", lambda arm: arm.build, read)
+def _built(
+    read: Callable[[BuildEvidence], Value],
+    linked: Callable[[ProgramEvidence], Value | None] = lambda _program: None,
+) -> tuple[Kind, Callable[[Arm], Value | None]]:
+    """Of a kernel, and of a program, which may have several."""
+
+    def of_arm(arm: Arm) -> Value | None:
+        if arm.program:
+            return linked(arm.program)
+        return read(arm.build) if arm.build else None
+
+    return "built", of_arm
+
+
+def _most(part: Callable[[ProgramKernel], int]) -> Callable[[ProgramEvidence], Value | None]:
+    """The largest of a program's kernels."""
+    return lambda program: max(map(part, program.kernels), default=None)
+
+
+def _total(part: Callable[[ProgramKernel], int]) -> Callable[[ProgramEvidence], Value | None]:
+    """Of all of a program's kernels together."""
+    return lambda program: sum(map(part, program.kernels)) if program.kernels else None
 
 
 def _emulated(
@@ -86,21 +114,29 @@ def _published(
     return _entry("published", lambda arm: arm.published, read)
 
 
-def _percent(ratio: float | None) -> float | None:
-    return None if ratio is None else round(100.0 * (ratio - 1.0), 4)
+def _percent(taken: MeasuredEvidence, end: int) -> float | None:
+    """The change of the time, or an end of its interval; None where no time was compared."""
+    if taken.effect is None or taken.judged:
+        return None
+    effect = taken.effect
+    return round(100.0 * ((effect.ratio, effect.low, effect.high)[end] - 1.0), 4)
 
 
 # Name, label, unit, which way is better, and where the figure is read.
 _TABLE: tuple[tuple[str, str, str, Better, tuple[Kind, Callable[[Arm], Value | None]]], ...] = (
     ("launch__registers_per_thread", "registers per thread", "", "less",
-     _built(lambda build: build.resources.registers)),
+     _built(lambda build: build.resources.registers, _most(lambda kernel: kernel.registers))),
     ("spill_store_bytes", "spill stores", "B", "less",
-     _built(lambda build: build.resources.spill_store_bytes)),
+     _built(lambda build: build.resources.spill_store_bytes,
+            _total(lambda kernel: kernel.spill_store_bytes))),
     ("spill_load_bytes", "spill loads", "B", "less",
-     _built(lambda build: build.resources.spill_load_bytes)),
-    ("stack_bytes", "stack", "B", "less", _built(lambda build: build.resources.stack_bytes)),
+     _built(lambda build: build.resources.spill_load_bytes,
+            _total(lambda kernel: kernel.spill_load_bytes))),
+    ("stack_bytes", "stack", "B", "less",
+     _built(lambda build: build.resources.stack_bytes, _most(lambda kernel: kernel.stack_bytes))),
     ("launch__shared_mem_per_block_static", "static shared memory", "B", "less",
-     _built(lambda build: build.resources.static_smem_bytes)),
+     _built(lambda build: build.resources.static_smem_bytes,
+            _most(lambda kernel: kernel.static_smem_bytes))),
     ("launch__shared_mem_per_block_dynamic", "dynamic shared memory", "B", "less",
      _built(lambda build: build.resources.dynamic_smem_bytes)),
     ("launch__block_size", "threads per CTA", "", "",
@@ -111,21 +147,25 @@ _TABLE: tuple[tuple[str, str, str, Better, tuple[Kind, Callable[[Arm], Value | N
      _built(lambda build: build.occupancy.warps_per_sm)),
     ("occupancy_limit", "occupancy limited by", "", "",
      _built(lambda build: ", ".join(build.occupancy.limited_by))),
-    ("sass_bytes", "SASS", "B", "less", _built(lambda build: build.resources.sass_bytes)),
+    ("sass_bytes", "SASS", "B", "less",
+     _built(lambda build: build.resources.sass_bytes, _total(lambda kernel: kernel.sass_bytes))),
     ("sass_instructions", "SASS instructions", "", "less",
-     _built(lambda build: sum(build.opcodes.values()))),
+     _built(lambda build: sum(build.opcodes.values()),
+            lambda program: sum(program.opcodes.values()) or None)),
     ("emulated_wrong_elements", "wrong elements", "", "less",
      _emulated(lambda run: sum(array.wrong for array in run.arrays))),
     ("emulated_findings", "findings", "", "less", _emulated(lambda run: len(run.findings))),
-    ("time_ms", "time", "ms", "less", _measured(lambda taken: round(taken.time_us / 1000, 6))),
+    ("time_ms", "time", "ms", "less", 
+     _measured(lambda taken: None if taken.time_us is None else round(taken.time_us / 1000, 6))),
     ("tflops", "TFLOPS", "", "more",
-     _measured(lambda taken: round(taken.flops / taken.time_us / 1e6, 1) if taken.flops else None)),
+     _measured(lambda taken: round(taken.flops / taken.time_us / 1e6, 1)
+               if taken.flops and taken.time_us else None)),
     ("change_percent", "change of time", "%", "less",
-     _measured(lambda taken: _percent(taken.effect.ratio if taken.effect else None))),
+     _measured(lambda taken: _percent(taken, 0))),
     ("change_low_percent", "change of time, lower end", "%", "less",
-     _measured(lambda taken: _percent(taken.effect.low if taken.effect else None))),
+     _measured(lambda taken: _percent(taken, 1))),
     ("change_high_percent", "change of time, upper end", "%", "less",
-     _measured(lambda taken: _percent(taken.effect.high if taken.effect else None))),
+     _measured(lambda taken: _percent(taken, 2))),
     ("published_time_ms", "published time", "ms", "less",
      _published(lambda result: result.time_ms)),
     ("published_time_ms_to", "published time, upper end", "ms", "less",
@@ -160,8 +200,10 @@ METRICS: dict[str, Metric] = {
 
 def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     """Figures named by what was counted: SASS instructions by pipe, counters of an emulation."""
-    for pipe, count in (arm.build.pipes if arm.build else {}).items():
+    for pipe, count in _pipes(arm).items():
         yield _of_pipe(pipe), count
+    for name, result in (arm.measured.printed if arm.measured else {}).items():
+        yield _of_printed(name, result.unit, result.better), result.value
     executed = _executed(arm)
     for counter, count in (executed.counters if executed and executed.finished else {}).items():
         yield _of_counter(counter), count
@@ -171,13 +213,47 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
                 yield _of_profile(name, arm.profiled.units.get(name, "")), value
 
 
+def _pipes(arm: Arm) -> dict[str, int]:
+    code = arm.build or arm.program
+    return code.pipes if code else {}
+
+
+def _of_printed(name: str, unit: str, better: Better) -> Metric:
+    """What a program prints; unit and direction are those that its project says."""
+
+    def read(arm: Arm) -> Value | None:
+        result = arm.measured.printed.get(name) if arm.measured else None
+        return result.value if result else None
+
+    return Metric(
+        name=f"{_PRINTED}{name}",
+        label=spell_printed(name, unit),
+        kind="measured",
+        unit=unit,
+        better=better,
+        group="time",
+        read=read,
+    )
+
+
+def printed(arm: Arm) -> dict[str, float]:
+    """The values of what a program printed, by the names of their metrics."""
+    results = arm.measured.printed if arm.measured else {}
+    return {f"{_PRINTED}{name}": each.value for name, each in sorted(results.items())}
+
+
+def spell_printed(name: str, unit: str) -> str:
+    """What a table calls a printed figure: "bandwidth, GB/s"."""
+    return f"{name}, {unit}" if unit and unit != name else name
+
+
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
         name=f"{_STATIC}{pipe.lower()}",
         label=f"  {pipe}",
         kind="built",
         group="instructions",
-        read=lambda arm: arm.build.pipes.get(pipe, 0) if arm.build else None,
+        read=lambda arm: _pipes(arm).get(pipe, 0) if arm.is_built else None,
     )
 
 
@@ -232,6 +308,7 @@ CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
 """Figures of a candidate that compare it with its baseline already."""
 
 _STATIC = "sass_instructions_"
+_PRINTED = "printed_"
 # What ncu names has `__`, but for the counters of its source page.
 _NCU = re.compile(r".*__|memory_|inst_executed|thread_inst_executed|local_|group:")
 
@@ -247,6 +324,8 @@ def kind_of(name: str) -> Kind | None:
         return "built"
     if name.startswith(counters.PTX):
         return "emulated"
+    if name.startswith(_PRINTED):
+        return "measured"
     return "profiled" if _NCU.match(name) else None
 
 
@@ -256,6 +335,8 @@ def find(name: str) -> Metric | None:
         return METRICS[name]
     if name.startswith(_STATIC):
         return _of_pipe(name.removeprefix(_STATIC).upper())
+    if name.startswith(_PRINTED):
+        return _of_printed(name.removeprefix(_PRINTED), "", "")
     return _of_counter(name) if kind_of(name) == "emulated" else None
 
 
@@ -291,7 +372,7 @@ def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
     is not known may be of any.
     """
     first, second = _executed(one), _executed(other)
-    kinds: list[Kind] = ["built"] if one.build and other.build else []
+    kinds: list[Kind] = ["built"] if has_code(one) and has_code(other) else []
     if first and second and (first.emulator, first.size) == (second.emulator, second.size):
         kinds.append("emulated")
     if one.measured and other.measured and one.measured.size == other.measured.size:
@@ -368,9 +449,14 @@ BUILD_SUMMARY: dict[str, tuple[str, ...]] = {
 """What a build comes to in five figures, each the sum of some; less is better in all of them."""
 
 
+def has_code(arm: Arm) -> bool:
+    """Whether it is built, and has code for a GPU; a program may have none."""
+    return arm.build is not None or bool(arm.program and arm.program.kernels)
+
+
 def summarize(arm: Arm) -> dict[str, int]:
     """The figures of BUILD_SUMMARY; empty for an arm that is not built."""
-    if arm.build is None:
+    if not arm.is_built:
         return {}
     return {
         name: sum(value for part in parts if isinstance(value := read(part, arm), int))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Protocol, TypeAlias
 
@@ -21,6 +22,10 @@ AxisName = Annotated[str, Meta(pattern=names.AXIS, max_length=100)]
 Token = Annotated[str, Meta(pattern=names.TOKEN, max_length=100)]
 Flag = Annotated[str, Meta(pattern=names.FLAG, max_length=1000)]
 FigureName = Annotated[str, Meta(pattern=names.FIGURE, max_length=300)]
+PrintedName = Annotated[str, Meta(pattern=names.PRINTED, max_length=100)]
+Word = Annotated[str, Meta(pattern=names.WORD, max_length=1000)]
+Pattern = Annotated[str, Meta(pattern=names.LINE, max_length=1000)]
+Unit = Annotated[str, Meta(pattern=names.WORD, max_length=20)]
 Source = Annotated[str, Meta(pattern=names.SOURCE, max_length=200)]
 
 
@@ -42,6 +47,77 @@ class Axis(Written, frozen=True, kw_only=True):
     about: Annotated[Line, Meta(description="What the axis chooses, in a line.")] = ""
 
 
+class PrintedFigure(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A number that a program prints on its standard output, once in a run."""
+
+    pattern: Annotated[
+        Pattern,
+        Meta(
+            description="A regular expression that matches once in the output. Its group is the "
+            "number; of several groups, the one with the figure's name: 'time: ([0-9.]+) ms'."
+        ),
+    ]
+    unit: Annotated[Unit, Meta(description="s, ms, us or ns of a time; any other: GB/s.")] = "ms"
+    better: Annotated[
+        Literal["less", "more"] | None,
+        Meta(description="Which way is better. Of a time, less; of another figure, say it."),
+    ] = None
+
+    @property
+    def is_time(self) -> bool:
+        return self.unit in TIME_UNITS
+
+
+TIME_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+"""What a program may print times in, in microseconds."""
+
+
+class Program(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """How a program is run, and what is read from its standard output."""
+
+    figures: Annotated[
+        dict[PrintedName, PrintedFigure], Meta(description="What it prints, by name.")
+    ]
+    judge: Annotated[
+        str, Meta(description="The figure that variants are judged by; the first where not given.")
+    ] = ""
+    arguments: Annotated[
+        list[Word],
+        Meta(
+            max_length=1000,
+            description="Its command line. {stages} stands for the variant's value of an axis.",
+        ),
+    ] = []
+    correct: Annotated[
+        Pattern,
+        Meta(description="A regular expression that its output matches where its result is right."),
+    ] = ""
+    gpu: Annotated[
+        bool, Meta(description="false: it needs no GPU, and is timed on any machine.")
+    ] = True
+
+    def command(self, axes: Mapping[str, AxisValue]) -> tuple[str, ...]:
+        """The arguments of a variant; braces that name no axis stay as they are."""
+
+        def fill(match: re.Match[str]) -> str:
+            return spell(axes[match[1]]) if match[1] in axes else match[0]
+
+        return tuple(_PLACEHOLDER.sub(fill, word) for word in self.arguments)
+
+    @property
+    def judged(self) -> str:
+        """The name of the figure that variants are judged by."""
+        return self.judge or next(iter(self.figures))
+
+
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+
+
+def placeholders(word: str) -> list[str]:
+    """The axes that an argument of a program names."""
+    return _PLACEHOLDER.findall(word)
+
+
 class Target(Written, frozen=True, kw_only=True):
     """A kernel's source for one architecture, with the axes that this source has."""
 
@@ -60,12 +136,54 @@ class Target(Written, frozen=True, kw_only=True):
     ] = ""
 
 
+class Gate(Written, frozen=True, kw_only=True):
+    """What `kernelexp check` demands of a kernel's variants, beside the committed baseline."""
+
+    arch: Annotated[str, Meta(description="Only variants of this architecture.")] = ""
+    of: Annotated[Point, Meta(description="Only variants with these values of axes.")] = {}
+    instructions: Annotated[
+        list[str],
+        Meta(
+            description="Conditions on the number of SASS instructions: 'STL == 0', "
+            "'LDG.128 >= 1', 'BAR.SYNC in loops <= 2'; 'SHFL unchanged' compares with the baseline."
+        ),
+    ] = []
+    emulated: Annotated[
+        dict[FigureName, str],
+        Meta(
+            description="Conditions on what an emulation counts, by ptx__ names: '< 4096'; "
+            "'unchanged' and '+2%' compare with the baseline. The result has to be right."
+        ),
+    ] = {}
+    expected: Annotated[
+        Literal["right", "incorrect"] | None,
+        Meta(
+            description="What executing the variant on the CPU has to show; 'incorrect' is for one "
+            "that is wrong on purpose."
+        ),
+    ] = None
+    measured: Annotated[
+        bool,
+        Meta(description="Not slower than the baseline beyond the margin, where there is a GPU."),
+    ] = False
+
+
 class Kernel(Written, frozen=True, kw_only=True):
-    """A folder `variants/<kernel>/`: one problem, its sources, its problem.py."""
+    """A folder `variants/<kernel>/`: one problem, its sources, its problem.py; or a program."""
 
     title: Annotated[Line, Meta(description="What the kernel is, in a line.")]
     problem: Annotated[Line, Meta(description="Shapes and types, as the log's header shows them.")]
     targets: Annotated[dict[str, Target], Meta(description="Sources by architecture: sm_90a.")]
+    runner: Annotated[
+        Literal["kernel", "program"],
+        Meta(description="program: the source has a main of its own, and is run as it is."),
+    ] = "kernel"
+    program: Annotated[
+        Program | None, Meta(description="How it is run, where the runner is program.")
+    ] = None
+    gates: Annotated[
+        list[Gate], Meta(description="What kernelexp check demands of its variants.")
+    ] = []
 
 
 class Experiment(Written, frozen=True, kw_only=True):
@@ -74,7 +192,13 @@ class Experiment(Written, frozen=True, kw_only=True):
     kernel: Annotated[str, Meta(description="The kernel's name.")]
     arch: Annotated[str, Meta(description="The architecture, one of the kernel's targets.")]
     title: Annotated[Line, Meta(description="What is tried, in a line.")]
-    baseline: Annotated[Point, Meta(description="Where it departs from the axes' defaults.")]
+    baseline: Annotated[
+        Point,
+        Meta(
+            description="Where it departs from the axes' defaults. Without it, the variant that "
+            "was accepted last is the baseline (kernelexp accept), or the defaults."
+        ),
+    ] = {}
     candidate: Annotated[
         Point | list[Point],
         Meta(description="Where it departs from the baseline; several candidates as a list."),
@@ -127,6 +251,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     config: str = ""
     """Path of the header that is read before the build; empty where there is none."""
+    program: Program | None = None
+    """How it is run where it is a program with a main of its own."""
 
     @property
     def defines(self) -> tuple[str, ...]:
@@ -145,6 +271,14 @@ class Placed(Protocol):
 
     @property
     def axes(self) -> Mapping[str, AxisValue]: ...
+
+
+def holds(point: Mapping[str, AxisValue], axes: Mapping[str, AxisValue]) -> bool:
+    """Whether `axes` has every value of `point`, of the same type: 1 is not true."""
+    return all(
+        name in axes and type(axes[name]) is type(value) and axes[name] == value
+        for name, value in point.items()
+    )
 
 
 def spell(value: AxisValue) -> str:

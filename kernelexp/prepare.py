@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from kernelexp import arch, arm, build
 from kernelexp.arm import Arm, BuildEvidence, Verdict
 from kernelexp.build import Built
-from kernelexp.errors import OK, KernelexpError
+from kernelexp.errors import OK, ConfigurationError, KernelexpError, UsageError
 from kernelexp.evidence import built as build_evidence
 from kernelexp.evidence import emulated as emulated_evidence
+from kernelexp.evidence import linked, resources
 from kernelexp.evidence.emulated import How
+from kernelexp.evidence.measured import SIZE
 from kernelexp.executor import Executor, Local
 from kernelexp.judge import contradiction, verdict
+from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.model import Variant, spell_point
 from kernelexp.problem import Budget, consult
@@ -95,13 +98,15 @@ def built(
         else:
             possible.append(variant)
     builds = _build(project, possible, tools, limits, on_progress, executor)
+    launching = [each for each in builds if each.ok and not each.variant.program]
+    launches = _launches(project, launching, rules, limits)
     for variant, one in zip(possible, builds, strict=True):
         name = key(variant)
         try:
-            prepared.arms[name] = _examine(project, one, rules[name])
+            prepared.arms[name] = _examine(project, one, rules[name], launches.get(name))
         except KernelexpError as error:
             prepared.faults[name] = error
-    return _compare_launches(project, prepared, possible, rules, limits)
+    return prepared
 
 
 def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
@@ -112,6 +117,16 @@ def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> di
     return {name: against for name, against in verdicts.items() if against}
 
 
+def refuse_programs(variants: Iterable[Variant], what: str) -> None:
+    """UsageError where one is a program; `what` is only done with kernels, as in "an emulation"."""
+    for each in variants:
+        if each.program:
+            raise UsageError(
+                f"{each.kernel} is a program with a main of its own: {what} needs a kernel with a "
+                "problem.py, which says how it is launched."
+            )
+
+
 def _build(
     project: Project,
     variants: Sequence[Variant],
@@ -120,17 +135,22 @@ def _build(
     on_progress: OnProgress | None,
     executor: Executor,
 ) -> list[Built]:
-    if not variants:
-        return []
-    return build.build(
-        project.root,
-        variants,
-        tools,
-        timeout_s=limits.build_s,
-        on_progress=on_progress,
-        builder=executor.build,
-        slots=executor.slots,
-    )
+    made: dict[str, Built] = {}
+    for is_program in (False, True):
+        some = [each for each in variants if bool(each.program) == is_program]
+        if some:
+            own = build.build(
+                project.root,
+                some,
+                tools,
+                timeout_s=limits.build_s,
+                on_progress=on_progress,
+                # A program is linked with what is on the machine that it is run on.
+                builder=None if is_program else executor.build,
+                slots=None if is_program else executor.slots,
+            )
+            made.update(zip(map(key, some), own, strict=True))
+    return [made[key(each)] for each in variants]
 
 
 class _Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +174,14 @@ class _Rules(msgspec.Struct, frozen=True, kw_only=True):
 def _ask(
     project: Project, kernel: str, variants: Sequence[Variant], limits: Limits, size: str | None
 ) -> dict[str, _Rules]:
-    """What a kernel's problem.py and config headers say of its variants, by their keys."""
+    """What a kernel's problem.py and config headers say of its variants, by their keys.
+
+    A program has neither.
+    """
+    if variants[0].program:
+        if size not in (None, SIZE):
+            raise UsageError(f"--size {size}: {kernel} is a program, which has no problem.py.")
+        return {key(each): _Rules(reasons=(), budget=None, where="", sizes=()) for each in variants}
     points = [Point(axes=each.axes, arch=each.arch) for each in variants]
     answer = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
     if size is not None:
@@ -184,8 +211,9 @@ def _merge(facts: Facts, configured: Configured | None, sizes: tuple[str, ...]) 
     )
 
 
-def _examine(project: Project, one: Built, rules: _Rules) -> Arm:
-    """Raises the fault of a machine that could not build the variant."""
+def _examine(project: Project, one: Built, rules: _Rules, launches: _Launches | None) -> Arm:
+    """Raises the fault of a machine that could not build the variant, or of a launch() without
+    which nothing can be said of the build."""
     if one.fault:
         raise one.fault
     variant = one.variant
@@ -194,9 +222,22 @@ def _examine(project: Project, one: Built, rules: _Rules) -> Arm:
     )
     if not one.ok:
         return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())
-    evidence = build_evidence.collect(variant, build.artefacts(project.root, one.identity))
-    refused = verdict.does_not_fit(arch.find(variant.arch), evidence) or _contradiction(
-        variant, rules, evidence
+    if variant.program:
+        made = build.program(project.root, one.identity)
+        return msgspec.structs.replace(
+            begun, program=linked.collect(variant.program, variant.arch, made)
+        )
+    known = {} if launches is None or isinstance(launches, KernelexpError) else launches
+    try:
+        evidence = build_evidence.collect(
+            variant, build.artefacts(project.root, one.identity), known
+        )
+    except ConfigurationError as error:
+        raise (launches if isinstance(launches, KernelexpError) else error) from None
+    refused = (
+        verdict.does_not_fit(arch.find(variant.arch), evidence)
+        or _contradiction(variant, rules, evidence)
+        or contradiction.of_launches(variant, known, evidence)
     )
     return msgspec.structs.replace(begun, build=evidence, refused=refused)
 
@@ -210,37 +251,38 @@ def _contradiction(variant: Variant, rules: _Rules, evidence: BuildEvidence) -> 
     return contradiction.of_budget(variant, rules.where, rules.budget, evidence)
 
 
-def _compare_launches(
-    project: Project,
-    prepared: Prepared,
-    variants: Sequence[Variant],
-    rules: Mapping[str, _Rules],
-    limits: Limits,
-) -> Prepared:
-    """Refuses those whose launch() is not of their build.
+_Launches: TypeAlias = "Mapping[str, Sequence[Launch]] | KernelexpError"
+"""What launch() gives by the name of the size, or what it raises."""
 
-    What launch() raises is left to those who launch: they name its variant.
-    """
-    arms = dict(prepared.arms)
-    built: dict[str, list[tuple[Variant, BuildEvidence]]] = {}
-    for variant, one in prepared.named(variants):
-        if one.build and not one.refused:
-            built.setdefault(variant.kernel, []).append((variant, one.build))
-    for kernel, group in built.items():
-        points = [
-            Point(axes=variant.axes, arch=variant.arch, exports=evidence.exports)
-            for variant, evidence in group
-        ]
-        sizes = rules[key(group[0][0])].sizes
-        with contextlib.suppress(KernelexpError):
+
+def _launches(
+    project: Project, builds: Sequence[Built], rules: Mapping[str, _Rules], limits: Limits
+) -> dict[str, _Launches]:
+    """Of the variants that were built, by their keys."""
+    found: dict[str, _Launches] = {}
+    points: dict[str, dict[str, Point]] = {}
+    for each in builds:
+        try:
+            points.setdefault(each.variant.kernel, {})[key(each.variant)] = _point(project, each)
+        except KernelexpError as error:
+            found[key(each.variant)] = error
+    for kernel, group in points.items():
+        sizes, asked = rules[next(iter(group))].sizes, list(group.values())
+        try:
             answer = consult.consult(
-                project.root, kernel, points, sizes, timeout_s=limits.problem_s
+                project.root, kernel, asked, sizes, timeout_s=limits.problem_s, separately=True
             )
-            for (variant, evidence), facts in zip(group, answer.points, strict=True):
-                if refused := contradiction.of_launches(variant, facts.launches, evidence):
-                    name = key(variant)
-                    arms[name] = msgspec.structs.replace(arms[name], refused=refused)
-    return Prepared(arms=arms, faults=prepared.faults)
+        except KernelexpError as error:
+            found |= dict.fromkeys(group, error)
+            continue
+        for name, facts in zip(group, answer.points, strict=True):
+            found[name] = ConfigurationError(facts.fault) if facts.fault else facts.launches
+    return found
+
+
+def _point(project: Project, one: Built) -> Point:
+    exports = resources.read_exports(build.artefacts(project.root, one.identity).cubin)
+    return Point(axes=one.variant.axes, arch=one.variant.arch, exports=exports)
 
 
 def emulated(

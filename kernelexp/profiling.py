@@ -58,6 +58,7 @@ def profile(
     A variant that can't be profiled keeps no other from it; a machine that can't profile at all
     raises EnvironmentFault before anything is built.
     """
+    prepare.refuse_programs(variants, "a profile")
     take.find_gpu(settings.device)
     prepared = prepare.built(project, variants, tools, limits, on_progress, settings.size)
     distinct = list({prepare.key(each): each for each in variants}.values())

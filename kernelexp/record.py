@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import statistics
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from kernelexp import metrics
-from kernelexp.arm import Arm, EmulatedEvidence, MeasuredEvidence, Verdict
+from kernelexp.arm import Arm, EmulatedEvidence, MeasuredEvidence, PrintedResult, Verdict
 from kernelexp.counters import PTX
-from kernelexp.measurement import Estimate, Measurement
-from kernelexp.model import AxisValue, Point, arm_names
+from kernelexp.measurement import Estimate, Measurement, Printed, Times
+from kernelexp.model import AxisValue, Point, arm_names, holds
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
 _DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
@@ -277,19 +278,38 @@ def _measured(record: Record, name: str) -> MeasuredEvidence | None:
     device = own.device.name if own else record.device
     taken = [(device, record.estimate)] if record.estimate else []
     taken += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
+    printed = own.printed if own else None
+    is_time = printed is None or printed.is_time
     for device, found in taken:
         for times in found.times:
             if times.arm == name:
                 return MeasuredEvidence(
                     device=device,
                     size=record.size,
-                    time_us=times.median_us,
-                    low_us=times.low_us,
-                    high_us=times.high_us,
+                    time_us=times.median_us if is_time else None,
+                    low_us=times.low_us if is_time else None,
+                    high_us=times.high_us if is_time else None,
                     flops=record.flops,
                     effect=next((each for each in found.effects if each.arm == name), None),
+                    printed=_printed(printed, times) if printed else {},
+                    judged="" if printed is None or printed.is_time else printed.figure,
                 )
     return None
+
+
+def _printed(printed: Printed, times: Times) -> dict[str, PrintedResult]:
+    """Medians of what an arm printed; of a time that it is judged by, the samples speak."""
+    results: dict[str, PrintedResult] = {}
+    if not printed.is_time:
+        value = printed.from_sample(times.median_us)
+        results[printed.figure] = PrintedResult(
+            value=value, unit=printed.unit, better=printed.better
+        )
+    for name, each in printed.also.items():
+        if values := each.values.get(times.arm):
+            value = statistics.median(values)
+            results[name] = PrintedResult(value=value, unit=each.unit, better=each.better)
+    return results
 
 
 def own_axes(baseline: Arm, arm: Arm) -> Point:
@@ -302,7 +322,4 @@ def is_of(axes: dict[str, AxisValue], arm: Arm) -> bool:
 
     Values compare with their types: an axis that was 1 and is now true is another variant.
     """
-    return all(
-        name in axes and type(axes[name]) is type(value) and axes[name] == value
-        for name, value in arm.axes.items()
-    )
+    return holds(arm.axes, axes)

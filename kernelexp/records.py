@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import msgspec
 
 from kernelexp import wholefile
 from kernelexp.arm import Arm
+from kernelexp.documents import Unreadable as Unreadable
+from kernelexp.documents import decode as decode
 from kernelexp.errors import UsageError
 from kernelexp.model import Placed
 from kernelexp.names import is_name
@@ -22,33 +22,10 @@ from kernelexp.record import Record, complete, contradiction, is_of, separate
 FOLDER = "logs/runs"
 PUBLISHED = "published"
 VERSION = 2
-# The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
-BYTES_MAX = 256 << 20
 
-
-class _Versioned(Protocol):
-    @property
-    def version(self) -> int: ...
-
-
-Document = TypeVar("Document", bound=_Versioned)
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)
-
-
-class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """A file among the records that is none, or that is not to be believed, and why."""
-
-    path: Path
-    why: str
-
-
-class _Version(msgspec.Struct):
-    version: int = 0
-
-
-_version_decoder = msgspec.json.Decoder(_Version)
 
 
 def new_run_name(now: datetime | None = None) -> str:
@@ -95,6 +72,18 @@ def write_text(root: Path, name: str, text: str) -> Path:
 def read(root: Path, experiment: str) -> tuple[list[Record], list[Unreadable]]:
     """The records of one experiment, oldest first; published ones come before all runs."""
     return _split(_read(path, experiment) for path in _list(root, experiment))
+
+
+def last(root: Path, experiment: str, count: int, known: Mapping[str, Record]) -> list[Record]:
+    """The latest `count` files of an experiment, oldest first; those that are no records, not.
+
+    Runs that are in `known` are not read again.
+    """
+    found = (
+        known.get(os.path.basename(path).split(".")[0]) or _read(path, experiment)
+        for path in _list(root, experiment)[-count:]
+    )
+    return [each for each in found if isinstance(each, Record)]
 
 
 def read_file(path: Path) -> Record:
@@ -241,46 +230,3 @@ def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
     if why := contradiction(record):
         return Unreadable(path=Path(path), why=why)
     return complete(record)
-
-
-def decode(
-    path: str, decoder: msgspec.json.Decoder[Document], newest: int, what: str
-) -> Document | Unreadable:
-    """What is in a file of the logs, or why that is no `what` of version `newest` or before."""
-    try:
-        text = _bytes(path)
-        document = decoder.decode(text)
-    except OSError as error:
-        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return Unreadable(path=Path(path), why=_explain(text, error, newest, what))
-    if document.version > newest:
-        return Unreadable(path=Path(path), why=_newer(document.version, newest))
-    return document
-
-
-def _bytes(path: str) -> bytes:
-    """A regular file of the folder itself: a clone may hold a link to anything, or a pipe."""
-    # open() costs twice as much; 10,000 records are to be read in under 0.5 s.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > BYTES_MAX:
-            raise OSError(0, f"it is no file of at most {BYTES_MAX >> 20} MiB")
-        return os.read(descriptor, status.st_size)
-    finally:
-        os.close(descriptor)
-
-
-def _explain(text: bytes, error: Exception, newest: int, what: str) -> str:
-    try:
-        version = _version_decoder.decode(text).version
-    except msgspec.ValidationError:
-        return f"is not a {what}: {error}"
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return f"is truncated or invalid JSON: {error}"
-    return _newer(version, newest) if version > newest else f"is not a {what}: {error}"
-
-
-def _newer(version: int, newest: int) -> str:
-    return f"has version {version}, written by a newer kernelexp (this one reads {newest})"

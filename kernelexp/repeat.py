@@ -20,7 +20,8 @@ def project_of(root: Path, record: Record) -> Project:
         raise UsageError(f"the {record.experiment} record is published: its sources are not here.")
     if not sources.of_record(record):
         raise UsageError(f"run {record.run} built nothing: there are no sources to take again.")
-    if f"variants/{record.kernel}/problem.py" not in record.host_files:
+    is_program = any(arm.program for arm in record.arms)
+    if not is_program and f"variants/{record.kernel}/problem.py" not in record.host_files:
         raise UsageError(
             f"run {record.run} does not say which problem.py it was made with, as runs of early "
             "versions do not: it can't be repeated."
@@ -56,7 +57,14 @@ def _kernel(record: Record) -> Kernel:
         flags=list(_own_flags(record)),
         config=record.baseline.config.removeprefix(folder),
     )
-    return Kernel(title=record.title, problem="", targets={record.arch: target})
+    program = next((arm.program.spec for arm in record.arms if arm.program), None)
+    return Kernel(
+        title=record.title,
+        problem="",
+        targets={record.arch: target},
+        runner="program" if program else "kernel",
+        program=program,
+    )
 
 
 def _own_flags(record: Record) -> tuple[str, ...]:

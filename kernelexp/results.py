@@ -12,121 +12,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kernelexp.errors import ConfigurationError
 from kernelexp.measurement import WORST, ArrayResult
 from kernelexp.places import describe_set
-from kernelexp.problem import Array, Chunk, DType, Problem, Size, Tensors, Tolerance
+from kernelexp.problem import Chunk, Tolerance
+from kernelexp.tensors import POISON, as_numbers, is_integral, is_long
 
 if TYPE_CHECKING:
     import torch
 
-TORCH_NAMES: dict[DType, str] = {
-    "u8": "uint8",
-    "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f32": "float32",
-    "s32": "int32",
-}
-# All bits set is a NaN in every floating-point type of DType, and one that no instruction makes;
-# integers have no NaN.
-POISON = 0xFF
 # Elements compared at once: four float64 temporaries of this size are 1 GB.
 PIECE = 1 << 25
-WORDS = 1 << 22
 SHOWN = 3
 # Beyond this many times the tolerance a figure says nothing: the wanted value is nearly 0.
 TELLING = 1e4
 _INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
-
-
-def torch_dtype(dtype: DType) -> torch.dtype:
-    """The torch type of an array's elements."""
-    import torch
-
-    found: torch.dtype = getattr(torch, TORCH_NAMES[dtype])
-    return found
-
-
-def allocate(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:
-    """Arrays on the CPU that hold nothing but poison."""
-    import torch
-
-    found = {}
-    for name, array in arrays.items():
-        dtype = torch_dtype(array.dtype)
-        size = math.prod(array.shape) * dtype.itemsize
-        raw = torch.full((size,), POISON, dtype=torch.uint8)
-        found[name] = raw.view(dtype).view(array.shape)
-    return found
-
-
-def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor's memory, one element per byte."""
-    import torch
-
-    return tensor.reshape(-1).view(torch.uint8)
-
-
-def draw_inputs(problem: Problem, size: Size, seed: int, device: str) -> tuple[Tensors, Tensors]:
-    """The inputs twice, in memory of their own; ConfigurationError where they differ."""
-    one = problem.inputs(size, seed, device)
-    return one, draw_again(problem, size, seed, device, one)
-
-
-def draw_again(problem: Problem, size: Size, seed: int, device: str, first: Tensors) -> Tensors:
-    """The inputs once more; ConfigurationError where they are not those drawn first."""
-    import torch
-
-    again = problem.inputs(size, seed, device)
-    for name, tensor in first.items():
-        other = again.get(name)
-        alike = other is not None and other.shape == tensor.shape and other.dtype == tensor.dtype
-        if other is None or not alike or not torch.equal(as_bytes(tensor), as_bytes(other)):
-            raise ConfigurationError(
-                f"{problem.name}: inputs() gives other values of {name!r} when it is called again "
-                "with the same seed: draw them from torch.Generator(device).manual_seed(seed)."
-            )
-    return again
-
-
-def refuse_shared_names(problem: Problem, given: Tensors, outputs: Iterable[str]) -> None:
-    """ConfigurationError where an output has the name of an input."""
-    for name in outputs:
-        if name in given:
-            raise ConfigurationError(
-                f"{problem.name}: {name!r} is an input and an output: give the output another "
-                "name; an array that is read and written is not supported."
-            )
-
-
-def fingerprint(tensor: torch.Tensor) -> int:
-    """A 64-bit hash of a contiguous tensor's bytes and of their order.
-
-    Each 8-byte word is mixed with its position, then all are added up: whatever is overwritten,
-    exchanged or moved changes it, but for one chance in 2^64. It is no cryptographic hash: it does
-    not defend against a kernel that searches for a collision, nor against one that restores what
-    it changed.
-    """
-    import torch
-
-    raw = as_bytes(tensor)
-    whole = raw.numel() // 8 * 8
-    total = sum(int(byte) << 8 * place for place, byte in enumerate(raw[whole:].tolist()))
-    words = raw[:whole].view(torch.int64)
-    for first in range(0, words.numel(), WORDS):
-        piece = words[first : first + WORDS]
-        places = torch.arange(first, first + piece.numel(), device=raw.device)
-        total += int(_mix(piece + places * -0x61C8864680B583EB).sum())
-    return total % (1 << 64)
-
-
-def _mix(x: torch.Tensor) -> torch.Tensor:
-    """The finaliser of splitmix64, with shifts that fill with zeros."""
-    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
-        x = (x ^ (x >> shift & (1 << 64 - shift) - 1)) * factor
-    return x ^ (x >> 31 & (1 << 33) - 1)
 
 
 def compare(
@@ -156,8 +55,10 @@ class _Tally:
     """What was seen of one output."""
 
     def __init__(self, name: str, tensor: torch.Tensor, poison: int) -> None:
-        self._name, self._tensor = name, tensor
-        self._poison = POISON if tensor.dtype.is_floating_point else poison
+        self._poison = poison if is_integral(tensor.dtype) else POISON
+        self._complex = tensor.is_complex()
+        self._name, self._tensor = name, as_numbers(tensor)
+        tensor = self._tensor
         self._wrong = self._unwritten = 0
         self._worst = self._error2 = self._want2 = 0.0
         self._samples: list[_Sample] = []
@@ -167,8 +68,11 @@ class _Tally:
         self._places: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def add(self, chunk: Chunk, tolerance: Tolerance) -> None:
+        import torch
+
         got = self._tensor[chunk.first : chunk.first + len(chunk.values)].reshape(-1)
-        want = chunk.values.reshape(-1)
+        values = chunk.values.to(torch.complex128) if self._complex else chunk.values
+        want = as_numbers(values).reshape(-1)
         for start in range(0, want.numel(), PIECE):
             first = chunk.first * self._row + start
             self._compare(got[start : start + PIECE], want[start : start + PIECE], first, tolerance)
@@ -178,9 +82,14 @@ class _Tally:
     ) -> None:
         import torch
 
-        values, want = got.to(torch.float64), want.to(got.device, torch.float64)
+        exact = want.to(got.device)
+        values, want = got.to(torch.float64), exact.to(torch.float64)
         bound = want.abs().mul_(tolerance.rtol).add_(tolerance.atol)
         error = (values - want).abs_()
+        if is_long(got.dtype) and is_long(exact.dtype):
+            # float64 rounds them; what differs by more than this wraps around.
+            close = (got.view(torch.int64) - exact.view(torch.int64)).abs_().to(torch.float64)
+            error = torch.where(error < 2.0**62, close, error)
         # An infinity's bound is infinite, and no error is beyond that: only equality will do.
         right = torch.where(torch.isfinite(want), error <= bound, values == want)
         if bool(torch.isnan(want).any()):

@@ -331,9 +331,11 @@ def _make(project: Project, variant: Variant, making: Making) -> Arm:
 
     prepared = prepare.built(project, [variant], making.tools, making.limits, making.on_progress)
     arm = prepared.arm(variant)
-    if arm.build is None:
+    if not arm.is_built:
         reason = arm.refused.sentence if arm.refused else "it does not build."
         raise BuildError(f"{project.label(variant)}: {reason}")
+    if arm.program:
+        return arm
     kept = emulated.find(project.root, arm)
     if kept is None and making.emulate:
         (kept_now,) = emulated.take(
@@ -363,7 +365,7 @@ def conditions(
 ) -> dict[Kind, Conditions]:
     """What the figures of each kind depend on."""
     found: dict[Kind, Conditions] = {}
-    if arm.build:
+    if arm.is_built:
         found["built"] = {"compiler": made.compiler if (made := record or profile) else ""}
     if arm.emulated:
         found["emulated"] = {"size": arm.emulated.size, "emulator": arm.emulated.emulator}

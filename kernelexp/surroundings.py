@@ -10,6 +10,7 @@ from pathlib import Path
 from kernelexp import processes
 from kernelexp.errors import EnvironmentFault
 from kernelexp.gpu.device import list_gpus
+from kernelexp.measurement import Device
 from kernelexp.record import Git, Machine
 
 GIT_LIMIT_S = 10.0
@@ -59,6 +60,21 @@ def read_machine() -> Machine:
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=platform.python_version(),
         gpus=tuple(_gpu_models()),
+    )
+
+
+def cpu(arch: str) -> Device:
+    """This machine's CPU as what programs are timed on that need no GPU; `arch` is theirs."""
+    return Device(
+        name=_cpu_model(),
+        uuid=f"cpu-{platform.node()}",
+        arch=arch,
+        driver="",
+        cuda="",
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        power_limit_w=0.0,
+        sm_clock_max_mhz=0,
+        memory_clock_max_mhz=0,
     )
 
 

@@ -228,7 +228,7 @@ def examine(record: Record) -> Examined:
     costs = {
         name: Cost(time=values.get(name), resources=_resources(arm))
         for name, arm in arms.items()
-        if arm.build and not arm.refused and (name in values or not values)
+        if arm.is_built and not arm.refused and (name in values or not values)
     }
     return Examined(
         ranking=tuple(sorted(arms, key=lambda name: values.get(name, math.inf))),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kernelexp.arm import Arm
-from kernelexp.evidence import heats
+from kernelexp.evidence import heats, programs
 from kernelexp.evidence.measured import Measuring, Taken
 from kernelexp.executor import Executor
+from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.measurement import Device, Measurement
 from kernelexp.model import arm_names
@@ -60,20 +61,39 @@ def take(
     executor: Executor,
     gpus: tuple[Device, ...] | str,
     on_progress: OnProgress | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Timed:
-    """Times what can be timed, the baseline first; raises what keeps a GPU from timing it."""
-    number = cards(gpus, arms[0].arch)
-    if isinstance(number, str):
-        return Timed(why_not=number)
+    """Times what can be timed, the baseline first; raises what keeps a GPU from timing it.
+
+    `launches` are those of arms, by name, that the project's own problem.py does not launch.
+    """
     names = arm_names(len(arms) - 1)
     usable = {
-        name: arm for name, arm in zip(names, arms, strict=True) if arm.build and not arm.refused
+        name: arm for name, arm in zip(names, arms, strict=True) if arm.is_built and not arm.refused
     }
+    program = next((arm.program.spec for arm in usable.values() if arm.program), None)
+    on_cpu = measuring is not None and program is not None and not program.gpu
+    number = 1 if on_cpu else cards(gpus, arms[0].arch)
+    if isinstance(number, str):
+        return Timed(why_not=number)
     if measuring is None or names[0] not in usable or len(usable) < 2:
         return Timed(why_not="there is nothing to time.")
+    if program:
+        measuring = msgspec.structs.replace(measuring, size="")
+        run = programs.take(
+            root, usable, measuring, limits, executor.run_programs, on_progress=on_progress
+        )
+        return as_timed(run, measuring)
     # Verdicts are of arms that were timed side by side; only a race for the fastest has heats.
     wanted = number if measuring.goal == "fastest" else 1
     taken = heats.take(
-        root, usable, measuring, limits, executor.measure, wanted, on_progress=on_progress
+        root,
+        usable,
+        measuring,
+        limits,
+        executor.measure,
+        wanted,
+        on_progress=on_progress,
+        launches=launches,
     )
     return as_timed(taken, measuring)

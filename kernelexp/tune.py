@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import metrics, runner, timing
+from kernelexp import metrics, prepare, runner, timing
 from kernelexp.arm import Arm
 from kernelexp.errors import (
     BuildError,
@@ -80,6 +80,7 @@ def run(
     Raises UsageError for an objective that is none, EnvironmentFault where it can't be had here,
     and what keeps the baseline from being examined.
     """
+    prepare.refuse_programs([grid.baseline], "a search")
     metric = metric_of(plan.objective)
     is_timed = plan.objective == TIME
     measuring = settings.measuring if is_timed else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 from kernelexp import build, prepare, project, toolchain
 from kernelexp.build import compiler
 from kernelexp.cli import app
+from kernelexp.evidence import native
 from kernelexp.judge import gates
 from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
@@ -21,6 +23,10 @@ from kernelexp.toolchain import Toolchain
 # A busy machine is no fault of a strategy.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would what the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
@@ -76,13 +82,21 @@ def warm_grid(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def hashed(tools: Toolchain, shared: Path) -> Path:
-    """A cache in which the compiler's 200 MB are hashed already."""
-    folder = shared / "hashed"
+    """A cache in which the compiler's 200 MB are hashed and the emulator's loops compiled."""
+    folder = shared / build.CACHE
     with FileLock(shared / "hashed.lock"):
         if not folder.exists():
             folder.mkdir()
             compiler.identify(folder, folder, tools, ())
+            assert native.library(shared), "the tests need a host compiler, as nvcc does"
     return folder
+
+
+@pytest.fixture(scope="session")
+def library(hashed: Path) -> Path:
+    """The emulator's compiled loops."""
+    (path,) = (hashed / "native").glob("*.so")
+    return path
 
 
 @pytest.fixture(scope="session")

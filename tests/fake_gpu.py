@@ -28,12 +28,16 @@ turn = msgspec.json.decode((folder / "turn.json").read_bytes(), type=Turn)
 if job.process == KILLED_AT:
     os.kill(os.getpid(), signal.SIGKILL)
 
-def ratio(width=0, order="", **axes):
+def ratio(name, grid, width=0, order="", **axes):
     return FORMULA
+
+def grid(arm):
+    return arm.launches[0].grid[0] if arm.launches else 0
 
 rng = random.Random(job.process)
 arms = list(enumerate(job.job.arms))
-times = {i: 100 * ratio(**arm.axes) * math.exp(rng.gauss(0, 0.0005)) for i, arm in arms}
+means = {i: 100 * ratio(arm.arm.name, grid(arm), **arm.axes) for i, arm in arms}
+times = {i: mean * math.exp(rng.gauss(0, 0.0005)) for i, mean in means.items()}
 timed = [i for i, arm in arms if arm.arm.name not in turn.excluded]
 order = (*timed, *reversed(timed))
 row = Row(order=order, times_us=tuple(round(times[i], 4) for i in order))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelexp.launch import Launch, of_entry, plain_name
+from kernelexp.launch import Launch, of_entries, plain_name
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,11 @@ def test_a_mangled_name_has_the_function_s_own_in_it(symbol: str, name: str) -> 
 
 def test_a_launch_by_the_plain_name_is_of_the_symbol() -> None:
     launch = Launch(entry="scale", grid=(1, 1, 1), block=(1, 1, 1))
-    assert of_entry(launch, "_Z5scalePKfPffi").entry == "_Z5scalePKfPffi"
-    assert of_entry(launch, "_Z5otherPf").entry == "scale"
+    symbols = ("_Z5otherPf", "_Z5scalePKfPffi")
+    assert of_entries(launch, symbols).entry == "_Z5scalePKfPffi"
+    assert of_entries(launch, symbols[:1]).entry == "scale"
+
+
+def test_a_plain_name_of_two_instances_is_of_neither() -> None:
+    launch = Launch(entry="gemm", grid=(1, 1, 1), block=(1, 1, 1))
+    assert of_entries(launch, ("_Z4gemmILi64EEvPKf", "_Z4gemmILi8EEvPKf")).entry == "gemm"

@@ -7,7 +7,7 @@ file that the compiler says it read. It is the same in another folder and on ano
 from kernelexp.build.diagnosis import Diagnostic, first_error, iter_errors
 from kernelexp.build.planning import Plan, compiler_flags
 from kernelexp.build.service import LIMIT_S, Builder, Built, build, build_one, make_plans
-from kernelexp.build.store import CACHE, Artefacts, artefacts, keep, kept
+from kernelexp.build.store import CACHE, Artefacts, ProgramArtefacts, artefacts, keep, kept, program
 
 __all__ = [
     "CACHE",
@@ -17,6 +17,7 @@ __all__ = [
     "Built",
     "Diagnostic",
     "Plan",
+    "ProgramArtefacts",
     "artefacts",
     "build",
     "build_one",
@@ -26,4 +27,5 @@ __all__ = [
     "keep",
     "kept",
     "make_plans",
+    "program",
 ]

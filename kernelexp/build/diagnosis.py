@@ -49,6 +49,12 @@ _IN_ARGUMENTS = re.compile(r"^<command-line>: fatal error: (.*: No such file or 
 _BY_PTXAS = re.compile(
     r"^ptxas (?:[^,;\n]+, line \d+; )?(?:error|fatal)\s*:\s*+(?!Ptx assembly aborted)(.*)$", re.M
 )
+# ld: x.cpp:(.text+0x33): undefined reference to `f()'; nvlink error   : Undefined reference to ...
+_BY_LINKER = re.compile(
+    r"^(?:.*?: ?)?((?:undefined reference to|multiple definition of) .*)$"
+    r"|^nvlink (?:error|fatal)\s*: (.*)$",
+    re.M,
+)
 _OF_OPTIONS = re.compile(
     r"^nvcc (?:fatal|error)\s*:\s*((?:Unknown option|Unsupported gpu architecture|Redefinition of "
     r"argument|Value '.*' is not defined|Option |Argument |.*requires an argument).*)$",
@@ -93,6 +99,8 @@ def first_error(words: str) -> Diagnostic | None:
         for match in pattern.finditer(words):
             if not (_NOT_THE_SOURCE.match(match[1]) or _INTERNAL.search(match[1])):
                 return Diagnostic(file="", line=0, message=match[1].strip())
+    if linker := _BY_LINKER.search(words):
+        return Diagnostic(file="", line=0, message=(linker[1] or linker[2]).strip())
     return None
 
 
@@ -107,7 +115,7 @@ def iter_errors(words: str) -> Iterator[Diagnostic]:
 def quote(words: str) -> str:
     """The line that says most, for a sentence: the first error, else the last line."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    errors = (line for line in lines if re.search(r"\b(?:error|fatal)\b", line))
+    errors = (line for line in lines if re.search(r"\b(?:error|fatal)\b|: cannot find ", line))
     return next(errors, lines[-1] if lines else "it said nothing")
 
 

@@ -53,7 +53,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def command(self) -> tuple[str, ...]:
         """What is run, but for what it is to write."""
-        return (self.tools.nvcc, *self.arguments, "-I", str(toolchain.HEADERS))
+        return (self.tools.nvcc, *self.arguments, "-I", str(toolchain.HEADERS), *self._libraries)
+
+    @property
+    def _libraries(self) -> tuple[str, ...]:
+        """nvcc looks in lib64 for what a program is linked with; its wheels have that in lib."""
+        folder = Path(self.compiler.toolkit) / "lib"
+        return ("-L", str(folder)) if self.variant.program and folder.is_dir() else ()
 
 
 def refuse(root: Path, variants: Sequence[Variant]) -> None:
@@ -112,6 +118,7 @@ def _key(plan: Plan, files: Files) -> str:
         plan.compiler.digest,
         *plan.arguments,
         *PTXAS_FLAGS,
+        *(("program",) if plan.variant.program else ()),
         # The root's own name says nothing of what is compiled.
         *(each.replace(root, ".") for each in environment),
         *dependencies.content_of_arguments(plan.root, files, words),

@@ -221,9 +221,7 @@ def _build_in(
     start_ns = folder.stat().st_ctime_ns  # of the clock that the files' times are of
     log, ok = "", True
     try:
-        log = steps.compile_to_ptx(plan, folder)
-        report = steps.assemble(plan, folder)
-        sass = steps.disassemble(plan, folder)
+        log, report, sass = _run_steps(plan, folder)
     except DoesNotBuild as refused:
         log, ok = str(refused), False
     entry, files = _look_at_inputs(plan, folder, ok)
@@ -240,11 +238,22 @@ def _build_in(
     for name, text in ((store.NVCC_LOG, log), (store.PTXAS_LOG, report), (store.SASS, sass)):
         (folder / name).write_text(text, "utf-8")
     target = store.builds(plan.root) / entry.identity
-    if store.commit(folder, target):
+    files_left = store.PROGRAM_FILES if plan.variant.program else store.FILES
+    if store.commit(folder, target, files_left):
         place = target.relative_to(plan.root)
         print(f"note: {place} was damaged; {plan.label} was built again.", file=sys.stderr)
     manifest.remember(plan, entry)
     return _built(plan, entry.identity, entry.read, ok=True, log=log), {}
+
+
+def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
+    """The compiler's warnings, ptxas's report, SASS; leaves the rest of the build in `folder`."""
+    if plan.variant.program:
+        log, report = steps.link_program(plan, folder)
+        return log, report, steps.disassemble_program(plan, folder)
+    log = steps.compile_to_ptx(plan, folder)
+    report = steps.assemble(plan, folder)
+    return log, report, steps.disassemble(plan, folder)
 
 
 def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import resource
 import signal
 import struct
@@ -17,6 +18,7 @@ from kernelexp.errors import EnvironmentFault
 from kernelexp.processes import Completed, TimedOut
 
 DEPENDENCIES = "kernel.d"
+_REPORTED = re.compile(r"ptxas info\s*:|\s+\d+ bytes (?:stack frame|cumulative stack)")
 PROBE_BYTES = 1 << 20
 """What a disk must still take for a failure not to be the disk's."""
 
@@ -56,6 +58,37 @@ def assemble(plan: Plan, folder: Path) -> str:
 
     done = _run(plan, folder, "ptxas", argv, fault)
     return _clean(plan, folder, done.stdout + done.stderr)
+
+
+def link_program(plan: Plan, folder: Path) -> tuple[str, str]:
+    """Leaves an executable and its dependencies in `folder`; nvcc's warnings, ptxas's report."""
+    program, read = folder / store.PROGRAM, folder / DEPENDENCIES
+    argv = [*plan.command, "-Xptxas=-v", "-o", _relative(plan, program)]
+    argv += ["-MD", "-MF", _relative(plan, read)]
+
+    def fault(_done: Completed) -> str:
+        if not (program.is_file() and is_whole_elf(program.read_bytes())):
+            return "left no whole program"
+        listed = read.read_text("utf-8", "replace") if read.is_file() else ""
+        return "" if dependencies.parse(listed) else "left no whole list of the files it read"
+
+    done = _run(plan, folder, "nvcc", argv, fault)
+    said = _clean(plan, folder, done.stdout + done.stderr)
+    return _without_report(said), said
+
+
+def disassemble_program(plan: Plan, folder: Path) -> str:
+    """Resource usage and SASS of the program in `folder`; it may have no kernel of its own."""
+    argv = [plan.tools.cuobjdump, "-res-usage", "-sass", _relative(plan, folder / store.PROGRAM)]
+    try:
+        return _run(plan, folder, "cuobjdump", argv, lambda _done: "").stdout
+    except DoesNotBuild as refused:  # it reads what nvcc has linked
+        raise EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}") from None
+
+
+def _without_report(words: str) -> str:
+    """What nvcc said without what `ptxas -v` reports of every kernel."""
+    return "\n".join(line for line in words.splitlines() if not _REPORTED.match(line)).strip()
 
 
 def disassemble(plan: Plan, folder: Path) -> str:
@@ -130,7 +163,7 @@ def _run(
         cause = diagnosis.find_cause(done, words)
         _require_space(plan, folder, tool)
         if cause == "source":
-            raise DoesNotBuild(f"{tool}:\n{words}")
+            raise DoesNotBuild(f"{tool}:\n{_without_report(words)}")
         how = left or _ending(done)
         if cause == "machine" or _is_memory_limited():
             raise EnvironmentFault(f"{plan.label}: {tool} {how}: {diagnosis.quote(words)}")

@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,8 +20,11 @@ CACHE = ".kernelexp"
 CHECKSUMS = "checksums.json"
 PTX, CUBIN, SASS = "kernel.ptx", "kernel.cubin", "kernel.sass"
 PTXAS_LOG, NVCC_LOG = "ptxas.log", "nvcc.log"
+PROGRAM = "program"
 FILES = (PTX, CUBIN, SASS, PTXAS_LOG, NVCC_LOG)
-"""What a build leaves."""
+"""What the build of a kernel leaves."""
+PROGRAM_FILES = (PROGRAM, SASS, PTXAS_LOG, NVCC_LOG)
+"""What the build of a program leaves."""
 
 _TEMPORARY = re.compile(r"tmp-(?P<host>.*)-(?P<pid>\d+)-(?P<begun>\d+)-\w+")
 
@@ -41,14 +44,18 @@ def builds(root: Path) -> Path:
     return root / CACHE / "build"
 
 
+class ProgramArtefacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The same of a program."""
+
+    executable: Path
+    sass: str
+    """Resource usage and SASS of all its kernels, as cuobjdump prints them."""
+    ptxas_report: str
+
+
 def artefacts(root: Path, identity: str) -> Artefacts:
-    """The artefacts of a build. EnvironmentFault where they are not what was written."""
-    folder = builds(root) / identity
-    if not is_whole(folder):
-        raise EnvironmentFault(
-            f"{folder.relative_to(root)} is not what the compiler left there: run the command "
-            "again, and it is built anew."
-        )
+    """The artefacts of a kernel's build. EnvironmentFault where they are not what was written."""
+    folder = _whole(root, identity)
     return Artefacts(
         cubin=folder / CUBIN,
         ptx=folder / PTX,
@@ -57,27 +64,47 @@ def artefacts(root: Path, identity: str) -> Artefacts:
     )
 
 
+def program(root: Path, identity: str) -> ProgramArtefacts:
+    """The artefacts of a program's build. EnvironmentFault where they are not what was written."""
+    folder = _whole(root, identity)
+    return ProgramArtefacts(
+        executable=folder / PROGRAM,
+        sass=(folder / SASS).read_text("utf-8", "replace"),
+        ptxas_report=(folder / PTXAS_LOG).read_text("utf-8", "replace"),
+    )
+
+
+def _whole(root: Path, identity: str) -> Path:
+    folder = builds(root) / identity
+    if not is_whole(folder):
+        raise EnvironmentFault(
+            f"{folder.relative_to(root)} is not what the compiler left there: run the command "
+            "again, and it is built anew."
+        )
+    return folder
+
+
 def is_whole(folder: Path) -> bool:
     """Whether all artefacts are there with the content that they were written with."""
     try:
         sums = msgspec.json.decode((folder / CHECKSUMS).read_bytes(), type=dict[str, str])
-        return set(sums) == set(FILES) and all(
+        return set(sums) in (set(FILES), set(PROGRAM_FILES)) and all(
             hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums
         )
     except (OSError, msgspec.DecodeError):
         return False
 
 
-def commit(temporary: Path, folder: Path) -> bool:
+def commit(temporary: Path, folder: Path, files: Sequence[str] = FILES) -> bool:
     """Makes a finished temporary folder the build `folder`, in one step and safe from power cuts.
 
     What is there already and whole stays: evidence is kept next to it. Whether something damaged
     was there.
     """
-    sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in FILES}
+    sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in files}
     (temporary / CHECKSUMS).write_bytes(msgspec.json.encode(sums))
     for other in temporary.iterdir():
-        if other.name not in (*FILES, CHECKSUMS):
+        if other.name not in (*files, CHECKSUMS):
             _remove(other)
     wholefile.sync(*temporary.iterdir(), temporary)
     if is_whole(folder):

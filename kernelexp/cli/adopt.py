@@ -17,6 +17,7 @@ from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.foreign.draft import Answers
+    from kernelexp.foreign.entry import Parameter
     from kernelexp.foreign.service import Compiled
     from kernelexp.project import Project
 
@@ -33,6 +34,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     grid: str
     smem: int
     shapes: Sequence[str]
+    workspaces: Sequence[str]
     values: Sequence[str]
     references: Sequence[str]
     flags: Sequence[str]
@@ -49,7 +51,7 @@ def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
     answers = _answers(words)
     compiled = service.compile_entry(loaded, chosen, arch, answers, tools, words.flags)
     try:
-        _tell(compiled)
+        _tell(compiled, answers)
         if sys.stdin.isatty():
             answers = _ask(compiled, answers)
         text = service.finish(loaded, compiled, arch, answers, words.flags)
@@ -88,6 +90,7 @@ def _answers(words: Words) -> Answers:
         shapes={
             name: draft.parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")
         },
+        workspaces=tuple(words.workspaces),
         values={name: _number(text) for name, text in _pairs(words.values, "--value")},
         references={
             name: draft.parse_python(text) for name, text in _pairs(words.references, "--reference")
@@ -114,7 +117,7 @@ def _number(text: str) -> int | float:
     raise UsageError(f"{text!r} should be a number, as the value of a parameter.")
 
 
-def _tell(compiled: Compiled) -> None:
+def _tell(compiled: Compiled, answers: Answers) -> None:
     """What was found and what was left out."""
     entry = compiled.entry
     typer.echo(f"entry: {entry.signature}")
@@ -124,10 +127,11 @@ def _tell(compiled: Compiled) -> None:
         star = "*" if each.is_pointer else ""
         typer.echo(f"  {each.name}: {each.type}{star}, {each.size} bytes, {role}")
     for each in entry.parameters:
-        if each.is_pointer and each.read and each.written:
+        if _is_in_and_out(each) and each.name not in answers.workspaces:
             typer.echo(
-                f"note: {each.name} is read and written: it is an output, which starts as poison, "
-                "so that reading what nothing wrote is a finding",
+                f"note: {each.name} is read and written: it is an input and an output, and holds "
+                "the input before every launch; if it is the kernel's own memory, which starts "
+                f"as zero, say --workspace {each.name}",
                 err=True,
             )
     if entry.dynamic_smem:
@@ -147,22 +151,35 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
 
     shapes, values = dict(answers.shapes), dict(answers.values)
     references, grid = dict(answers.references), answers.grid
+    workspaces = list(answers.workspaces)
     for each in compiled.entry.parameters:
-        if not each.is_pointer and each.name not in values:
+        if each.scalar and each.name not in values:
             value = _prompt(f"value of {each.type} {each.name}", _number)
             values.update({each.name: value} if value is not None else {})
     for each in compiled.entry.parameters:
         if each.is_pointer and each.name not in shapes:
             shape = _prompt(f"shape of {each.name}, as in M,K", draft.parse_expressions)
             shapes.update({each.name: shape} if shape else {})
-        if each.is_pointer and each.written and each.name not in references:
+        if _is_in_and_out(each) and each.name not in workspaces:
+            question = f"is {each.name} the kernel's own memory, zero at first, and no result?"
+            workspaces += [each.name] if typer.confirm(question, default=False) else []
+        if each.is_pointer and each.written and each.name not in (*references, *workspaces):
             expected = _prompt(f"what {each.name} should be, as in A @ B", draft.parse_python)
             references.update({each.name: expected} if expected else {})
     if not grid:
         grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
     return msgspec.structs.replace(
-        answers, shapes=shapes, values=values, references=references, grid=grid
+        answers,
+        shapes=shapes,
+        workspaces=tuple(workspaces),
+        values=values,
+        references=references,
+        grid=grid,
     )
+
+
+def _is_in_and_out(parameter: Parameter) -> bool:
+    return parameter.is_pointer and parameter.read and parameter.written
 
 
 def _prompt(question: str, parse: Callable[[str], T]) -> T | None:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output, print_document, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
+    DeviceOption,
     JsonOption,
     LimitOption,
+    MarginOption,
+    MarkdownOption,
     NvccOption,
     PedanticOption,
     ProjectOption,
 )
 from kernelexp.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.checking import Checked
 
 
 @app.command()
@@ -40,6 +46,21 @@ def check(
         typer.Option("--emulate", help="Execute each variant too: result and barrier protocol."),
     ] = False,
     pedantic: PedanticOption = False,
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since", metavar="REV", help="Check only variants whose inputs changed since then."
+        ),
+    ] = "",
+    measured: Annotated[
+        bool,
+        typer.Option(
+            "--measured", help="Gates on time must be decided: a GPU that is missing is a fault."
+        ),
+    ] = False,
+    margin: MarginOption = 1.0,
+    device: DeviceOption = None,
+    markdown: MarkdownOption = False,
     json: JsonOption = False,
     limit: LimitOption = None,
     nvcc: NvccOption = None,
@@ -48,46 +69,96 @@ def check(
     """Compare all builds with the committed baseline, for CI.
 
     Registers, spills, stack, shared memory and SASS size of each variant that an experiment or the
-    history names. A gain fails so that --update locks it in where a reviewer sees it.
+    history names, and the gates of experiments.yaml. A gain fails so that --update locks it in
+    where a reviewer sees it.
+
+    For example: kernelexp check --since origin/main --markdown
     """
-    if pedantic and not emulate:
-        raise UsageError("--pedantic is about what --emulate finds: add --emulate.")
-    if kernels and update:
-        raise UsageError("--update writes the baseline of all kernels: name none.")
-    from kernelexp import prepare
-    from kernelexp.evidence.emulated import How
+    _refuse(kernels, update, emulate, pedantic, since, json, markdown)
+    from kernelexp import checking
+    from kernelexp.evidence.measured import Measuring
     from kernelexp.judge import gates
     from kernelexp.report import gates as report
 
     loaded = common.load(project)
-    chosen = kernels or []
-    for name in chosen:
+    for name in kernels or []:
         loaded.kernel(name)  # a sentence where there is none
-    baseline = None if update else gates.read_baseline(loaded.root, chosen)
+    if not update:
+        gates.read_baseline(loaded.root)  # the same, before a compiler is looked for
     if junit:
         common.require_folder(junit)
-    tools = common.tools(loaded, nvcc)
-    named, limits = gates.named_variants(loaded, chosen), parse_limits(limit)
-    with progress_bars() as bars:
-        prepared = prepare.built(loaded, list(named.values()), tools, limits, bars)
-        if emulate:
-            prepared = prepare.emulated(loaded, prepared, limits, bars, How(pedantic=pedantic))
-    arms = {loaded.label(variant): arm for variant, arm in prepared.named(list(named.values()))}
-    faults = {label: error for label, each in named.items() if (error := prepared.fault(each))}
-    if baseline is None:
-        if faults:
-            raise next(iter(faults.values()))
-        path = gates.write_baseline(loaded.root, tools.version, arms)
-        typer.echo(f"wrote {path.relative_to(loaded.root)}: {len(arms)} variants")
+    for name in kernels or loaded.kernels:
+        if emulate and loaded.kernel(name).program:
+            typer.echo(f"note: {name} is a program: it is built, not emulated.", err=True)
+    with common.executor(device, None, None) as executor, progress_bars() as bars:
+        asked = checking.Asked(
+            tools=common.tools(loaded, nvcc),
+            kernels=tuple(kernels or ()),
+            emulate=emulate,
+            pedantic=pedantic,
+            since=since,
+            measured=measured,
+            measuring=Measuring(margin=margin / 100),
+            executor=executor,
+            limits=parse_limits(limit),
+            on_progress=bars,
+        )
+        if update:
+            path, count, changed = checking.update(loaded, asked)
+        else:
+            checked = checking.check(loaded, asked)
+    if update:
+        print_document(report.accepted(changed))
+        typer.echo(f"wrote {path.relative_to(loaded.root)}: {count} variants")
         return
-    findings = gates.compare(baseline, tools.version, arms, faults, emulate)
+    _show(checked, junit, markdown, json)
+    raise typer.Exit(gates.exit_code(checked.findings))
+
+
+def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> None:
+    """To a file for JUnit, to GitHub Actions if this runs there, and to standard output."""
+    from kernelexp.report import gates as report
+    from kernelexp.report import markdown as rendering
+
+    findings = checked.findings
     if junit:
         junit.write_text(report.to_junit(findings), encoding="utf-8")
     if in_github_actions():
         for annotation in report.to_annotations(findings):
-            typer.echo(annotation, err=json)
-    output(findings, report.render(findings), json)
-    raise typer.Exit(gates.exit_code(findings))
+            typer.echo(annotation, err=json or markdown)
+    if markdown:
+        text = rendering.render(report.table_of(checked))
+        print_text(text)
+        _append_summary(text)
+    else:
+        output(findings, report.render(checked), json)
+
+
+def _refuse(
+    kernels: list[str] | None,
+    update: bool,
+    emulate: bool,
+    pedantic: bool,
+    since: str,
+    json: bool,
+    markdown: bool,
+) -> None:
+    """UsageError for options that do not go together."""
+    if pedantic and not emulate:
+        raise UsageError("--pedantic is about what --emulate finds: add --emulate.")
+    if kernels and update:
+        raise UsageError("--update writes the baseline of all kernels: name none.")
+    if since and update:
+        raise UsageError("--update writes the baseline of all variants: leave out --since.")
+    if json and markdown:
+        raise UsageError("--json and --markdown do not go together: give one of them.")
+
+
+def _append_summary(text: str) -> None:
+    """Shows the table on the page of a GitHub Actions run too."""
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
 
 
 def in_github_actions() -> bool:

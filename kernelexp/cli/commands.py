@@ -16,14 +16,21 @@ SUMMARIES = {
     "new": "Add an experiment, or a kernel from a CUDA source.",
     "import": "Import a hand-kept log: history, experiments, results.",
     "run": "Run experiments: build, emulate, time, judge, record.",
+    "time": "Time variants against each other, now.",
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
     "emulate": "Execute variants on the CPU: result, barriers, counters.",
     "list": "List kernels, axes, experiments and verdicts.",
     "show": "Show an experiment and its records, or one run.",
     "log": "Print the log: history and experiments with verdicts.",
+    "accept": "Accept a candidate: it becomes the current best.",
+    "reject": "Reject a candidate, or all of an experiment.",
+    "replace": "Replace an accepted variant by another experiment's.",
+    "plot": "Draw the history, a sweep, a run, stalls, a roofline.",
+    "report": "Render the project as web pages, or serve them.",
     "diff": "Compare two records: axes, compiler, sources, figures.",
     "compare": "Rank what changed between two variants, runs, profiles.",
+    "audit": "Write a performance audit of a variant from the records.",
     "explain": "Explain an experiment: expectations, changes, limits.",
     "profile": "Profile variants with ncu, or import what ncu printed.",
     "sections": "Show a profile as tables with what each figure means.",
@@ -32,13 +39,19 @@ SUMMARIES = {
     "inspect": "Show what the compiler made: accesses, barriers, loops.",
     "verdict": "Judge a record again from its samples; needs no GPU.",
     "check": "Compare all builds with the committed baseline, for CI.",
+    "bisect": "Find the commit that made a variant slower or wrong.",
+    "history": "Show a variant at each commit of a range.",
     "calibrate": "Measure this machine's rate of false verdicts.",
     "selftest": "Measure the smallest slowdown that a run detects here.",
     "doctor": "Check tools, versions and capabilities.",
     "schema": "Print the JSON Schema of experiments.yaml, for editors.",
 }
 """In the order of --help."""
-_FILES = {"import": "import_", "selftest": "calibrate"}
+_FILES = {
+    "import": "import_",
+    "selftest": "calibrate",
+    **dict.fromkeys(("accept", "reject", "replace"), "decide"),
+}
 """Commands in a file of another name."""
 
 

@@ -12,6 +12,7 @@ import typer
 from kernelexp.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
+    from kernelexp.arm import Arm
     from kernelexp.executor import Executor
     from kernelexp.project import Project
     from kernelexp.records import Unreadable
@@ -69,6 +70,20 @@ def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:
     for path, why in dict.fromkeys((each.path, each.why) for each in unreadable):
         name = path.relative_to(root) if path.is_relative_to(root) else path
         typer.echo(f"warning: skipped {printable(str(name))}: it {printable(why)}.", err=True)
+
+
+def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
+    """That what was named has no profile of its own, with the latest of its variant, if any."""
+    from kernelexp import profiles
+
+    root = project.root if project else None
+    latest = profiles.latest(root, arm.kernel, arm.arch, arm.axes) if root else None
+    if latest is None:
+        return f"{label} has no profile: kernelexp profile takes one, or imports one."
+    return (
+        f"{label} has no profile of its own: the latest of these axes, maybe of other sources, is "
+        f"{latest.run}; name that."
+    )
 
 
 def write_log(project: Project, force: bool = False) -> Path:

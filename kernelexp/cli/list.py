@@ -18,4 +18,6 @@ def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
     tree = standing.Tree(loaded.root)
     standings = {name: standing.of_experiment(loaded, name, tree) for name in loaded.experiments}
     common.warn(loaded.root, (each for one in standings.values() for each in one.unreadable))
-    output(listing.to_values(loaded, standings), listing.render(loaded, standings), json)
+    decided, _ = tree.decided
+    values = listing.to_values(loaded, standings, decided)
+    output(values, listing.render(loaded, standings, decided), json)

@@ -90,6 +90,12 @@ def new(
             "--reference", metavar="NAME=EXPR", help="An output, as in 'C=A @ B'. Repeatable."
         ),
     ] = None,
+    workspace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workspace", metavar="NAME", help="An array of its own, zero at first. Repeatable."
+        ),
+    ] = None,
     flag: Annotated[
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="For nvcc: --flag=-DX=4. Repeatable."),
@@ -118,13 +124,15 @@ def new(
             grid=grid,
             smem=smem,
             shapes=shape or (),
+            workspaces=workspace or (),
             values=value or (),
             references=reference or (),
             flags=flag or (),
         )
         adopt(project, Path(origin), words, nvcc)
         return
-    if entry or arch or block or grid or smem or shape or value or reference or flag:
+    arrays = shape or workspace or reference
+    if entry or arch or block or grid or smem or arrays or value or flag:
         raise UsageError("these options describe a source: name it with --from FILE.cu.")
     from kernelexp.project import editing
 

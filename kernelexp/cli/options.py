@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -96,6 +97,45 @@ MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print markdown
 EmulateOption = Annotated[
     bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
 ]
+GpuOption = Annotated[
+    bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        help="Time limit for measuring one experiment, start-up excluded: 1m. By default 30s, "
+        "and 5s for each candidate after the first.",
+    ),
+]
+ProcessesOption = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        metavar="N",
+        min=2,
+        help="Processes to measure in before the first look.",
+    ),
+]
+SizeOption = Annotated[
+    str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
+]
+
+
+class L2State(StrEnum):
+    """What a timed launch finds in the L2 cache."""
+
+    cold = "cold"
+    hot = "hot"
+
+
+L2Option = Annotated[
+    L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
+]
+SharedGpuOption = Annotated[
+    bool, typer.Option("--shared-gpu", help="Measure even if another process uses the GPU.")
+]
 PedanticOption = Annotated[
     bool,
     typer.Option("--pedantic", help="Count the emulator's warnings as mistakes."),
@@ -108,8 +148,9 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="WHAT=TIME",
-        help="Time limit of one build, one emulation, one pass of ncu or one function of "
-        "problem.py: build=20m, emulation=1h, profile=20m, problem=2m. Repeatable.",
+        help="Time limit of one build, one emulation, one run of a program, one pass of ncu or one "
+        "function of problem.py: build=20m, emulation=1h, run=20m, profile=20m, problem=2m. "
+        "Repeatable.",
     ),
 ]
 HERE = Path()

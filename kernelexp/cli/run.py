@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,33 +10,30 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import chosen, parse_limits, parse_seconds, parse_sets
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import progress_bars
 from kernelexp.cli.options import (
     HERE,
+    BudgetOption,
     DeviceOption,
     DevicesOption,
+    EmulateOption,
+    GpuOption,
     JsonOption,
+    L2Option,
+    L2State,
     LimitOption,
     MarginOption,
     NvccOption,
+    ProcessesOption,
     ProjectOption,
     SchedulerOption,
     SetOption,
+    SharedGpuOption,
+    SizeOption,
     VerboseOption,
 )
+from kernelexp.cli.outcomes import show
 from kernelexp.errors import UsageError
-
-if TYPE_CHECKING:
-    from kernelexp.project import Project
-    from kernelexp.report.document import Block
-    from kernelexp.runner import Outcome
-
-
-class L2State(StrEnum):
-    """What a timed launch finds in the L2 cache."""
-
-    cold = "cold"
-    hot = "hot"
 
 
 @app.command()
@@ -58,51 +54,21 @@ def run(
         typer.Option("--record", metavar="RUN", help="Repeat a run with its own sources."),
     ] = None,
     set_: SetOption = None,
-    emulate: Annotated[
-        bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
-    ] = True,
-    gpu: Annotated[
-        bool,
-        typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run."),
-    ] = True,
+    emulate: EmulateOption = True,
+    gpu: GpuOption = True,
     device: DeviceOption = None,
     devices: DevicesOption = None,
     scheduler: SchedulerOption = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget",
-            metavar="TIME",
-            help="Time limit for measuring one experiment, start-up excluded: 1m. By default 30s, "
-            "and 5s for each candidate after the first.",
-        ),
-    ] = None,
-    processes: Annotated[
-        int,
-        typer.Option(
-            "--processes",
-            metavar="N",
-            min=2,
-            help="Processes to measure in before the first look.",
-        ),
-    ] = 4,
+    budget: BudgetOption = None,
+    processes: ProcessesOption = 4,
     margin: MarginOption = 1.0,
-    size: Annotated[
-        str,
-        typer.Option("--size", metavar="NAME", help="Which size of problem.py to time."),
-    ] = "full",
-    l2: Annotated[
-        L2State,
-        typer.Option("--l2", help="Flush L2 before each launch, or leave it warm."),
-    ] = L2State.cold,
+    size: SizeOption = "full",
+    l2: L2Option = L2State.cold,
     peers: Annotated[
         bool,
         typer.Option("--peers/--no-peers", help="Also time the problem's peers, such as cuBLAS."),
     ] = True,
-    shared_gpu: Annotated[
-        bool,
-        typer.Option("--shared-gpu", help="Measure even if another process uses the GPU."),
-    ] = False,
+    shared_gpu: SharedGpuOption = False,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Run compute-sanitizer on variants that fail.")
     ] = False,
@@ -165,37 +131,5 @@ def run(
             outcomes = runner.run(loaded, names, tools, settings, overrides, bars)
     if not no_record:
         common.refresh_log(loaded)
-    _print(loaded, outcomes, verbose, json)
+    show(loaded, outcomes, verbose, json)
     raise typer.Exit(runner.exit_code(outcomes, reproduce))
-
-
-def _print(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
-    from kernelexp.judge import expectations
-    from kernelexp.report import page
-    from kernelexp.report.document import paragraph
-
-    for each in outcomes:
-        if each.error:
-            typer.echo(f"error: {each.experiment}: {each.error}", err=True)
-    common.warn(project.root, (skipped for each in outcomes for skipped in each.unreadable))
-    pages: list[Block] = []
-    for each in outcomes:
-        if each.record:
-            if pages:
-                pages.append(paragraph(""))
-            path = each.path.relative_to(project.root).as_posix() if each.path else ""
-            pages += page.render(each.record, each.earlier, path, verbose)
-    if len(outcomes) > 1:
-        failures = {each.experiment: str(each.error) for each in outcomes if each.error}
-        pages += page.summary([each.record for each in outcomes if each.record], failures)
-    values = [
-        {
-            "experiment": each.experiment,
-            "path": str(each.path) if each.path else None,
-            "record": each.record,
-            "expectations": expectations.of_record(each.record) if each.record else {},
-            "error": str(each.error) if each.error else None,
-        }
-        for each in outcomes
-    ]
-    output(values, pages, json)

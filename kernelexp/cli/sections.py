@@ -81,7 +81,7 @@ def sections(
     found = _find(subject, project)
     evidence = found.arm.profiled
     if evidence is None:
-        raise UsageError(_unprofiled(found.label, found.arm, _project(subject, project)))
+        raise UsageError(common.unprofiled(found.label, found.arm, _project(subject, project)))
     given = {
         "--time-ms": time_ms,
         "--peer-ms": peer_ms,
@@ -121,7 +121,7 @@ def _find(text: str, start: Path) -> Subject:
 
         variant = parse_variant(project, text)
         arm = Arm(kernel=variant.kernel, arch=variant.arch, axes=dict(variant.axes))
-        raise UsageError(_unprofiled(project.label(variant), arm, project))
+        raise UsageError(common.unprofiled(project.label(variant), arm, project))
     return subjects.find(project, text)
 
 
@@ -132,25 +132,11 @@ def _project(text: str, start: Path) -> Project | None:
     return None if subjects.is_file(text) else common.load(start, sources=False)
 
 
-def _unprofiled(label: str, arm: Arm, project: Project | None) -> str:
-    """That what was named has no profile of its own; with the latest of its variant, if any."""
-    from kernelexp import profiles
-
-    root = project.root if project else None
-    latest = profiles.latest(root, arm.kernel, arm.arch, arm.axes) if root else None
-    if latest is None:
-        return f"{label} has no profile: kernelexp profile takes one, or imports one."
-    return (
-        f"{label} has no profile of its own: the latest of these axes, maybe of other sources, is "
-        f"{latest.run}; name that."
-    )
-
-
 def _known(arm: Arm) -> Run:
     """Time and work, as they were measured or else published."""
     from kernelexp.sections.given import Run
 
-    if arm.measured:
+    if arm.measured and arm.measured.time_us is not None:
         flops = float(arm.measured.flops) or None
         return Run(time_ms=arm.measured.time_us / 1000, time_source="measured", flops=flops)
     result = arm.published

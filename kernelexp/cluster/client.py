@@ -25,9 +25,10 @@ from kernelexp.cluster.messages import (
     Order,
     Reply,
 )
-from kernelexp.errors import USAGE, ConfigurationError, EnvironmentFault
+from kernelexp.errors import USAGE, ConfigurationError, EnvironmentFault, UsageError
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measured import Question
+from kernelexp.evidence.programs import ProgramQuestion
 from kernelexp.gpu import journals
 from kernelexp.measurement import Device, Measurement
 from kernelexp.progress import OnProgress, Step
@@ -138,6 +139,14 @@ class Cluster:
         if journal:
             journals.save(journal, reply.measurement)
         return reply.measurement
+
+    def run_programs(
+        self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        raise UsageError(
+            f"{question.job.kernel} is a program, which is timed on this machine only: leave out "
+            "--scheduler, or add --no-gpu."
+        )
 
     # ---- orders ----------------------------------------------------------------------------------
 

@@ -11,8 +11,17 @@ Knows nothing of experiments: it takes code, a launch, arrays. The arrays are wr
 from __future__ import annotations
 
 from kernelexp.emulator.compiled import load as load_compiled
-from kernelexp.emulator.execute import Comparison, Module, Result, compare, load, load_cubin, run
-from kernelexp.emulator.machine.counters import Counters
+from kernelexp.emulator.execute import (
+    Comparison,
+    Module,
+    Result,
+    compare,
+    load,
+    load_cubin,
+    run,
+    run_each,
+)
+from kernelexp.emulator.machine.counters import Counters, add_up
 from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
 from kernelexp.emulator.machine.hangs import Waiter
@@ -38,9 +47,11 @@ __all__ = [
     "Schedule",
     "UnsupportedInstruction",
     "Waiter",
+    "add_up",
     "compare",
     "load",
     "load_compiled",
     "load_cubin",
     "run",
+    "run_each",
 ]

@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.counters import Counters, Runs, collect
+from kernelexp.emulator.machine.counters import Counters, Runs, add_up, collect
 from kernelexp.emulator.machine.execution import Execution, Printed
 from kernelexp.emulator.machine.findings import Fatal, Finding
 from kernelexp.emulator.machine.hangs import Waiter
+from kernelexp.emulator.machine.layout import GlobalLayout
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.program import Program
 from kernelexp.emulator.machine.scheduler import Scheduler
@@ -144,12 +145,50 @@ def run(
         finding. Everything else counts as written.
     limit: warp instructions after which the launch is given up.
     """
-    program = _entry(module, launch)
-    schedule = schedule or Schedule()
+    (result,) = run_each(
+        module, (launch,), arrays, schedule=schedule, unwritten=unwritten, limit=limit
+    )
+    return result
+
+
+def run_each(
+    module: Module,
+    launches: Sequence[Launch],
+    arrays: Mapping[str, Array],
+    *,
+    schedule: Schedule | None = None,
+    unwritten: Collection[str] = (),
+    limit: int = 200_000_000,
+) -> tuple[Result, ...]:
+    """Executes launches one after the other on the same memory, up to the first that does not
+    finish; otherwise as run()."""
+    programs = [_entry(module, each) for each in launches]
+    results: list[Result] = []
+    memory: GlobalLayout | None = None
+    for program, launch in zip(programs, launches, strict=True):
+        result, memory = _run(
+            program, launch, arrays, schedule or Schedule(), frozenset(unwritten), limit, memory
+        )
+        results.append(result)
+        if not result.finished:
+            break
+    return tuple(results)
+
+
+def _run(
+    program: Program,
+    launch: Launch,
+    arrays: Mapping[str, Array],
+    schedule: Schedule,
+    unwritten: frozenset[str],
+    limit: int,
+    before: GlobalLayout | None,
+) -> tuple[Result, GlobalLayout]:
+    """One launch, on the memory that the one before it left."""
     started = time.perf_counter()
     chance, late = random.Random(schedule.seed), schedule.asynchrony == "late"
     execution = Execution(
-        program.image, launch, arrays, frozenset(unwritten), chance, late, schedule.seed != 0
+        program.image, launch, arrays, unwritten, chance, late, schedule.seed != 0, before
     )
     count = _Count()
     hang: tuple[Waiter, ...] = ()
@@ -170,7 +209,8 @@ def run(
             pass
     execution.world.write_back()
     counters = collect(program.sites, execution.tallies, count)
-    return _result(schedule, execution, hang, counters, time.perf_counter() - started)
+    result = _result(schedule, execution, hang, counters, time.perf_counter() - started)
+    return result, execution.world
 
 
 def _result(
@@ -191,6 +231,24 @@ def _result(
         warp_instructions=sum(each.executed for each in counters.instructions),
         thread_instructions=sum(each.lanes for each in counters.instructions),
         seconds=seconds,
+    )
+
+
+def _join(results: Sequence[Result]) -> Result:
+    """The launches of a job as one."""
+    if len(results) == 1:
+        return results[0]
+    return Result(
+        schedule=results[0].schedule,
+        findings=_once(finding for each in results for finding in each.findings),
+        warnings=_once(finding for each in results for finding in each.warnings),
+        hang=results[-1].hang,
+        contended=any(each.contended for each in results),
+        printed=tuple(line for each in results for line in each.printed),
+        counters=add_up([each.counters for each in results]),
+        warp_instructions=sum(each.warp_instructions for each in results),
+        thread_instructions=sum(each.thread_instructions for each in results),
+        seconds=sum(each.seconds for each in results),
     )
 
 
@@ -242,9 +300,12 @@ class _Count(Runs):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One launch under several schedules."""
+    """A job of one launch or several under several schedules."""
 
     results: tuple[Result, ...]
+    """Of the job, by schedule."""
+    launches: tuple[Result, ...]
+    """Of each launch under the first schedule."""
     differing: tuple[str, ...]
     """Arrays whose contents depend on the schedule."""
     varying: tuple[str, ...]
@@ -259,24 +320,31 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(
     module: Module,
-    launch: Launch,
+    launches: Sequence[Launch],
     arrays: Mapping[str, Array],
     *,
     schedules: Sequence[Schedule] = first_schedules(USUAL),
     unwritten: Collection[str] = (),
+    scratch: Collection[str] = (),
     limit: int = 200_000_000,
 ) -> Comparison:
-    """Runs a launch under each schedule; the arrays end as the first run left them."""
+    """Runs launches in sequence under each schedule, on arrays as they are given; these end as the
+    first run left them.
+
+    scratch: arrays whose contents at the end do not matter.
+    """
     outputs: list[dict[str, Array]] = []
-    results = []
+    runs = []
     for schedule in schedules:
         mine = {name: array.copy() for name, array in arrays.items()}
-        results.append(
-            run(module, launch, mine, schedule=schedule, unwritten=unwritten, limit=limit)
+        runs.append(
+            run_each(module, launches, mine, schedule=schedule, unwritten=unwritten, limit=limit)
         )
         outputs.append(mine)
+    results = [_join(each) for each in runs]
+    compared = [name for name in arrays if name not in scratch]
     others = [
-        {name for name in arrays if out[name].tobytes() != outputs[0][name].tobytes()}
+        {name for name in compared if out[name].tobytes() != outputs[0][name].tobytes()}
         for out in outputs
     ]
     differing = [name for name in arrays if any(name in other for other in others)]
@@ -285,6 +353,7 @@ def compare(
     may_vary = any(result.contended for result in results)
     return Comparison(
         results=tuple(results),
+        launches=runs[0],
         differing=() if may_vary else tuple(differing),
         varying=tuple(differing) if may_vary else (),
         findings=_once(finding for result in results for finding in result.findings),

@@ -155,7 +155,9 @@ def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidt
     if arm.build is None:
         return ()
     made = build.artefacts(root, arm.identity)
-    return widths.compare(lines, sass_lines.read(made.cubin, made.sass, arm.build.entry))
+    entries = (arm.build.entry, *arm.build.others)
+    sass = [each for entry in entries for each in sass_lines.read(made.cubin, made.sass, entry)]
+    return widths.compare(lines, sass)
 
 
 def execute(job: EmulationJob) -> Emulated:
@@ -168,7 +170,10 @@ def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
     found = files.find(root, kernel)
     found += sorted((_PACKAGE / "problem").glob("*.py"))
-    found += [_PACKAGE / f"{name}.py" for name in ("lineinfo", "places", "results", "schedule")]
+    found += [
+        _PACKAGE / f"{name}.py"
+        for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule", "tensors")
+    ]
     own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
     return _hash(found, _emulator())

@@ -7,6 +7,7 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,14 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp import accesses, isolated, results
+from kernelexp import accesses, isolated, results, tensors
 from kernelexp.accesses import Access
-from kernelexp.arm import EmulatedEvidence, EmulatedFinding, EmulatedLine, EmulatedPrint, Isa
+from kernelexp.arm import (
+    EmulatedEvidence,
+    EmulatedFinding,
+    EmulatedLaunch,
+    EmulatedLine,
+    EmulatedPrint,
+    Isa,
+)
 from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.evidence import ptx_accesses, sass_lines
 from kernelexp.isolated import Limit, Watch
-from kernelexp.launch import Launch, of_entry
+from kernelexp.launch import Launch, of_entries
 from kernelexp.lineinfo import Source
 from kernelexp.measurement import ArrayResult
 from kernelexp.model import AxisValue
@@ -33,7 +41,7 @@ from kernelexp.schedule import Schedule
 if TYPE_CHECKING:
     import torch
 
-    from kernelexp.emulator import Comparison, Counters, Finding, Module
+    from kernelexp.emulator import Comparison, Counters, Finding, Module, Result
 
 PRELOAD = ("torch", "kernelexp.emulator")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
@@ -60,7 +68,8 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
-    entry: str
+    entries: tuple[str, ...]
+    """Symbols of what launch() names."""
     schedules: tuple[Schedule, ...]
     problem_limit: Limit
     """For making the inputs, and for the reference."""
@@ -84,6 +93,7 @@ class LineCost(msgspec.Struct, frozen=True, kw_only=True):
     """What the code of one source line costs in a launch, inlined at one place and run by the same
     warps."""
 
+    entry: str = ""
     source: Source
     warps: int
     """The warps of a CTA that execute it, a bit each: bit 3 is warp 3."""
@@ -110,29 +120,30 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     if job.native:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
-    isa: Isa = "sass" if job.cubin else "ptx"
     try:
         module = _load(job)
     except emulator.REFUSALS as fault:
-        return _unsupported(job, isa, fault)
+        return _unsupported(job, fault)
     import torch  # noqa: F401 - where it was not preloaded, its seconds are not problem.py's
 
     with watch.stage(job.problem_limit):
         problem = load(Path(job.root), job.kernel)
         case = _prepare(problem, job)
     arrays = {name: _numpy(tensor.clone()) for name, tensor in case.given.items()}
-    arrays |= {name: _numpy(tensor) for name, tensor in case.outputs.items()}
+    written = {**case.outputs, **case.workspaces}
+    arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
     try:
         with watch.stage(job.emulation_limit):
             compared = emulator.compare(
                 module,
-                case.launch,
+                case.launches,
                 arrays,
                 schedules=job.schedules,
-                unwritten=tuple(case.outputs),
+                unwritten=case.unwritten,
+                scratch=tuple(case.workspaces),
             )
     except emulator.REFUSALS as fault:
-        return _unsupported(job, isa, fault)
+        return _unsupported(job, fault)
     except UsageError as fault:
         raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
     changed = [
@@ -142,20 +153,21 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         chunks = problem.reference(case.inputs, case.size)
         checked = results.compare(case.outputs, chunks, case.tolerance)
     root = Path(job.root)
-    evidence = _evidence(root, job.size, compared, checked, tuple(changed))
+    evidence = _evidence(root, case, compared, checked, tuple(changed))
     return Emulated(
-        evidence=msgspec.structs.replace(
-            evidence,
-            isa=isa,
-            opcodes=compared.results[0].counters.by_opcode() if isa == "sass" else {},
-        ),
-        lines=_every_line(root, compared.results[0].counters),
+        evidence=_of_sass(evidence, compared) if job.cubin else evidence,
+        lines=_every_line(root, case.launches, compared.launches),
     )
 
 
-def _unsupported(job: EmulationJob, isa: Isa, fault: UsageError) -> Emulated:
-    evidence = EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault))
-    return Emulated(evidence=evidence)
+def _unsupported(job: EmulationJob, fault: UsageError) -> Emulated:
+    isa: Isa = "sass" if job.cubin else "ptx"
+    return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))
+
+
+def _of_sass(evidence: EmulatedEvidence, compared: Comparison) -> EmulatedEvidence:
+    opcodes = compared.results[0].counters.by_opcode()
+    return msgspec.structs.replace(evidence, isa="sass", opcodes=opcodes)
 
 
 def _load(job: EmulationJob) -> Module:
@@ -176,29 +188,39 @@ def _load(job: EmulationJob) -> Module:
 class _Case(msgspec.Struct, frozen=True, kw_only=True):
     """What problem.py makes for one emulation."""
 
+    size_name: str
     size: Size
     inputs: Tensors
     """For the reference alone."""
     given: Tensors
-    """What the kernel reads."""
+    """What the kernel only reads."""
     outputs: Tensors
-    launch: Launch
+    workspaces: Tensors
+    unwritten: tuple[str, ...]
+    """Outputs and workspaces that hold nothing before the launch."""
+    launches: tuple[Launch, ...]
     tolerance: Tolerance
 
 
 def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     require_size(job.kernel, problem.sizes, job.size)
     size = problem.sizes[job.size]
-    inputs, others = results.draw_inputs(problem, size, SEED, "cpu")
+    inputs, others = tensors.draw_inputs(problem, size, SEED, "cpu")
     given = problem.arrange(others, job.axes)
-    outputs = results.allocate(problem.outputs(size))
-    results.refuse_shared_names(problem, given, outputs)
+    outputs = problem.outputs(size)
+    workspaces = problem.workspaces(job.axes, size, job.exports)
+    tensors.check_names(problem, others, given, outputs, workspaces)
+    written = {**outputs, **workspaces}
+    launches = problem.launches(job.axes, size, job.exports)
     return _Case(
+        size_name=job.size,
         size=size,
         inputs=inputs,
-        given=given,
-        outputs=outputs,
-        launch=of_entry(problem.launch(job.axes, size, job.exports), job.entry),
+        given={name: tensor for name, tensor in given.items() if name not in outputs},
+        outputs=tensors.allocate(outputs, others),
+        workspaces=tensors.allocate(workspaces),
+        unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
+        launches=tuple(of_entries(each, job.entries) for each in launches),
         tolerance=problem.tolerance(size, job.arch, job.axes),
     )
 
@@ -208,21 +230,22 @@ def _numpy(tensor: torch.Tensor) -> Any:
     import torch
 
     widths = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+    tensor = tensors.as_numbers(tensor)
     return tensor.view(widths[tensor.element_size()]).numpy()
 
 
 def _evidence(
     root: Path,
-    size: str,
+    case: _Case,
     compared: Comparison,
     checked: tuple[ArrayResult, ...],
     changed: tuple[str, ...],
 ) -> EmulatedEvidence:
-    launches = compared.results
-    hang = next((result.hang for result in launches if result.hang), ())
+    runs = compared.results
+    hang = next((result.hang for result in runs if result.hang), ())
     return EmulatedEvidence(
-        size=size,
-        schedules=tuple(str(result.schedule) for result in launches),
+        size=case.size_name,
+        schedules=tuple(str(result.schedule) for result in runs),
         arrays=checked,
         changed=changed,
         differing=compared.differing,
@@ -232,14 +255,29 @@ def _evidence(
         failing=_failing(compared, checked),
         printed=tuple(
             EmulatedPrint(cta=x.cta, thread=x.thread, text=x.text)
-            for x in launches[0].printed[:PRINTS_KEPT]
+            for x in runs[0].printed[:PRINTS_KEPT]
         ),
-        prints=len(launches[0].printed),
+        prints=len(runs[0].printed),
         hang=tuple(f"CTA {w.cta} warp {w.warp} at {w.where}: {w.waits_for}" for w in hang),
-        counters=_nonzero(launches[0].counters.kernel),
-        lines=_dearest(root, launches[0].counters),
-        thread_instructions=launches[0].thread_instructions,
-        seconds=round(sum(result.seconds for result in launches), 3),
+        counters=_nonzero(runs[0].counters.kernel),
+        launches=_launches(case.launches, compared.launches),
+        lines=_dearest(root, runs[0].counters),
+        thread_instructions=runs[0].thread_instructions,
+        seconds=round(sum(result.seconds for result in runs), 3),
+    )
+
+
+def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[EmulatedLaunch, ...]:
+    """Where there are several; those that were executed."""
+    return tuple(
+        EmulatedLaunch(
+            entry=launch.entry,
+            ctas=math.prod(launch.grid),
+            thread_instructions=result.thread_instructions,
+            counters=_nonzero(result.counters.kernel),
+        )
+        for launch, result in zip(launches, results, strict=False)
+        if len(launches) > 1
     )
 
 
@@ -282,15 +320,24 @@ def _dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
     )
 
 
-def _every_line(root: Path, counters: Counters) -> tuple[LineCost, ...]:
+def _every_line(
+    root: Path, launches: Sequence[Launch], executed: Sequence[Result]
+) -> tuple[LineCost, ...]:
+    from kernelexp.emulator import add_up
+
+    of_entry: dict[str, list[Counters]] = {}
+    for launch, result in zip(launches, executed, strict=False):
+        of_entry.setdefault(launch.entry, []).append(result.counters)
     return tuple(
         LineCost(
+            entry=entry,
             source=each.source.relative_to(str(root)),
             warps=each.warps,
             counters=_nonzero(each.counters),
             accesses=_accesses(each.opcodes),
         )
-        for each in counters.by_source()
+        for entry, counters in of_entry.items()
+        for each in add_up(counters).by_source()
     )
 
 

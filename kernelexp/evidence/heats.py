@@ -12,6 +12,7 @@ from kernelexp.arm import Arm
 from kernelexp.evidence import measured
 from kernelexp.evidence.measured import Answerer, Measuring, Taken
 from kernelexp.judge import heats
+from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.measurement import Measurement
 from kernelexp.progress import Joined, OnProgress
@@ -29,15 +30,18 @@ def take(
     cards: int,
     *,
     on_progress: OnProgress | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Taken:
     """Times arms by their names, the baseline first: as a race on one GPU, or in heats on several.
 
-    Raises what measured.take raises.
+    `launches` are as in measured.take, for one GPU. Raises what measured.take raises.
     """
     base, *candidates = arms
     number = heats.count(len(candidates), cards)
     if number == 1:
-        return measured.take(root, arms, measuring, limits, answerer, on_progress=on_progress)
+        return measured.take(
+            root, arms, measuring, limits, answerer, on_progress=on_progress, launches=launches
+        )
     early, late = shares(measuring)
     dealt = heats.deal(candidates, number)
     groups = [{name: arms[name] for name in (base, *names)} for names in dealt]

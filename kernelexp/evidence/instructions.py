@@ -13,6 +13,7 @@ from kernelexp.opcodes import PADDING, PIPES, pipe_of
 _INSTRUCTION = re.compile(
     r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M
 )
+_TEXT = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(\S.*?)\s*;", re.M)
 _FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$", re.M)
 
 
@@ -24,12 +25,22 @@ def count_opcodes(dump: str, entry: str) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+def count_all(dump: str, entry: str) -> int:
+    """Instructions of `entry` in cuobjdump's SASS, what only pads the code included."""
+    return len(_INSTRUCTION.findall(body(dump, entry)))
+
+
 def group_by_pipe(opcodes: dict[str, int]) -> dict[str, int]:
     """The same instructions by pipe, in the order of PIPES; pipes without any are left out."""
     counts: Counter[str] = Counter()
     for opcode, count in opcodes.items():
         counts[pipe_of(opcode)] += count
     return {pipe: counts[pipe] for pipe in PIPES if counts[pipe]}
+
+
+def texts(dump: str, entry: str) -> list[str]:
+    """The instructions of `entry` in cuobjdump's SASS, without addresses and encodings."""
+    return _TEXT.findall(body(dump, entry))
 
 
 def body(dump: str, entry: str) -> str:

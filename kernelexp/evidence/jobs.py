@@ -11,7 +11,7 @@ from kernelexp.evidence import native
 from kernelexp.evidence.emulation_worker import EmulationJob
 from kernelexp.gpu.job import ArmJob
 from kernelexp.isolated import Limit
-from kernelexp.launch import Launch, of_entry
+from kernelexp.launch import Launch, of_entries
 from kernelexp.measurement import Role, TimedArm
 from kernelexp.schedule import USUAL, Schedule, first_schedules
 
@@ -36,7 +36,7 @@ def emulation(
         sass=made.sass if isa == "sass" else "",
         axes=arm.axes,
         size=size,
-        entry=arm.build.entry if arm.build else "",
+        entries=_symbols(arm),
         exports=arm.build.exports if arm.build else {},
         schedules=tuple(schedules),
         problem_limit=problem,
@@ -45,12 +45,18 @@ def emulation(
     )
 
 
-def timed(root: Path, arm: Arm, name: str, role: Role, launch: Launch) -> ArmJob:
+def timed(root: Path, arm: Arm, name: str, role: Role, launches: Sequence[Launch]) -> ArmJob:
     """An arm that is built, to time under a name and in a role."""
     return ArmJob(
         arm=TimedArm(name=name, role=role, identity=arm.identity),
         cubin=str(build.artefacts(root, arm.identity).cubin),
         arch=arm.arch,
-        launch=of_entry(launch, arm.build.entry) if arm.build else launch,
+        launches=tuple(of_entries(each, _symbols(arm)) for each in launches),
         axes=arm.axes,
+        exports=arm.build.exports if arm.build else {},
     )
+
+
+def _symbols(arm: Arm) -> tuple[str, ...]:
+    """The entries that the arm's launches name."""
+    return (arm.build.entry, *arm.build.others) if arm.build else ()

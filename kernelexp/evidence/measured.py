@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from kernelexp.gpu.measure import Progress, measure
 from kernelexp.judge import racing
 from kernelexp.judge.stats import ratios
 from kernelexp.judge.verdict import spell_interval
+from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.measurement import Measurement, Options, TimedArm
 from kernelexp.problem import consult
@@ -83,9 +84,12 @@ def take(
     *,
     place: int | None = None,
     on_progress: OnProgress | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Taken:
     """Times arms by their names, the baseline first, with a placebo and the problem's peers, in
     the same processes on one GPU; several candidates as a race.
+
+    `launches` go before those of the problem's launch(): an older revision's arm has its own.
 
     Raises what kernelexp.gpu.measure.measure raises, ConfigurationError for the problem's faults.
     """
@@ -96,12 +100,16 @@ def take(
         for arm in arms.values()
     ]
     answer = consult.consult(root, baseline.kernel, points, [size], timeout_s=limits.problem_s)
-    launches = [facts.launches[size] for facts in answer.points]
+    own = launches or {}
+    started = [
+        own.get(name) or facts.launches[size]
+        for name, facts in zip(arms, answer.points, strict=True)
+    ]
     jobs_ = [
         jobs.timed(root, arm, name, "baseline" if arm is baseline else "candidate", launch)
-        for (name, arm), launch in zip(arms.items(), launches, strict=True)
+        for (name, arm), launch in zip(arms.items(), started, strict=True)
     ]
-    jobs_.insert(1, jobs.timed(root, baseline, "placebo", "placebo", launches[0]))
+    jobs_.insert(1, jobs.timed(root, baseline, "placebo", "placebo", started[0]))
     if measuring.options.peers:
         jobs_ += [ArmJob(arm=TimedArm(name=peer, role="peer")) for peer in answer.peers]
     name = f"variants/{baseline.kernel}/problem.py"

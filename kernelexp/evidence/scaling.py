@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kernelexp.arm import EmulatedEvidence
+from kernelexp.arm import EmulatedEvidence, EmulatedLaunch
 
 
 class Extent(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +31,9 @@ def can_scale(one: Extent, other: Extent, full: Extent) -> bool:
 
 
 def scale(
-    one: EmulatedEvidence,
+    one: EmulatedEvidence | EmulatedLaunch,
     one_extent: Extent,
-    other: EmulatedEvidence,
+    other: EmulatedEvidence | EmulatedLaunch,
     other_extent: Extent,
     full: Extent,
 ) -> Iterator[Scaled]:

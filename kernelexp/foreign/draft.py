@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from kernelexp import scaffold
+from kernelexp.dtypes import INTEGERS, TORCH_NAMES
 from kernelexp.errors import UsageError, suggest
 from kernelexp.foreign.entry import Entry, Parameter
 from kernelexp.launch import Dim3
-from kernelexp.results import TORCH_NAMES
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,43 +24,39 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Dynamic shared memory."""
     shapes: dict[str, tuple[str, ...]] = {}
     """Of arrays, by name, in the same notation."""
+    workspaces: tuple[str, ...] = ()
+    """Arrays that are the kernel's own: all zero before a launch, and no result."""
     values: dict[str, int | float] = {}
     """Of scalars, by name."""
     references: dict[str, str] = {}
     """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
 
 
-def wrapper(entry: str, template: str, include: str, origin: str, answers: Answers) -> str:
-    """The source that is compiled: the copy, the instance of a template, the exports."""
-    instance = f"[[maybe_unused]] static auto* const kx_instance = &{template};\n\n"
+def wrapper(entry: str, template: str, include: str, origin: str) -> str:
+    """The source that is compiled: the copy, and the instance of a template."""
+    instance = f"\n[[maybe_unused]] static auto* const kx_instance = &{template};\n"
     return (
         f"// {entry} of {origin}, copied by kernelexp new.\n"
-        f'#include "{include}"\n\n'
-        '#include "export.cuh"\n\n'
+        f'#include "{include}"\n'
         f"{instance if template else ''}"
-        f"KX_EXPORT(threads, {answers.block[0] * answers.block[1] * answers.block[2]});\n"
-        f"KX_EXPORT(dynamic_smem_bytes, {answers.smem_bytes});\n"
     )
 
 
 def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     """problem.py; UsageError for answers about parameters that there are not."""
     _check(entry, answers)
-    outputs = [each for each in entry.parameters if each.is_pointer and each.written]
-    given = [each for each in entry.parameters if each.is_pointer and not each.written]
+    outputs = _outputs(entry, answers)
+    workspaces = [each for each in entry.parameters if each.name in answers.workspaces]
+    given = [each for each in entry.parameters if is_input(each) and each not in workspaces]
     sizes = [each for each in entry.parameters if is_size(each)]
     names = frozenset(each.name for each in sizes)
     rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
-    shapes = {each.name: _shape(each, answers, names) for each in outputs}
-    written = (
-        f'        "{each.name}": Array(shape={shapes[each.name]}, dtype={_dtype(each)}),\n'
-        for each in outputs
-    )
     arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
     smem = f"        dynamic_smem_bytes={answers.smem_bytes},\n" if answers.smem_bytes else ""
     values = {
         "VALUES": ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes),
-        "OUTPUTS": "".join(written),
+        "OUTPUTS": "".join(_array(each, answers, names) for each in outputs),
+        "WORKSPACES": _workspaces(workspaces, answers, names),
         "INPUTS": _inputs(given, answers, names),
         "REFERENCE": _references(outputs, entry, answers),
         "ROUNDING": str(rounding),
@@ -72,6 +68,25 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     }
     body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
     return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
+
+
+def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
+    """What it writes and is not its own."""
+    written = (each for each in entry.parameters if each.is_pointer and each.written)
+    return [each for each in written if each.name not in answers.workspaces]
+
+
+def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: str = "") -> str:
+    """A line of outputs() or of workspaces()."""
+    shape = _shape(parameter, answers, names)
+    return f'        "{parameter.name}": Array(shape={shape}, dtype={_dtype(parameter)}{zero}),\n'
+
+
+def _workspaces(workspaces: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+    if not workspaces:
+        return ""
+    lines = "".join(_array(each, answers, names, ", zero=True") for each in workspaces)
+    return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
 
 
 def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
@@ -97,14 +112,17 @@ def _imports(body: str) -> str:
 
 
 _IMPORTED = {
-    "launch": ("Launch", "Pointer", "Scalar"),
+    "launch": ("Launch", "Pointer", "Scalar", "StructValue"),
     "problem": ("Array", "Chunk", "Tolerance", "blank"),
 }
 
 
 # Some units in the last place of each type.
 _OF_F32 = 1e-5
-_ROUNDING = {"f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "s32": 0.0, "u8": 0.0}
+_ROUNDING: dict[str, float] = {
+    **{"f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "f64": 1e-13},
+    **dict.fromkeys(INTEGERS, 0.0),
+}
 
 
 def blanks(text: str) -> Iterator[tuple[int, str]]:
@@ -118,6 +136,11 @@ def blanks(text: str) -> Iterator[tuple[int, str]]:
 def is_size(parameter: Parameter) -> bool:
     """Whether it is an integer: a size of the problem, as far as anybody can tell."""
     return parameter.scalar is not None and parameter.scalar[0] in "us"
+
+
+def is_input(parameter: Parameter) -> bool:
+    """Whether it is an array that the kernel reads: what is written as well is an output too."""
+    return parameter.is_pointer and (parameter.read or not parameter.written)
 
 
 def parse_expressions(text: str) -> tuple[str, ...]:
@@ -156,9 +179,10 @@ def _check(entry: Entry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
     pointers = {each.name for each in entry.parameters if each.is_pointer}
     scalars = {each.name for each in entry.parameters if not each.is_pointer}
-    outputs = {each.name for each in entry.parameters if each.is_pointer and each.written}
+    outputs = {each.name for each in _outputs(entry, answers)}
     for option, said, known in (
         ("--shape", answers.shapes, pointers),
+        ("--workspace", answers.workspaces, pointers),
         ("--value", answers.values, scalars),
         ("--reference", answers.references, outputs),
     ):
@@ -168,11 +192,10 @@ def _check(entry: Entry, answers: Answers) -> None:
                     f"{option}: {name!r} is none of the parameters{suggest(name, known)}."
                 )
     for each in entry.parameters:
-        if not each.is_pointer and each.scalar is None:
+        if not each.is_pointer and each.scalar is None and each.name in answers.values:
             raise UsageError(
-                f"parameter {each.name} is of type {each.type or 'unknown'}, size {each.size}: "
-                "launch() passes pointers, and integers and floating-point numbers of 4 and 8 "
-                "bytes; for a TMA descriptor write the kernel's problem.py by hand."
+                f"--value: {each.name} is a structure of {each.size} bytes ({each.type}): its "
+                "bytes are for problem.py to say."
             )
     if not outputs:
         raise UsageError(f"{entry.signature} writes no array, so nothing could be verified.")
@@ -180,7 +203,8 @@ def _check(entry: Entry, answers: Answers) -> None:
 
 def _value(parameter: Parameter, answers: Answers) -> str:
     if parameter.name in answers.values:
-        return repr(answers.values[parameter.name])
+        value = answers.values[parameter.name]
+        return repr(bool(value) if parameter.scalar == "bool" else value)
     return f'blank("the value of {parameter.type} {parameter.name}")'
 
 
@@ -207,11 +231,12 @@ def _dtype(parameter: Parameter) -> str:
 def _draw(parameter: Parameter, shape: str) -> str:
     if parameter.dtype is None:
         return f'blank("random values for {parameter.name}, which is of type {parameter.type}")'
-    if parameter.dtype in ("s32", "u8"):
-        kind = f"dtype=torch.{TORCH_NAMES[parameter.dtype]}"
-        return f"torch.randint(0, 100, {shape}, generator=generator, device=device, {kind})"
-    values = f"torch.randn({shape}, generator=generator, device=device)"
     kind = TORCH_NAMES[parameter.dtype]
+    if parameter.dtype in INTEGERS:
+        end = 2 if parameter.dtype == "bool" else 100
+        values = f"torch.randint(0, {end}, {shape}, generator=generator, device=device)"
+        return f"{values}.to(torch.{kind})"
+    values = f"torch.randn({shape}, generator=generator, device=device)"
     return values if parameter.dtype == "f32" else f"{values}.to(torch.{kind})"
 
 
@@ -237,9 +262,17 @@ def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) ->
     return "".join(lines)
 
 
+_DESCRIPTOR = 'blank("a kernelexp.launch.TensorMap for {}")'
+
+
 def _argument(parameter: Parameter, answers: Answers) -> str:
     if parameter.is_pointer:
         return f'Pointer(array="{parameter.name}")'
+    if parameter.is_tensor_map:
+        return _DESCRIPTOR.format(parameter.name)
+    if parameter.scalar is None:
+        what = f"{parameter.size} bytes, a ctypes.Structure or a NumPy record"
+        return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
     value = f'size["{parameter.name}"]' if is_size(parameter) else _value(parameter, answers)
     return f'Scalar(type="{parameter.scalar}", value={value})'
 

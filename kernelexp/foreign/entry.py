@@ -9,35 +9,44 @@ from typing import Any
 
 import msgspec
 
+from kernelexp.dtypes import SCALARS, DType, ScalarType
 from kernelexp.emulator.ptx.parser import parse
 from kernelexp.emulator.ptx.syntax import Address, Function, Register, Symbol, Vector
 from kernelexp.errors import ConfigurationError
-from kernelexp.launch import ScalarType
-from kernelexp.problem import DType
 
 ELEMENTS: dict[str, DType] = {
     "float": "f32",
-    "int": "s32",
-    "unsigned int": "s32",
+    "double": "f64",
+    "bool": "bool",
+    "char": "s8",
+    "signed char": "s8",
     "unsigned char": "u8",
-    "__half": "f16",
-    "half": "f16",
-    "__nv_bfloat16": "bf16",
-    "__nv_fp8_e4m3": "e4m3",
-    "__nv_fp8_e5m2": "e5m2",
-}
-_VECTOR = re.compile(r"(float|int|uint|uchar)[1234]|(__half|half)2|(__nv_bfloat16)2")
-_SCALARS: dict[str, ScalarType] = {
+    "short": "s16",
+    "unsigned short": "u16",
     "int": "s32",
     "unsigned int": "u32",
     "long": "s64",
     "long long": "s64",
     "unsigned long": "u64",
     "unsigned long long": "u64",
-    "float": "f32",
-    "double": "f64",
+    "__half": "f16",
+    "half": "f16",
+    "__nv_bfloat16": "bf16",
+    "__nv_fp8_e4m3": "e4m3",
+    "__nv_fp8_e5m2": "e5m2",
 }
-_OWN_NAMES = {"uint": "unsigned int", "uchar": "unsigned char", "size_t": "unsigned long"} | {
+_VECTOR = re.compile(
+    r"(float|double|u?(?:char|short|int|long(?:long)?))[1234]|(__half|half)2|(__nv_bfloat16)2"
+)
+_OWN_NAMES = {
+    "uchar": "unsigned char",
+    "ushort": "unsigned short",
+    "uint": "unsigned int",
+    "ulong": "unsigned long",
+    "longlong": "long long",
+    "ulonglong": "unsigned long long",
+    "size_t": "unsigned long",
+} | {
     f"{sign}int{bits}_t": f"{'unsigned ' if sign else ''}{word}"
     for sign in ("", "u")
     for bits, word in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))
@@ -58,8 +67,13 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scalar(self) -> ScalarType | None:
-        """None where launch() has no type for it."""
-        return None if self.is_pointer else _SCALARS.get(self.type)
+        """None where it is a structure, or of a type that has no name here."""
+        dtype = ELEMENTS.get(self.type)
+        return next((each for each in SCALARS if each == dtype and not self.is_pointer), None)
+
+    @property
+    def is_tensor_map(self) -> bool:
+        return self.type.endswith("CUtensorMap") or self.type.endswith("CUtensorMap_st")
 
     @property
     def dtype(self) -> DType | None:

@@ -124,7 +124,7 @@ def compile_entry(
 
     include = f"{ORIGIN}/{copy.main}"
     text = draft.wrapper(
-        chosen.template or chosen.declaration.kernel, chosen.template, include, copy.origin, answers
+        chosen.template or chosen.declaration.kernel, chosen.template, include, copy.origin
     )
     try:
         _write(folder, {f"{chosen.kernel}.cu": text})

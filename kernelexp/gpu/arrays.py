@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from kernelexp.problem import Array, Axes, Problem, Size
-from kernelexp.results import POISON, as_bytes, draw_again, fingerprint, torch_dtype
+from kernelexp.tensors import (
+    POISON,
+    as_bytes,
+    check_names,
+    draw_again,
+    fingerprint,
+    is_integral,
+    torch_dtype,
+)
 
 if TYPE_CHECKING:
     import torch
 
+_Named: TypeAlias = "tuple[str, torch.Tensor]"
 GUARD_BYTES = 64 * 1024
 GUARD_BYTE = 0xA5
 # Four 2 MB pages: what an address decides lies below that (sectors, L2 slices, pages).
@@ -22,9 +32,12 @@ ALIGNMENT = 256  # what torch and cudaMalloc promise
 
 
 class Output:
-    """One array that a kernel writes, with a guard before and behind it."""
+    """One array that a kernel writes, with a guard before and behind it.
 
-    def __init__(self, array: Array) -> None:
+    `start` is what it holds before a launch, where it is read and written.
+    """
+
+    def __init__(self, array: Array, start: torch.Tensor | None = None) -> None:
         import torch
 
         dtype = torch_dtype(array.dtype)
@@ -36,13 +49,18 @@ class Output:
         self._guards = (self._raw[:GUARD_BYTES], self._raw[GUARD_BYTES + size :])
         self._bytes = self._raw[GUARD_BYTES : GUARD_BYTES + size]
         self.tensor = self._bytes.view(dtype).view(array.shape)
-        self._integral = not dtype.is_floating_point
+        self._integral = is_integral(dtype)
+        self._zero, self._start = array.zero, start
         for guard in self._guards:
             guard.fill_(GUARD_BYTE)
 
-    def poison(self, byte: int) -> None:
-        """Overwrites every element; `byte` is for integers, floating-point arrays become NaN."""
-        self._bytes.fill_(byte if self._integral else POISON)
+    def reset(self, byte: int) -> None:
+        """Makes it what it is before a launch: its start, zero, or else poison. Of that `byte` is
+        for integers; floating-point arrays become NaN."""
+        if self._start is not None:
+            self.tensor.copy_(self._start)
+        else:
+            self._bytes.fill_(0 if self._zero else byte if self._integral else POISON)
 
     def guards_intact(self) -> bool:
         return all(bool((guard == GUARD_BYTE).all()) for guard in self._guards)
@@ -50,6 +68,8 @@ class Output:
 
 class InputSet:
     """One set of inputs as each arm wants them, and the outputs that all arms share.
+
+    Arms share the workspaces of one name, shape and type too.
 
     Sharing is on purpose: on an H200, one kernel reading 200 MB at two addresses differed from
     itself by 0.2 to 0.3%, by the same amount in every process (docs/methodology.md). Arms whose
@@ -66,15 +86,27 @@ class InputSet:
     poison_byte = POISON
     """What integer outputs were last filled with."""
 
-    def __init__(self, problem: Problem, size: Size, arms: Mapping[str, Axes], seed: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        size: Size,
+        arms: Mapping[str, Axes],
+        seed: int,
+        workspaces: Mapping[str, Mapping[str, Array]] = MappingProxyType({}),
+    ) -> None:
+        """`workspaces` by arm and name."""
         self._problem, self._size, self._arms = problem, size, dict(arms)
         self.inputs: dict[str, torch.Tensor] = dict(problem.inputs(size, seed, "cuda"))
-        self.outputs = {name: Output(array) for name, array in problem.outputs(size).items()}
+        outputs = problem.outputs(size)
+        self.outputs = {name: Output(x, self.inputs.get(name)) for name, x in outputs.items()}
+        self._workspaces = _share(workspaces)
         self._arranged: dict[str, dict[str, torch.Tensor]] = {}
         kept: list[torch.Tensor] = list(self.inputs.values())
         for arm, axes in self._arms.items():
             found = {}
-            for name, tensor in self._arrange(axes).items():
+            given = self._arrange(axes)
+            check_names(problem, self.inputs, given, outputs, workspaces.get(arm, {}))
+            for name, tensor in self._without_outputs(given):
                 found[name] = _same_as_one_of(kept, tensor)
                 kept.append(found[name])
             self._arranged[arm] = found
@@ -82,9 +114,24 @@ class InputSet:
     def _arrange(self, axes: Axes) -> Mapping[str, torch.Tensor]:
         return self._problem.arrange(self.inputs, axes)
 
+    def _without_outputs(self, given: Mapping[str, torch.Tensor]) -> Iterator[_Named]:
+        """Without what is read and written: of that the arms get the output."""
+        return ((name, tensor) for name, tensor in given.items() if name not in self.outputs)
+
+    def for_peers(self) -> dict[str, torch.Tensor]:
+        """The inputs, with copies of those that a kernel writes: peers may do so too."""
+        return {
+            name: tensor.clone() if name in self.outputs else tensor
+            for name, tensor in self.inputs.items()
+        }
+
+    def written(self, arm: str) -> dict[str, Output]:
+        """What a launch of this arm may write: the outputs and its workspaces."""
+        return {**self.outputs, **self._workspaces.get(arm, {})}
+
     def arrays(self, arm: str) -> dict[str, torch.Tensor]:
         """Every array that this arm's launch may name."""
-        written = {name: output.tensor for name, output in self.outputs.items()}
+        written = {name: output.tensor for name, output in self.written(arm).items()}
         return {**self._arranged[arm], **written}
 
     def require_seeded(self, seed: int) -> None:
@@ -97,7 +144,7 @@ class InputSet:
             self.inputs[name].copy_(tensor)
         fresh = {id(tensor) for tensor in self.inputs.values()}
         for arm, axes in self._arms.items():
-            for name, tensor in self._arrange(axes).items():
+            for name, tensor in self._without_outputs(self._arrange(axes)):
                 held = self._arranged[arm][name]
                 if id(held) not in fresh:
                     held.copy_(tensor)
@@ -115,10 +162,15 @@ class InputSet:
             for name, tensor in arrays.items():
                 arrays[name] = places[id(tensor)]
 
-    def poison(self, byte: int) -> None:
+    def reset(self, byte: int) -> None:
+        """Makes all that a launch may write what it is before one; `byte` is integers' poison."""
         self.poison_byte = byte
-        for output in self.outputs.values():
-            output.poison(byte)
+        for output in self._all_written():
+            output.reset(byte)
+
+    def _all_written(self) -> list[Output]:
+        shared = {id(x): x for own in self._workspaces.values() for x in own.values()}
+        return [*self.outputs.values(), *shared.values()]
 
     def fingerprint(self, arm: str) -> tuple[int, ...]:
         """Of the arrays that this arm reads: an arm that writes there changes it."""
@@ -127,8 +179,20 @@ class InputSet:
     def bytes(self) -> int:
         """Device memory that a launch touches at most."""
         held = {id(t): t for arm in self._arranged.values() for t in arm.values()}
-        tensors = [*held.values(), *(output.tensor for output in self.outputs.values())]
+        tensors = [*held.values(), *(output.tensor for output in self._all_written())]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _share(wanted: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Output]]:
+    """Workspaces by arm and name, the same one for arms that ask for the same."""
+    made: dict[tuple[str, Array], Output] = {}
+    found: dict[str, dict[str, Output]] = {}
+    for arm, arrays in wanted.items():
+        for name, array in arrays.items():
+            if (name, array) not in made:
+                made[name, array] = Output(array)
+            found.setdefault(arm, {})[name] = made[name, array]
+    return found
 
 
 def _elsewhere(tensor: torch.Tensor, rng: random.Random) -> torch.Tensor:

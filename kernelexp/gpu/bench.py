@@ -82,7 +82,7 @@ class Bench:
         self._tolerances = {
             arm.arm.name: problem.tolerance(self._size, job.device.arch, arm.axes)
             for arm in arms.values()
-            if arm.launch is not None
+            if arm.launches
         }
         self._placed = Placement(problem, self._size, arms)
         self._rng = random.Random(job.seed)
@@ -115,6 +115,7 @@ class Bench:
         self._load()
         for index in self._placed.judged():
             self.current = self.name(index)
+            self._placed.sets[0].reset(self._rng.randrange(1, 255))
             self._launch(index, 0)
 
     def check_each_once(self) -> tuple[Check, ...]:
@@ -180,7 +181,7 @@ class Bench:
 
     def _launch(self, index: int, set_index: int) -> float:
         """One launch, waited for; its time in microseconds."""
-        if self._placed.arms[index].launch is None:  # a peer may compile itself in its first call
+        if not self._placed.arms[index].launches:  # a peer may compile itself in its first call
             return self._wait_for(index, set_index)
         with self._launches():
             return self._wait_for(index, set_index)
@@ -206,7 +207,7 @@ class Bench:
         reference = self._reference(first)
         for index in self._placed.judged():
             self.current = self.name(index)
-            first.poison(self._rng.randrange(1, 255))
+            first.reset(self._rng.randrange(1, 255))
             before = first.fingerprint(self.current)
             self._launch(index, 0)
             self._hold_against(reference, first, before, "before")
@@ -253,7 +254,7 @@ class Bench:
         arrays = compare(written, chunks, tolerance, chosen.poison_byte)
         if sentence := describe_wrong(arrays):
             raise Wrong(self.current, sentence)
-        for name, output in chosen.outputs.items():
+        for name, output in chosen.written(self.current).items():
             if not output.guards_intact():
                 raise Wrong(self.current, f"it wrote outside of {name}")
         checks = tuple(ArrayCheck(**asdict(array)) for array in arrays)

@@ -159,11 +159,14 @@ class Monitor:
 
         Counted, not told apart by id: in a container NVML names this process by its id outside.
         """
+        return max(0, self.computing() - 1)
+
+    def computing(self) -> int:
+        """Processes that compute on this GPU, this one included if it has a context on it."""
         try:
-            processes = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+            return len(self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         except self._nvml.NVMLError:
             return 0
-        return max(0, len(processes) - 1)
 
 
 def throttle_names(bits: int) -> tuple[str, ...]:
@@ -172,8 +175,11 @@ def throttle_names(bits: int) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def hold(uuid: str, wait_s: float = 0.0) -> Iterator[None]:
-    """Keeps other runs of kernelexp on this machine off the GPU, whoever starts them."""
+def hold(uuid: str, wait_s: float = 0.0, name: str = "GPU") -> Iterator[None]:
+    """Keeps other runs of kernelexp on this machine off the GPU, whoever starts them.
+
+    Or off the CPU, where programs are timed on that; a sentence calls it by its `name`.
+    """
     from filelock import FileLock, Timeout
 
     path = LOCKS / f"{uuid}.lock"
@@ -185,7 +191,7 @@ def hold(uuid: str, wait_s: float = 0.0) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise EnvironmentFault(
-            f"another run of kernelexp is timing on GPU {uuid}: wait until it ends."
+            f"another run of kernelexp is timing on {name} {uuid}: wait until it ends."
         ) from None
     except OSError as error:
         raise EnvironmentFault(

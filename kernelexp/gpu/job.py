@@ -11,7 +11,7 @@ from kernelexp.measurement import Check, Device, Failure, Options, TimedArm, Wor
 
 
 class ArmJob(msgspec.Struct, frozen=True, kw_only=True):
-    """An arm to time: a cubin with its launch, or, without a launch, the peer of the arm's name.
+    """An arm to time: a cubin with its launches, or, without any, the peer of the arm's name.
 
     The same cubin may serve several arms; each loads a module of its own.
     """
@@ -21,9 +21,11 @@ class ArmJob(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the cubin."""
     arch: str = ""
     """What the cubin was compiled for."""
-    launch: Launch | None = None
+    launches: tuple[Launch, ...] = ()
+    """In their order; their sum is timed."""
     axes: dict[str, Any] = {}
-    """The variant's point, for the problem's `arrange`."""
+    """The variant's point, for the problem's `arrange` and `workspaces`."""
+    exports: dict[str, int] = {}
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

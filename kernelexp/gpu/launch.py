@@ -7,12 +7,12 @@ TMA descriptor by value at once, and the driver's own calls take all three in ev
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.launch import Argument, Launch, Pointer, Scalar, StructValue, TensorMap
+from kernelexp.launch import TENSOR_MAP_BYTES, Argument, Launch, TensorMap, to_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -27,19 +27,6 @@ ELEMENTS = {
     "f32": "FLOAT32",
     "f64": "FLOAT64",
 }
-SCALARS: dict[str, Any] = {
-    "u8": ctypes.c_uint8,
-    "s8": ctypes.c_int8,
-    "u16": ctypes.c_uint16,
-    "s16": ctypes.c_int16,
-    "u32": ctypes.c_uint32,
-    "s32": ctypes.c_int32,
-    "u64": ctypes.c_uint64,
-    "s64": ctypes.c_int64,
-    "f32": ctypes.c_float,
-    "f64": ctypes.c_double,
-}
-TENSOR_MAP_BYTES = 128
 # The most dynamic shared memory that a kernel gets without asking (CUDA Programming Guide 13.0).
 SMEM_WITHOUT_OPT_IN = 48 * 1024
 PORTABLE_CLUSTER = 8
@@ -71,35 +58,52 @@ def check(result: tuple[Any, ...]) -> Any:
 
 
 class Kernel:
-    """An entry of a cubin, loaded into torch's context; a module of its own each time."""
+    """The entries of a cubin that a job launches, loaded into torch's context; a module of its own
+    each time."""
 
-    def __init__(self, cubin: Path, launch: Launch) -> None:
+    def __init__(self, cubin: Path, launches: Sequence[Launch]) -> None:
+        self._launches = tuple(launches)
+        self._module = check(driver().cuModuleLoadData(cubin.read_bytes()))
+        self._functions = [self._function(cubin, launch) for launch in launches]
+
+    def _function(self, cubin: Path, launch: Launch) -> Any:
         cu = driver()
-        self.launch = launch
-        self._module = check(cu.cuModuleLoadData(cubin.read_bytes()))
         found = cu.cuModuleGetFunction(self._module, launch.entry.encode())
         if found[0] == cu.CUresult.CUDA_ERROR_NOT_FOUND:
             raise ConfigurationError(
                 f"problem.py: launch() names the entry {launch.entry!r}, which {cubin} does not "
                 "have."
             )
-        self._function = check(found)
+        function = check(found)
         attribute = cu.CUfunction_attribute
         if launch.dynamic_smem_bytes > SMEM_WITHOUT_OPT_IN:
             limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            check(cu.cuFuncSetAttribute(self._function, limit, launch.dynamic_smem_bytes))
+            check(cu.cuFuncSetAttribute(function, limit, launch.dynamic_smem_bytes))
         x, y, z = launch.cluster
         if x * y * z > PORTABLE_CLUSTER:
             wide = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-            check(cu.cuFuncSetAttribute(self._function, wide, 1))
+            check(cu.cuFuncSetAttribute(function, wide, 1))
+        return function
 
     def unload(self) -> None:
         """Gives the module's memory back; its launches must have ended."""
         check(driver().cuModuleUnload(self._module))
 
-    def bind(self, arrays: Mapping[str, torch.Tensor]) -> Bound:
-        """The launch on these arrays (by the names in its arguments), ready to be repeated."""
-        return Bound(self._function, self.launch, arrays)
+    def bind(self, arrays: Mapping[str, torch.Tensor]) -> Callable[[int], None]:
+        """The launches on these arrays (by the names in their arguments), ready to be repeated:
+        calling it enqueues them on the stream with that handle."""
+        bound = [
+            Bound(function, launch, arrays)
+            for function, launch in zip(self._functions, self._launches, strict=True)
+        ]
+        if len(bound) == 1:
+            return bound[0]
+
+        def enqueue(stream: int) -> None:
+            for each in bound:
+                each(stream)
+
+        return enqueue
 
 
 class Bound:
@@ -143,18 +147,12 @@ def _config(cu: Any, launch: Launch) -> Any:
 
 def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
     """An argument as the bytes that the driver copies into the kernel's parameters."""
-    if isinstance(argument, Scalar):
-        value = float(argument.value) if argument.type in ("f32", "f64") else int(argument.value)
-        return SCALARS[argument.type](value)
-    if isinstance(argument, Pointer):
-        return ctypes.c_uint64(_address(arrays, argument.array))
-    if isinstance(argument, StructValue):
-        data = bytearray(argument.size)
-        for field in argument.fields:
-            member = bytes(encode(field.value, arrays))
-            data[field.offset : field.offset + len(member)] = member
-        return (ctypes.c_uint8 * argument.size).from_buffer(data)
-    return encode_tensor_map(argument, _address(arrays, argument.array))
+    data = to_bytes(
+        argument,
+        lambda name: _address(arrays, name),
+        lambda map_: bytes(encode_tensor_map(map_, _address(arrays, map_.array))),
+    )
+    return (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
 
 
 def _address(arrays: Mapping[str, torch.Tensor], name: str) -> int:

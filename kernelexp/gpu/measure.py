@@ -101,7 +101,7 @@ def measure(
 def refuse_other_architectures(job: Job, target: Device) -> None:
     """UsageError if a cubin was not built for this GPU."""
     for arm in job.arms:
-        if arm.launch is not None and arm.arch != target.arch:
+        if arm.launches and arm.arch != target.arch:
             raise UsageError(
                 f"{arm.arm.name} was built for {arm.arch}, but GPU {target.uuid} ({target.name}) "
                 f"is {target.arch}: a cubin runs only on the architecture it was built for."

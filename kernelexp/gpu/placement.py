@@ -14,7 +14,7 @@ from kernelexp.problem import Problem, Size
 
 
 class Placement:
-    """Each arm's module, the sets of arrays, and each arm's launch on each set."""
+    """Each arm's module, the sets of arrays, and each arm's launches on each set."""
 
     def __init__(self, problem: Problem, size: Size, arms: Mapping[int, ArmJob]) -> None:
         self._problem, self._size = problem, size
@@ -24,24 +24,29 @@ class Placement:
         self._calls: dict[int, list[Launchable]] = {index: [] for index in arms}
 
     def judged(self) -> list[int]:
-        """Arms with a launch of their own: what they write is checked."""
-        return [index for index, arm in self.arms.items() if arm.launch is not None]
+        """Arms with launches of their own: what they write is checked."""
+        return [index for index, arm in self.arms.items() if arm.launches]
 
     def load(self, index: int) -> None:
         """Loads the arm's cubin; peers have none."""
         arm = self.arms[index]
-        if arm.launch is not None:
-            self._kernels[index] = Kernel(Path(arm.cubin), arm.launch)
+        if arm.launches:
+            self._kernels[index] = Kernel(Path(arm.cubin), arm.launches)
 
     def add_set(self, seed: int) -> None:
-        axes = {self.arms[index].arm.name: self.arms[index].axes for index in self.judged()}
-        added = InputSet(self._problem, self._size, axes, seed)
+        judged = {self.arms[index].arm.name: self.arms[index] for index in self.judged()}
+        axes = {name: arm.axes for name, arm in judged.items()}
+        workspaces = {
+            name: self._problem.workspaces(arm.axes, self._size, arm.exports)
+            for name, arm in judged.items()
+        }
+        added = InputSet(self._problem, self._size, axes, seed, workspaces)
         self.sets.append(added)
         peers: Mapping[str, Callable[[], object]] = {}
         if len(axes) < len(self.arms):
-            peers = self._problem.peers(added.inputs, self._size)
+            peers = self._problem.peers(added.for_peers(), self._size)
         for index, arm in self.arms.items():
-            if arm.launch is None:
+            if not arm.launches:
                 self._calls[index].append(_without_stream(peers[_peer_of(arm)]))
             else:
                 self._calls[index].append(self._bind(index, added))

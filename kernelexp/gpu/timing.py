@@ -69,8 +69,9 @@ def _event() -> torch.cuda.Event:
 class LaunchSampler:
     """One launch between two events, on the set whose turn it is.
 
-    Before each, its outputs are poisoned: every timed launch could be checked, and none finds its
-    work done. `hot`: the same launch runs untimed first and no flush follows.
+    Before each, outside the time, its outputs are poisoned and what it reads and writes has its
+    first values again: every timed launch could be checked, and none finds its work done. `hot`:
+    the same launch runs untimed first and no flush follows.
     """
 
     launches = 1
@@ -89,7 +90,7 @@ class LaunchSampler:
         call = self._calls[arm][index]
         if self._hot:
             call(self._stream.cuda_stream)
-        self._sets[index].poison(byte)
+        self._sets[index].reset(byte)
         if self._flush:
             self._flush()
         start, end = _event(), _event()
@@ -100,7 +101,7 @@ class LaunchSampler:
 
 
 class GraphSampler:
-    """A CUDA graph of one launch on each set between two events, all outputs poisoned before it.
+    """A CUDA graph of one launch on each set between two events, all outputs reset before it.
 
     The graphs are made in a random order: made in the same order in each of eight processes, the
     same kernel's were up to 0.11% apart, always the same ones (9 us kernel, H200).
@@ -131,7 +132,7 @@ class GraphSampler:
 
     def enqueue(self, arm: int, turn: int, byte: int) -> Mark:
         for each in self._sets:
-            each.poison(byte)
+            each.reset(byte)
         self._flush()
         start, end = _event(), _event()
         start.record(self._stream)

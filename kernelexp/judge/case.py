@@ -55,7 +55,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def time(self) -> tuple[float, Kind]:
         """The same with its kind."""
         measured, published = self.arm.measured, self.arm.published
-        if measured and measured.size == "full":
+        if measured and measured.time_us is not None and measured.size == "full":
             return measured.time_us / 1e6, "measured"
         if published and published.time_ms:
             return published.time_ms / 1e3, "published"

@@ -4,10 +4,10 @@ contradict each other."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.arm import BuildEvidence, Status, Verdict
-from kernelexp.launch import Launch
+from kernelexp.launch import Launch, main_launch
 from kernelexp.model import Variant
 from kernelexp.problem import Budget
 
@@ -28,11 +28,11 @@ def of_budget(
 
 
 def of_launches(
-    variant: Variant, launches: Mapping[str, Launch], evidence: BuildEvidence
+    variant: Variant, launches: Mapping[str, Sequence[Launch]], evidence: BuildEvidence
 ) -> Verdict | None:
     """The launches by the name of their size."""
-    for size, launch in launches.items():
-        for name, asked, exported in _pairs(launch, evidence):
+    for size, job in launches.items():
+        for name, asked, exported in _pairs(main_launch(job), evidence.exports):
             if asked != exported:
                 return verdict(
                     f"variants/{variant.kernel}/problem.py: launch() asks for {asked:,} {name} at "
@@ -42,12 +42,15 @@ def of_launches(
     return None
 
 
-def _pairs(launch: Launch, evidence: BuildEvidence) -> Iterator[tuple[str, int, int]]:
-    """Name, the launch's figure, the build's; a source that exports no cluster has none."""
-    used = evidence.resources
-    yield "threads", math.prod(launch.block), used.threads
-    yield "dynamic_smem_bytes", launch.dynamic_smem_bytes, used.dynamic_smem_bytes
-    yield "CTAs per cluster", math.prod(launch.cluster), used.cluster
+def _pairs(launch: Launch, exports: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Name, the launch's figure, the build's, of what the source exports."""
+    for name, words, asked in (
+        ("threads", "threads", math.prod(launch.block)),
+        ("dynamic_smem_bytes", "dynamic_smem_bytes", launch.dynamic_smem_bytes),
+        ("cluster", "CTAs per cluster", math.prod(launch.cluster)),
+    ):
+        if name in exports:
+            yield words, asked, exports[name]
 
 
 def verdict(sentence: str) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -11,7 +11,7 @@ import msgspec
 from kernelexp import errors, metrics, records
 from kernelexp.arm import Arm, Status
 from kernelexp.build import Diagnostic, first_error
-from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
+from kernelexp.errors import ConfigurationError, KernelexpError
 from kernelexp.model import Variant
 from kernelexp.project import Project
 
@@ -22,10 +22,30 @@ WRONG = (Status.INCORRECT, Status.TIMED_OUT)
 """What an emulation may find."""
 
 Outcome: TypeAlias = Literal[
-    "same", "worse", "better", "mixed", "new", "gone", "failed", "wrong", "unchecked"
+    "same",
+    "worse",
+    "better",
+    "mixed",
+    "new",
+    "gone",
+    "failed",
+    "wrong",
+    "unchecked",
+    "missed",
+    "skipped",
+    "undecided",
+    "compiler",
 ]
-Gate: TypeAlias = dict[str, int] | str
-"""The figures of metrics.BUILD_SUMMARY, or the status of a variant that is refused: IMPOSSIBLE."""
+PASSED: frozenset[Outcome] = frozenset({"same", "skipped"})
+Gate: TypeAlias = dict[str, int | str] | str
+"""The figures of metrics.BUILD_SUMMARY and of what gates compare with them, or the status of a
+variant that is refused: IMPOSSIBLE."""
+Extras: TypeAlias = Mapping[str, Mapping[str, int | str]]
+"""What gates compare with the baseline beside its five figures, by variant and name."""
+
+
+Change: TypeAlias = tuple[str, int, int]
+"""A figure's name, what it was and what it is."""
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,6 +64,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     line: int = 0
     """Of `source`, where the compiler named one; else 0."""
+    gate: str = ""
+    """The condition of experiments.yaml that this is about; empty for the committed baseline."""
 
 
 def named_variants(project: Project, kernels: Collection[str] = ()) -> dict[str, Variant]:
@@ -69,7 +91,7 @@ def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
     except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
         raise ConfigurationError(f"{FILE}: {error}. Regenerate it with `{UPDATE}`.") from None
     for label, gate in baseline.variants.items():
-        if not isinstance(gate, str) and gate.keys() != metrics.BUILD_SUMMARY.keys():
+        if not isinstance(gate, str) and not _has_summary(gate):
             names = ", ".join(metrics.BUILD_SUMMARY)
             raise ConfigurationError(
                 f"{FILE}: {label} should have {names}. Regenerate it with `{UPDATE}`."
@@ -82,7 +104,13 @@ def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
     return msgspec.structs.replace(baseline, variants=wanted)
 
 
-def write_baseline(root: Path, compiler: str, arms: Mapping[str, Arm]) -> Path:
+def _has_summary(gate: Mapping[str, int | str]) -> bool:
+    return all(isinstance(gate.get(name), int) for name in metrics.BUILD_SUMMARY)
+
+
+def write_baseline(
+    root: Path, compiler: str, arms: Mapping[str, Arm], extras: Extras | None = None
+) -> Path:
     """Writes what the variants are now as the baseline, one line each so that a diff reads.
 
     ConfigurationError where one does not build: no later check could pass.
@@ -96,7 +124,10 @@ def write_baseline(root: Path, compiler: str, arms: Mapping[str, Arm]) -> Path:
     def spell(value: object) -> str:
         return msgspec.json.encode(value).decode()
 
-    lines = [f"  {spell(label)}: {spell(_gate(arm))}" for label, arm in arms.items()]
+    lines = [
+        f"  {spell(label)}: {spell(_gate(arm, (extras or {}).get(label, {})))}"
+        for label, arm in arms.items()
+    ]
     body = ",\n".join(lines)
     text = f'{{\n"compiler": {spell(compiler)},\n"variants": {{\n{body}\n}}\n}}\n'
     return records.write_text(root, FILE, text)
@@ -111,15 +142,13 @@ def compare(
 ) -> list[Finding]:
     """A finding for each variant by its label; `faults` are those that could not be examined.
 
-    With `emulated`, a variant that builds and was not emulated is no pass. Raises EnvironmentFault
-    if the baseline is another compiler's.
+    With `emulated`, a variant that builds and was not emulated is no pass. Another compiler than
+    the baseline's is a finding of its own, whatever it changed.
     """
+    findings = []
     if baseline.compiler != compiler:
-        raise EnvironmentFault(
-            f"{FILE} was made with nvcc {baseline.compiler}, this is {compiler}: their code "
-            f"differs. Use that compiler (--nvcc), or regenerate the baseline with `{UPDATE}`."
-        )
-    findings = [
+        findings.append(_another_compiler(baseline.compiler, compiler))
+    findings += [
         _compare(label, arm, baseline.variants.get(label), emulated) for label, arm in arms.items()
     ]
     findings += [
@@ -138,6 +167,14 @@ def compare(
     return findings
 
 
+def _another_compiler(before: str, now: str) -> Finding:
+    sentence = (
+        f"{FILE} was made with nvcc {before}, this is {now}; what follows is what that changed. "
+        f"Use that compiler (--nvcc), or accept the changes with `{UPDATE}`."
+    )
+    return Finding(variant=f"nvcc {now}", outcome="compiler", sentence=sentence)
+
+
 def _is_broken(arm: Arm) -> bool:
     return arm.refused is not None and arm.refused.status is Status.BUILD_FAILED
 
@@ -146,10 +183,10 @@ def _more(broken: Sequence[str]) -> str:
     return f" (nor do {len(broken) - 1} more)" if len(broken) > 1 else ""
 
 
-def _gate(arm: Arm) -> Gate:
-    if arm.build is None:
+def _gate(arm: Arm, extra: Mapping[str, int | str] | None = None) -> Gate:
+    if not arm.is_built:
         return arm.refused.status.value if arm.refused else ""
-    return metrics.summarize(arm)
+    return {**metrics.summarize(arm), **(extra or {})}
 
 
 def _compare(label: str, arm: Arm, gate: Gate | None, emulated: bool) -> Finding:
@@ -179,13 +216,21 @@ def _weigh(arm: Arm, gate: Gate | None, emulated: bool) -> tuple[Outcome, str]:
         if now == gate:
             return "same", str(now)
         return "worse", f"{_spell(now)}; the baseline has {_spell(gate)}."
-    changes = [(name, gate[name], now[name]) for name in gate if gate[name] != now[name]]
+    changes = list(_changes(gate, now))
     words = ", ".join(f"{name} {was:,} -> {is_:,}" for name, was, is_ in changes)
     worse = any(is_ > was for _, was, is_ in changes)
     better = any(is_ < was for _, was, is_ in changes)
     if worse:
         return ("mixed" if better else "worse"), words
     return ("better", f"{words}; lock it in with `{UPDATE}`.") if better else ("same", "")
+
+
+def _changes(before: Mapping[str, int | str], now: Mapping[str, int | str]) -> Iterator[Change]:
+    """Of the five figures, those that differ."""
+    for name in metrics.BUILD_SUMMARY:
+        was, is_ = before[name], now[name]
+        if isinstance(was, int) and isinstance(is_, int) and was != is_:
+            yield name, was, is_
 
 
 def _spell(gate: Gate) -> str:
@@ -206,4 +251,6 @@ def exit_code(findings: Sequence[Finding]) -> int:
         return errors.WRONG_RESULT
     if "unchecked" in outcomes:
         return errors.ENVIRONMENT
-    return errors.REGRESSION if outcomes - {"same"} else errors.OK
+    if outcomes - PASSED - {"undecided"}:
+        return errors.REGRESSION
+    return errors.INCONCLUSIVE if "undecided" in outcomes else errors.OK

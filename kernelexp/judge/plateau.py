@@ -201,9 +201,13 @@ def _telling(arms: Sequence[Arm]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
 
 def _same_code(arms: Sequence[Arm]) -> int:
     codes = [
-        (arm.build.resources.sass_bytes, *sorted(arm.build.opcodes.items()))
+        (
+            metrics.read("sass_bytes", arm),
+            arm.build.others if arm.build else {},
+            sorted(code.opcodes.items()),
+        )
         for arm in arms
-        if arm.build
+        if (code := arm.build or arm.program)
     ]
     return sum(codes.count(code) > 1 for code in codes)
 

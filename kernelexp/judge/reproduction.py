@@ -45,8 +45,8 @@ def compare(
     ]
     latest = next((pair for pair in pairs if pair[1].verdict.status not in SILENT), None)
     parts = [_verdicts(now, candidate, verdict.status, *latest)] if latest else []
-    before = next((pair for pair in pairs if pair[1].arm.build), None)
-    if before and candidate.build:
+    before = next((pair for pair in pairs if pair[1].arm.is_built), None)
+    if before and candidate.is_built:
         parts.append(_figures(now.baseline, candidate, *before))
     answers = [part.agrees for part in parts]
     agrees = None if None in answers or not answers else True
@@ -107,13 +107,17 @@ def _at_margin(record: Record, before: Candidate, margin: float) -> Status:
 
 def _other_conditions(now: Record, record: Record) -> str:
     """What the two measurements do not share, in words; empty where either timed nothing."""
-    if now.measurement is None or record.measurement is None:
+    taken, before = now.measurement, record.measurement
+    if taken is None or before is None:
         return ""
     if now.device != record.device:
         return f"on {record.device} instead of {now.device}"
     if now.size != record.size:
         return f"at size {record.size!r} instead of {now.size!r}"
-    if now.measurement.options.l2 != record.measurement.options.l2:
+    judged = [each.printed.figure if each.printed else "time" for each in (taken, before)]
+    if judged[0] != judged[1]:
+        return f"judged by {judged[1]} instead of {judged[0]}"
+    if taken.options.l2 != before.options.l2:
         return "with the L2 cache in another state"
     return ""
 

@@ -6,14 +6,16 @@ experiments.yaml or in the files that were compiled, is said with it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, profiles, records
+from kernelexp import build, decisions, profiles, records
 from kernelexp.arm import Arm, Status, Verdict
+from kernelexp.decisions import Decision
 from kernelexp.model import Experiment, Variant, arm_names, spell
 from kernelexp.project import Project
 from kernelexp.record import Candidate, Profile, Record, is_of
@@ -39,6 +41,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The variant's part of that record."""
     changed: tuple[str, ...] = ()
     """What has changed since; empty where the record is of the experiment as it is now."""
+    decisions: tuple[Decision, ...] = ()
+    """What people decided on this candidate, oldest first: the last one holds."""
+
+    @property
+    def decision(self) -> Decision | None:
+        """The one that holds."""
+        return self.decisions[-1] if self.decisions else None
 
     @property
     def verdict(self) -> Verdict | None:
@@ -73,11 +82,16 @@ class StandingProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tree:
-    """The project's files as they are now: each is hashed once."""
+    """The project's files as they are now: each is hashed once, and decisions are read once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._hashes: dict[str, str] = {}
+
+    @functools.cached_property
+    def decided(self) -> tuple[list[Decision], list[Unreadable]]:
+        """People's decisions, oldest first, and the files that are none."""
+        return decisions.read_all(self._root)
 
     def sha256(self, path: str) -> str:
         """Of a file by its path from the root; empty where there is none."""
@@ -122,14 +136,19 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
             standing = _stand(baseline, variant, latest, tree)
             if standing and index in best and _overrules(standing, best[index]):
                 best[index] = standing
+    decided, undecipherable = tree.decided
     return Standings(
         experiment=experiment,
         candidates=tuple(
-            best.get(index, Standing(variant=variant)) for index, variant in enumerate(variants)
+            msgspec.structs.replace(
+                best.get(index, Standing(variant=variant)),
+                decisions=decisions.on(decided, name, variant),
+            )
+            for index, variant in enumerate(variants)
         ),
         records=records.count(project.root, name),
         former=former,
-        unreadable=tuple(unreadable),
+        unreadable=(*unreadable, *undecipherable),
     )
 
 
@@ -154,6 +173,8 @@ def _rank(standing: Standing) -> int:
     current = not standing.changed
     if current and decides:
         return 5 if record.measurement else 4 if record.provenance == "published" else 3
+    if current and verdict.status is Status.INCONCLUSIVE and record.measurement:
+        return 3  # a figure of what is there now, with its interval
     if decides and not _is_untimed(record):
         return 2  # of what was there before
     return 1 if current else 0
@@ -222,6 +243,8 @@ def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree
         yield f"source {variant.source} (was {arm.source})"
     if arm.flags and arm.flags != build.compiler_flags(variant):
         yield "the compiler's flags"
+    if arm.program and arm.program.spec != variant.program:
+        yield "how the program is run or read"
     for path, digest in sorted({**files, **arm.files}.items()):
         current = tree.sha256(path)
         if current != digest:

@@ -12,6 +12,8 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
+import msgspec
+
 from kernelexp.measurement import (
     EARLY_LOOKS,
     LOOKS_MAX,
@@ -72,7 +74,11 @@ def ratios(
 def _ratio(measurement: Measurement, arm: int, base: int, risk: float) -> Effect | None:
     name = measurement.arms[arm].name
     share = share_of_arm(measurement, name)
-    return clustered(measurement.workers, arm, base, name, risk * share)
+    effect = clustered(measurement.workers, arm, base, name, risk * share)
+    printed = measurement.printed
+    if effect is None or printed is None or printed.is_time:
+        return effect
+    return msgspec.structs.replace(effect, unit=printed.unit, more=printed.better == "more")
 
 
 def share_of_arm(measurement: Measurement, name: str) -> float:
@@ -184,19 +190,16 @@ def usable(block: Block) -> bool:
 
 
 def log_ratio(row: Row, arm: int, base: int) -> float | None:
-    """log(time of arm / time of base) in one row; None if the row lacks one of them."""
-    if arm not in row.order or base not in row.order:
-        return None
-    return _mean_log(row, arm) - _mean_log(row, base)
-
-
-def _mean_log(row: Row, arm: int) -> float:
-    """Mean log time of an arm's launches in a row."""
-    logs, place = [], -1
-    for _ in range(row.order.count(arm)):
-        place = row.order.index(arm, place + 1)
-        logs.append(math.log(row.times_us[place]))
-    return sum(logs) / len(logs)
+    """Mean log time of arm less that of base in one row; None if the row lacks one of them."""
+    ours, theirs, launches, base_launches = 0.0, 0.0, 0, 0
+    for each, time in zip(row.order, row.times_us, strict=True):
+        if each == arm:
+            ours += math.log(time)
+            launches += 1
+        if each == base:
+            theirs += math.log(time)
+            base_launches += 1
+    return ours / launches - theirs / base_launches if launches and base_launches else None
 
 
 def median_error(values: Sequence[float]) -> float:

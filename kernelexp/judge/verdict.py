@@ -82,12 +82,19 @@ def _end(sentence: str) -> str:
 
 
 def does_not_fit(arch: Arch, evidence: BuildEvidence) -> Verdict | None:
-    """IMPOSSIBLE where the build turned out so that not one CTA fits an SM, else None."""
-    if evidence.occupancy.ctas_per_sm > 0:
-        return None
-    limits = " and ".join(evidence.occupancy.limited_by)
-    sentence = f"No CTA fits on an SM of {arch.name}: limited by {limits}."
-    return Verdict(status=Status.IMPOSSIBLE, reason="does_not_fit", sentence=sentence)
+    """IMPOSSIBLE where the build turned out so that not one CTA fits an SM, or is launched with
+    more threads than there may be; else None."""
+    entries = {"": (evidence.resources, evidence.occupancy)} | {
+        f" of {name}": (each.resources, each.occupancy) for name, each in evidence.others.items()
+    }
+    for of, (used, occupancy) in entries.items():
+        if refused := impossible(arch, (), Budget(threads=used.threads, dynamic_smem_bytes=0)):
+            return refused
+        if occupancy.ctas_per_sm == 0:
+            limits = " and ".join(occupancy.limited_by)
+            sentence = f"No CTA{of} fits on an SM of {arch.name}: limited by {limits}."
+            return Verdict(status=Status.IMPOSSIBLE, reason="does_not_fit", sentence=sentence)
+    return None
 
 
 def build_failed() -> Verdict:
@@ -177,7 +184,7 @@ def measured(
     departure = measurement.departure(candidate)
     if departure and departure.slower_than and verdict.reason in ("too_wide", "on_the_edge"):
         sentence = (
-            f"{spell_change(effect.ratio)}, {spell_interval(effect)}: timed in "
+            f"{spell_change(effect)}, {spell_interval(effect)}: timed in "
             f"{departure.processes} processes only, since {departure.slower_than} was faster."
         )
         return _verdict(Status.INCONCLUSIVE, "outrun", sentence)
@@ -216,6 +223,10 @@ def is_trusted(placebo: Effect | None, margin: float) -> bool:
     return _doubt_of_placebo(placebo, margin) is None
 
 
+_REASONS = {"INCORRECT": "reference", "CRASHED": "driver", "TIMED_OUT": "time_limit"}
+_REASONS_OF_PROGRAMS = {"INCORRECT": "output", "CRASHED": "ended", "TIMED_OUT": "time_limit"}
+
+
 def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
     """The verdict of an arm that gave no time, or of a measurement that gave none worth having."""
     base = measurement.position("baseline")
@@ -231,9 +242,9 @@ def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
             return _verdict(Status.INVALID, "unknown_arm", _end(sentence))
     for failure in measurement.failures:
         if failure.arm == candidate:
-            reason = {"INCORRECT": "reference", "CRASHED": "driver", "TIMED_OUT": "time_limit"}
+            reasons = _REASONS_OF_PROGRAMS if measurement.printed else _REASONS
             status = Status(failure.status)
-            return _verdict(status, reason[failure.status], _end(failure.words))
+            return _verdict(status, reasons[failure.status], _end(failure.words))
     if measurement.invalid:
         return _verdict(Status.INVALID, "gpu_shared", _end(measurement.invalid))
     return None
@@ -267,12 +278,14 @@ def _doubt_of_placebo(placebo: Effect | None, margin: float) -> Verdict | None:
 def _against_margin(effect: Effect, margin: float) -> Verdict:
     """The interval against 1 +- margin."""
     low, high = 1.0 - margin, 1.0 + margin
-    measured_as = f"{spell_change(effect.ratio)}, {spell_interval(effect)}"
+    measured_as = f"{spell_change(effect)}, {spell_interval(effect)}"
     edge = f"the margin of ±{100 * margin:g}%"
     if effect.high < low:
-        return _verdict(Status.IMPROVED, "faster", f"{measured_as}: entirely outside {edge}.")
+        reason = "better" if effect.unit else "faster"
+        return _verdict(Status.IMPROVED, reason, f"{measured_as}: entirely outside {edge}.")
     if effect.low > high:
-        return _verdict(Status.REJECTED, "slower", f"{measured_as}: entirely outside {edge}.")
+        reason = "worse" if effect.unit else "slower"
+        return _verdict(Status.REJECTED, reason, f"{measured_as}: entirely outside {edge}.")
     if low <= effect.low and effect.high <= high:
         return _verdict(Status.NEUTRAL, "within_margin", f"{measured_as}: entirely within {edge}.")
     if _is_narrow(effect, margin):
@@ -286,16 +299,21 @@ def _verdict(status: Status, reason: str, sentence: str) -> Verdict:
     return Verdict(status=status, reason=reason, sentence=sentence)
 
 
-def spell_change(ratio: float) -> str:
-    """A time ratio in words: 0.9876 is "1.24% faster"."""
-    percent = 100.0 * abs(ratio - 1.0)
-    return f"{percent:.2f}% {'faster' if ratio < 1.0 else 'slower'}"
+def spell_change(effect: Effect) -> str:
+    """A ratio in words: 0.9876 of a time is "1.24% faster", of a figure "1.24% lower GB/s"."""
+    ratio = effect.printed[0]
+    if effect.unit:
+        word = f"{'lower' if ratio < 1.0 else 'higher'} {effect.unit}"
+    else:
+        word = "faster" if ratio < 1.0 else "slower"
+    return f"{100.0 * abs(ratio - 1.0):.2f}% {word}"
 
 
 def spell_interval(effect: Effect) -> str:
-    """An effect's interval as changes of time: "99.5% interval -1.31% to -1.17%"."""
-    low, high = 100.0 * (effect.low - 1.0), 100.0 * (effect.high - 1.0)
-    return f"{100 * effect.level:.4g}% interval {low:+.2f}% to {high:+.2f}%"
+    """An effect's interval as changes: "99.5% interval -1.31% to -1.17%"."""
+    _, low, high = effect.printed
+    ends = f"{100.0 * (low - 1.0):+.2f}% to {100.0 * (high - 1.0):+.2f}%"
+    return f"{100 * effect.level:.4g}% interval {ends}"
 
 
 _CODES = {

@@ -52,6 +52,7 @@ def look(
     on_progress: OnProgress | None = None,
 ) -> tuple[list[Lines], list[KernelexpError]]:
     """The variants with what is known of their lines, and the faults of those that have none."""
+    prepare.refuse_programs(variants, "cost by source line")
     for kernel in dict.fromkeys(each.kernel for each in variants):
         said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, said.sizes, size)
@@ -68,7 +69,8 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     if arm.build is None:
         return bare
     root, made = project.root, build.artefacts(project.root, arm.identity)
-    lines = emulated.lines(root, arm, size, limits, bare.label) if arm.emulated else ()
+    every = emulated.lines(root, arm, size, limits, bare.label) if arm.emulated else ()
+    lines = [each for each in every if each.entry == arm.build.entry]
     sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
     files = {frame.file for line in lines for frame in line.source.frames()}

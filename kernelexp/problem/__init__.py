@@ -10,6 +10,8 @@ command line asks must not load it.
         "full", and "emulated": as small as can be while every branch is still taken.
     def outputs(size) -> Mapping[str, Array]
         What the kernel writes. The tool allocates these, poisons them, and checks every element.
+        One that inputs() has too is read and written, as C in C = A B + beta C: it holds the
+        input before every launch, and reference() gets the input as it was.
     def inputs(size, seed, device) -> Mapping[str, torch.Tensor]
         Random inputs, contiguous; the same seed gives the same values on the same device.
     def reference(inputs, size) -> Iterator[Chunk]
@@ -18,14 +20,22 @@ command line asks must not load it.
     def tolerance(size, arch) -> Tolerance, or tolerance(size, arch, axes)
         Tensor cores of one architecture are less exact than those of another, and a BF16 epilogue
         less than an FP32 one.
-    def launch(axes, size, exports) -> Launch
-        `exports` are the figures that the source computed once (KX_EXPORT of export.cuh, which
-        every build finds), read from the cubin: threads, cluster, dynamic_smem_bytes and what else
-        the kernel exports. Block, cluster and dynamic shared memory are compared with them after
-        the build, at every size.
+    def launch(axes, size) -> Launch, or launch(axes, size, exports)
+        How a variant is launched: its entry by name, grid, block, arguments. `exports` are the
+        figures that the source computed once (KX_EXPORT of export.cuh, which every build finds),
+        read from the cubin: threads, cluster, dynamic_smem_bytes and what else the kernel exports.
+        Block, cluster and dynamic shared memory are compared with those of these that it exports,
+        at every size; what it does not export is as launched at size "full".
+        Several launches in sequence, of one or of several entries, are one job: a list, in their
+        order. They share all arrays, are timed as one, and what they leave is verified at the end.
+        The first of them, or the one with main=True, is the one whose SASS is shown and compared,
+        and that ncu profiles.
 
 The rest is optional:
 
+    def workspaces(axes, size, exports) -> Mapping[str, Array]
+        Memory that a variant needs between its CTAs: partial sums, tickets. It is poisoned, or all
+        zero where Array has zero=True, before every launch, and compared with nothing.
     def arrange(inputs, axes) -> Mapping[str, torch.Tensor]
         The arrays that a variant wants otherwise (a re-laid table, say); not timed.
     def constraints(axes, arch) -> Iterator[str]
@@ -51,10 +61,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import msgspec
 
+from kernelexp.dtypes import DType
 from kernelexp.launch import Launch
 from kernelexp.model import AxisValue
 
@@ -64,7 +75,6 @@ if TYPE_CHECKING:
 Axes: TypeAlias = Mapping[str, AxisValue]
 Size: TypeAlias = Mapping[str, int]
 Tensors: TypeAlias = "Mapping[str, torch.Tensor]"
-DType: TypeAlias = Literal["u8", "e4m3", "e5m2", "f16", "bf16", "f32", "s32"]
 
 
 class Blank(Exception):
@@ -81,10 +91,17 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
 
     shape: tuple[int, ...]
     dtype: DType
+    """The names of PyTorch and NumPy do too in problem.py: "float32", torch.float32."""
+    zero: bool = False
+    """Whether it is all zero before a launch, for a kernel that adds to it or counts in it."""
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The right values of rows [first, first + len(values)) of one output, in float64."""
+    """The right values of rows [first, first + len(values)) of one output, in float64.
+
+    What is to be exact of 64-bit integers is given as such; the pairs of complex numbers are
+    compared one by one.
+    """
 
     array: str
     first: int
@@ -131,11 +148,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     sizes: Mapping[str, Size]
     outputs: Callable[[Size], Mapping[str, Array]]
+    workspaces: Callable[[Axes, Size, Mapping[str, int]], Mapping[str, Array]]
     inputs: Callable[[Size, int, str], Tensors]
     reference: Callable[[Tensors, Size], Iterator[Chunk]]
     """Once it is exhausted, each row of each output was there once."""
     tolerance: Callable[[Size, str, Axes], Tolerance]
-    launch: Callable[[Axes, Size, Mapping[str, int]], Launch]
+    launches: Callable[[Axes, Size, Mapping[str, int]], tuple[Launch, ...]]
+    """In their order; one at least."""
     arrange: Callable[[Tensors, Axes], Tensors]
     """All arrays, those that stay as they are too."""
     constraints: Callable[[Axes, str], Iterable[str]]

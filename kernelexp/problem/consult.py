@@ -37,6 +37,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     points: tuple[Point, ...]
     launches_of: tuple[str, ...]
+    separately: bool
+    """Whether a point whose launches can't be had says so, instead of ending the whole answer."""
     limit: Limit
 
 
@@ -47,9 +49,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None = None
     terms: dict[str, str] = {}
     """How its exports come about: see TERMS in kernelexp.problem."""
-    launches: dict[str, Launch] = {}
-    """By the name of the size."""
+    launches: dict[str, tuple[Launch, ...]] = {}
+    """By the name of the size: those of a job in their order."""
     tiles: dict[str, int] = {}
+    fault: str = ""
+    """Why the launches can't be had."""
 
 
 class Consulted(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,17 +73,21 @@ def consult(
     points: Sequence[Point] = (),
     launches_of: Iterable[str] = (),
     timeout_s: float = TIMEOUT_S,
+    *,
+    separately: bool = False,
 ) -> Consulted:
     """Reasons against and budget of each point without exports; launches of the sizes
     `launches_of`, and their tiles, of each point with exports.
 
-    ConfigurationError for a fault of problem.py; UsageError for a size that it does not have.
+    ConfigurationError for a fault of problem.py, but for one that is a point's own where they are
+    to be had `separately`; UsageError for a size that it does not have.
     """
     question = Question(
         root=str(root),
         kernel=kernel,
         points=tuple(points),
         launches_of=tuple(launches_of),
+        separately=separately,
         limit=limit(timeout_s),
     )
     name = f"variants/{kernel}/problem.py"

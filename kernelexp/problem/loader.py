@@ -6,33 +6,41 @@ problem of one kernel, so that modules next to two kernels may have the same nam
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import inspect
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 
+from kernelexp.dtypes import SCALARS, TORCH_NAMES, own_name
 from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
-from kernelexp.launch import Argument, Launch, Scalar, ScalarType, StructValue
+from kernelexp.launch import Launch, Scalar, StructValue, TensorMap
 from kernelexp.problem import (
     Array,
     Axes,
     Blank,
     Budget,
     Chunk,
-    DType,
     Problem,
     Size,
     Tensors,
     Tolerance,
     Work,
+)
+from kernelexp.problem.faults import (
+    chunk_fault,
+    coverage_fault,
+    describe,
+    launch_faults,
+    tensor_fault,
 )
 
 REQUIRED = ("SIZES", "outputs", "inputs", "reference", "tolerance", "launch")
@@ -160,10 +168,11 @@ class _Functions:
             folder=self._source.path.parent,
             sizes=self._sizes(),
             outputs=self.outputs,
+            workspaces=self.workspaces,
             inputs=self.inputs,
             reference=self.reference,
             tolerance=self.tolerance,
-            launch=self.launch,
+            launches=self.launches,
             arrange=self.arrange,
             constraints=self.constraints,
             budget=self.budget,
@@ -184,21 +193,35 @@ class _Functions:
 
     def outputs(self, size: Size) -> Mapping[str, Array]:
         found = self._call("outputs", size)
-        if not isinstance(found, Mapping) or not found:
+        if not found:
             raise self._fault("outputs", "it names no array: name what the kernel writes.")
+        return self._arrays("outputs", found)
+
+    def workspaces(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> Mapping[str, Array]:
+        if not hasattr(self._module, "workspaces"):
+            return {}
+        found = self._call("workspaces", *self._wanted("workspaces", axes, size, exports))
+        return self._arrays("workspaces", found)
+
+    def _arrays(self, function: str, found: Any) -> Mapping[str, Array]:
+        if not isinstance(found, Mapping):
+            raise self._fault(function, f"it returns {describe(found)} instead of arrays by name.")
+        named = {}
         for name, array in found.items():
             if not isinstance(array, Array):
-                raise self._fault("outputs", f"{name!r} is no kernelexp.problem.Array.")
-            if array.dtype not in get_args(DType):
-                known = ", ".join(get_args(DType))
+                raise self._fault(function, f"{name!r} is no kernelexp.problem.Array.")
+            dtype = own_name(array.dtype)
+            if dtype not in TORCH_NAMES:
+                known = ", ".join(TORCH_NAMES)
                 raise self._fault(
-                    "outputs", f"{name!r} has the unknown dtype {array.dtype!r}; known: {known}."
+                    function, f"{name!r} has the unknown dtype {dtype!r}; known: {known}."
                 )
-        arrays = self._convert("outputs", found, dict[str, Array])
+            named[name] = msgspec.structs.replace(array, dtype=dtype)
+        arrays = self._convert(function, named, dict[str, Array])
         for name, array in arrays.items():
             if not array.shape or min(array.shape) < 1:
                 shape = list(array.shape)
-                raise self._fault("outputs", f"{name!r} has the shape {shape}, with no element.")
+                raise self._fault(function, f"{name!r} has the shape {shape}, with no element.")
         return arrays
 
     def inputs(self, size: Size, seed: int, device: str) -> Tensors:
@@ -211,7 +234,7 @@ class _Functions:
 
     def _tensors(self, function: str, found: Any) -> Tensors:
         if not isinstance(found, Mapping):
-            raise self._fault(function, f"it returns {_kind(found)} instead of tensors by name.")
+            raise self._fault(function, f"it returns {describe(found)} instead of tensors by name.")
         for name, tensor in found.items():
             if fault := tensor_fault(tensor):
                 raise self._fault(function, f"{name!r} is {fault}.")
@@ -226,7 +249,7 @@ class _Functions:
         given: dict[str, list[tuple[int, int]]] = {name: [] for name in outputs}
         chunks = self._call("reference", inputs, size)
         if not hasattr(chunks, "__iter__"):
-            raise self._fault("reference", f"it returns {_kind(chunks)} instead of chunks.")
+            raise self._fault("reference", f"it returns {describe(chunks)} instead of chunks.")
         iterator = iter(chunks)
         while True:
             with self._source.blame("reference"):
@@ -256,18 +279,44 @@ class _Functions:
                 )
         return bounds
 
-    def launch(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> Launch:
-        found = self._call("launch", axes, size, exports)
-        for argument in _values(found.arguments) if isinstance(found, Launch) else ():
-            if isinstance(argument, Scalar) and argument.type not in get_args(ScalarType):
-                known = ", ".join(get_args(ScalarType))
-                raise self._fault(
-                    "launch", f"a scalar has the unknown type {argument.type!r}; known: {known}."
-                )
+    def launches(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> tuple[Launch, ...]:
+        with self._source.blame("launch"):
+            found = self._module.launch(*self._wanted("launch", axes, size, exports))
+            steps = list(found) if isinstance(found, Iterable) else [found]
+        if not steps:
+            raise self._fault("launch", "it returns no launch.")
+        if sum(each.main for each in steps if isinstance(each, Launch)) > 1:
+            raise self._fault("launch", "one launch of a job at most has main=True.")
+        return tuple(map(self._launch, steps))
+
+    def _launch(self, found: Any) -> Launch:
+        if isinstance(found, Launch):
+            arguments = tuple(map(self._argument, found.arguments))
+            found = msgspec.structs.replace(found, arguments=arguments)
         launch = self._convert("launch", found, Launch)
         for fault in launch_faults(launch):
             raise self._fault("launch", fault)
         return launch
+
+    def _argument(self, argument: Any) -> Any:
+        """With types by their own names, and the size of a struct."""
+        if isinstance(argument, StructValue):
+            data = _convert(argument.data, bytes)
+            fields = tuple(
+                msgspec.structs.replace(each, value=self._argument(each.value))
+                for each in argument.fields
+            )
+            size = argument.size or len(data)
+            return msgspec.structs.replace(argument, size=size, data=data, fields=fields)
+        if isinstance(argument, TensorMap):
+            return msgspec.structs.replace(argument, element=own_name(argument.element))
+        if not isinstance(argument, Scalar):
+            return argument
+        kind = own_name(argument.type)
+        if kind not in SCALARS:
+            known = ", ".join(SCALARS)
+            raise self._fault("launch", f"a scalar has the unknown type {kind!r}; known: {known}.")
+        return msgspec.structs.replace(argument, type=kind)
 
     def constraints(self, axes: Axes, arch: str) -> tuple[str, ...]:
         if not hasattr(self._module, "constraints"):
@@ -311,7 +360,7 @@ class _Functions:
             found: T = _convert(value, kind)
             return found
         except (msgspec.ValidationError, TypeError) as error:
-            raise self._fault(function, f"it returns {_kind(value)}: {error}.") from None
+            raise self._fault(function, f"it returns {describe(value)}: {error}.") from None
 
     def _fault(self, function: str, words: str, place: str = "") -> ConfigurationError:
         place = place or self._source.at(getattr(self._module, function))
@@ -319,90 +368,14 @@ class _Functions:
 
 
 def _convert(value: Any, kind: Any) -> Any:
-    """`value` as a `kind`, whole numbers of NumPy and torch included."""
+    """`value` as a `kind`, numbers of NumPy and torch and structures included."""
     return msgspec.convert(msgspec.to_builtins(value, enc_hook=_plain), kind)
 
 
 def _plain(value: Any) -> Any:
+    is_record = getattr(getattr(value, "dtype", None), "names", None)  # of NumPy
+    if is_record or isinstance(value, ctypes.Structure | ctypes.Union):
+        return bytes(value)
     if hasattr(value, "item"):
         return value.item()
-    raise TypeError(f"{_kind(value)} is among its values")
-
-
-def _kind(value: object) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
-
-
-def launch_faults(launch: Launch) -> Iterator[str]:
-    """What no GPU could launch, as sentences."""
-    for what in ("grid", "block", "cluster"):
-        if min(getattr(launch, what)) < 1:
-            yield f"{what} is {getattr(launch, what)}: each dimension is at least 1."
-    if launch.dynamic_smem_bytes < 0:
-        yield f"dynamic_smem_bytes is {launch.dynamic_smem_bytes}."
-    for argument in _values(launch.arguments):
-        if not isinstance(argument, Scalar) or argument.type.startswith("f"):
-            continue
-        bits, signed = int(argument.type[1:]), argument.type.startswith("s")
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-        whole = isinstance(argument.value, int) and not isinstance(argument.value, bool)
-        if not whole or not low <= argument.value <= high:
-            yield f"the scalar {argument.value} is no {argument.type}."
-
-
-def _values(arguments: Sequence[Argument]) -> Iterator[Argument]:
-    """The arguments, and the members of those that are structs."""
-    for argument in arguments:
-        yield argument
-        if isinstance(argument, StructValue):
-            yield from (field.value for field in argument.fields)
-
-
-def tensor_fault(value: Any) -> str:
-    """What it is instead of a torch tensor with values in memory; empty where it is one."""
-    if not hasattr(value, "is_contiguous"):
-        return f"{_kind(value)} instead of a tensor"
-    if value.is_meta or str(value.layout) != "torch.strided":
-        kind = "meta" if value.is_meta else str(value.layout).removeprefix("torch.")
-        return f"a {kind} tensor instead of one with all its values in memory"
-    if value.element_size() > 8:
-        return f"of {value.dtype}; elements of at most 8 bytes are supported"
-    return ""
-
-
-def chunk_fault(chunk: Any, outputs: Mapping[str, Array]) -> str:
-    """Why a piece of the reference does not fit the outputs; empty where it does."""
-    if not isinstance(chunk, Chunk):
-        return f"it yields {_kind(chunk)} instead of a Chunk."
-    if chunk.array not in outputs:
-        return f"it yields a chunk of {chunk.array!r}; outputs() has {', '.join(outputs)}."
-    if fault := tensor_fault(chunk.values):
-        return f"the values for {chunk.array} are {fault}."
-    if chunk.values.is_complex():
-        return f"the values for {chunk.array} are complex: give them as real numbers."
-    wanted, got = outputs[chunk.array].shape, tuple(chunk.values.shape)
-    if len(got) != len(wanted) or got[1:] != wanted[1:]:
-        shape = ", ".join(["rows", *map(str, wanted[1:])])
-        return f"a chunk of {chunk.array} should have the shape [{shape}], not {list(got)}."
-    if chunk.first < 0 or chunk.first + got[0] > wanted[0]:
-        last = chunk.first + got[0] - 1
-        return (
-            f"a chunk gives rows {chunk.first} to {last} of {chunk.array}, which has {wanted[0]}."
-        )
-    return ""
-
-
-def coverage_fault(array: str, given: list[tuple[int, int]], rows: int) -> str:
-    """Which rows [begin, end) are missing or doubled; empty where each was given once."""
-    end = 0
-    for first, last in [*sorted(given), (rows, rows)]:
-        if first > end:
-            return f"it leaves out {_rows(end, first)} of {array}: every element is checked."
-        if first < end and first < last:
-            return f"it gives {_rows(first, min(end, last))} of {array} more than once."
-        end = max(end, last)
-    return ""
-
-
-def _rows(begin: int, end: int) -> str:
-    return f"row {begin}" if end - begin == 1 else f"rows {begin} to {end - 1}"
+    raise TypeError(f"{describe(value)} is among its values")

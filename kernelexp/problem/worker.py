@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelexp import isolated
+from kernelexp.errors import ConfigurationError
 from kernelexp.isolated import Watch
 from kernelexp.problem import Problem, consult, loader
 from kernelexp.problem.consult import Consulted, Facts, Point, Question
@@ -25,7 +26,7 @@ def answer(question: Question, watch: Watch) -> Consulted:
             points=tuple(
                 _rules(problem, point)
                 if point.exports is None
-                else _launches(problem, point, point.exports, question.launches_of)
+                else _try_launches(problem, point, point.exports, question)
                 for point in question.points
             ),
         )
@@ -40,13 +41,26 @@ def _rules(problem: Problem, point: Point) -> Facts:
     )
 
 
+def _try_launches(
+    problem: Problem, point: Point, exports: dict[str, int], question: Question
+) -> Facts:
+    try:
+        return _launches(problem, point, exports, question.launches_of)
+    except ConfigurationError as error:
+        if not question.separately:
+            raise
+        return Facts(fault=str(error))
+
+
 def _launches(
     problem: Problem, point: Point, exports: dict[str, int], names: tuple[str, ...]
 ) -> Facts:
     sizes = {name: problem.sizes[name] for name in names}
     tiles = {name: problem.tiles(point.axes, size, exports) for name, size in sizes.items()}
     return Facts(
-        launches={name: problem.launch(point.axes, size, exports) for name, size in sizes.items()},
+        launches={
+            name: problem.launches(point.axes, size, exports) for name, size in sizes.items()
+        },
         tiles={name: count for name, count in tiles.items() if count is not None},
     )
 

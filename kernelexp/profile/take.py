@@ -26,6 +26,7 @@ from kernelexp.gpu.measure import refuse_other_architectures
 from kernelexp.gpu.process import as_error, read_answers, worker_argv, worker_environment
 from kernelexp.gpu.worker import JOB, TURN
 from kernelexp.isolated import spell_seconds
+from kernelexp.launch import main_launch
 from kernelexp.limits import Limits
 from kernelexp.measurement import Device, Options
 from kernelexp.problem import consult
@@ -150,8 +151,7 @@ class _Taking:
         self._job, self._target, self._settings = job, target, settings
         self._limit_s, self._ncu, self._folder = limit_s, ncu, folder
         (arm,) = job.arms
-        assert arm.launch is not None, "a peer"
-        self._entry = arm.launch.entry
+        self._entry = main_launch(arm.launches).entry
 
     def collect(
         self, sections: Sequence[str], metrics: Sequence[str], pages: Sequence[str]

@@ -4,6 +4,7 @@
     experiments/<id>.yaml        one more experiment, at the top of its own file
     history/<number>-<id>.yaml   one more step of the history
     variants/<kernel>/           problem.py and sources of a kernel
+    logs/decisions/              what is accepted: the baseline of experiments that name none
 
 Experiments that have files of their own follow those of experiments.yaml, F2 before F10; steps by
 their number, and by name where two have the same. So branches that add experiments or steps merge
@@ -19,10 +20,21 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.errors import ConfigurationError, UsageError, suggest
-from kernelexp.model import Experiment, Kernel, Placed, Point, Target, Variant, spell, spell_point
-from kernelexp.project import layout, meaning, shape
+from kernelexp.model import (
+    Experiment,
+    Kernel,
+    Placed,
+    Point,
+    Program,
+    Target,
+    Variant,
+    spell,
+    spell_point,
+)
+from kernelexp.project import baselines, layout, meaning, shape
 from kernelexp.project.faults import Fault
-from kernelexp.project.meaning import Entry, check_point, section_of
+from kernelexp.project.meaning import Entry, section_of
+from kernelexp.project.points import check_point
 from kernelexp.project.yamlfile import Document
 from kernelexp.project.yamlnodes import MAX_VALUES
 from kernelexp.text import quote
@@ -89,6 +101,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
             axes=axes,
             flags=tuple(target.flags),
             config=f"variants/{kernel}/{target.config}" if target.config else "",
+            program=_settled(self.kernels[kernel].program),
         )
 
     def variants(self, experiment: Experiment) -> tuple[Variant, tuple[Variant, ...]]:
@@ -107,6 +120,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         return f"{variant.kernel}@{variant.arch}: {spell_point(departs)}"
 
 
+def _settled(program: Program | None) -> Program | None:
+    """With the figure named that judges: records do not keep the order of figures."""
+    return msgspec.structs.replace(program, judge=program.judged) if program else None
+
+
 def load(start: Path, *, sources: bool = True) -> Project:
     """The project at or above `start`; ConfigurationError with every fault of its files.
 
@@ -122,6 +140,8 @@ def load(start: Path, *, sources: bool = True) -> Project:
             id=source.id, section=source.section, document=document, path=(), experiment=experiment
         )
         entries.append(entry)
+    entries, unfilled = baselines.fill(entries, kernels, path.parent)
+    faults += unfilled
     faults += islice(meaning.check(main, kernels, entries, path.parent, sources), MAX_FAULTS)
     if faults:
         raise _configuration_error(faults)
@@ -211,3 +231,26 @@ def parse_variant(project: Project, text: str) -> Variant:
     target = project.kernels[kernel].targets[variant.arch]
     point = parse_point(target, assignments.split(",") if assignments else [], text)
     return project.variant(kernel, variant.arch, point)
+
+
+def parse_arm(project: Project, text: str) -> tuple[Variant, str, int]:
+    """One variant: an experiment's candidate (F3, or F3:2 of several), its baseline (F3:baseline),
+    or as parse_variant() reads it.
+
+    Of a candidate also the experiment and its number in it, from 1; else "" and 1.
+    """
+    name, _, part = text.partition(":")
+    if name not in project.experiments:
+        return parse_variant(project, text), "", 1
+    baseline, candidates = project.variants(project.experiments[name])
+    if part == "baseline":
+        return baseline, "", 1
+    if not part and len(candidates) > 1:
+        raise UsageError(f"{name} has {len(candidates)} candidates: write {name}:1 or another.")
+    if part and not (part.isdigit() and 1 <= int(part) <= len(candidates)):
+        raise UsageError(
+            f"{quote(text)}: after the colon comes baseline or the number of a candidate, up to "
+            f"{len(candidates)}."
+        )
+    number = int(part or 1)
+    return candidates[number - 1], name, number

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from kernelexp import expectation, metrics
 from kernelexp.arch import ARCHITECTURES
-from kernelexp.errors import join, suggest
-from kernelexp.model import Axis, AxisValue, Experiment, Kernel, Point, Target, spell
+from kernelexp.errors import suggest
+from kernelexp.model import Axis, Experiment, Kernel, Target, spell
 from kernelexp.names import SWEEP, is_name, is_sweep
-from kernelexp.project import layout
+from kernelexp.project import gates, layout, programs
 from kernelexp.project.faults import Fault, KeyPath
+from kernelexp.project.points import check_point, contains, join_values, kind_of_value, same
 from kernelexp.project.yamlfile import Document
 from kernelexp.text import quote, shorten
 
@@ -30,6 +31,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Of keys to it, in the document."""
     experiment: Experiment | None
     """None where it is not of the right form, which has its own faults."""
+
+    @property
+    def names_baseline(self) -> bool:
+        """Whether it is written from what it starts."""
+        return (*self.path, "baseline") in self.document.places
 
     @property
     def place(self) -> str:
@@ -56,6 +62,9 @@ def check(
     for name, kernel in kernels.items():
         if is_name(name):
             yield from _check_kernel(main, name, kernel)
+            for path, message in programs.check(kernel):
+                yield main.fault(("kernels", name, *path), message)
+            yield from gates.check(main, name, kernel)
             if sources:
                 yield from _check_files(main, name, kernel, root)
     defined: dict[str, str] = {}
@@ -98,7 +107,7 @@ def _check_kernel(document: Document, name: str, kernel: Kernel) -> Iterator[Fau
 
 def _check_files(document: Document, name: str, kernel: Kernel, root: Path) -> Iterator[Fault]:
     folder = root / "variants" / name
-    if not os.path.isfile(folder / "problem.py"):
+    if kernel.program is None and not os.path.isfile(folder / "problem.py"):
         yield document.fault(("kernels", name), f"there is no variants/{name}/problem.py.")
     for arch, target in kernel.targets.items():
         path = ("kernels", name, "targets", arch)
@@ -135,11 +144,11 @@ def _check_axis(axis: Axis) -> Iterator[str]:
         yield "a value is listed twice."
     if not axis.values:
         yield "an axis has at least one value."
-    elif not _contains(axis.values, axis.default):
+    elif not contains(axis.values, axis.default):
         default = shorten(spell(axis.default))
         if any(spell(each) == spell(axis.default) for each in axis.values):
-            default = f"{_kind(axis.default)} {default}"
-        yield f"the default, {default}, is not among the values {_join(axis.values)}."
+            default = f"{kind_of_value(axis.default)} {default}"
+        yield f"the default, {default}, is not among the values {join_values(axis.values)}."
 
 
 def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Iterator[Fault]:
@@ -155,10 +164,19 @@ def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Itera
         for axis, message in complaints:
             yield document.fault((*place, axis), message)
         if not complaints and all(
-            _same(value, experiment.baseline.get(name, target.axes[name].default))
+            same(value, experiment.baseline.get(name, target.axes[name].default))
             for name, value in point.items()
         ):
-            yield document.fault(place, "this is identical to the baseline.")
+            yield document.fault(place, _identical(entry))
+
+
+def _identical(entry: Entry) -> str:
+    if entry.names_baseline or not (entry.experiment and entry.experiment.baseline):
+        return "this is identical to the baseline."
+    return (
+        "this is identical to the baseline, which is the variant that was accepted last: write a "
+        "baseline to start from."
+    )
 
 
 def _check_expectations(entry: Entry, experiment: Experiment) -> Iterator[Fault]:
@@ -199,45 +217,3 @@ def _find_target(experiment: Experiment, kernels: dict[str, Kernel]) -> Target |
         hint = suggest(experiment.arch, targets)
         return "arch", f"kernel {experiment.kernel} has no target {quote(experiment.arch)}{hint}."
     return targets[experiment.arch]
-
-
-def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, str]]:
-    """Axis and complaint, for each axis or value of `point` that does not exist."""
-    for name, value in point.items():
-        if name not in axes:
-            yield name, f"unknown axis {quote(name)}{suggest(name, axes)}."
-        elif not _contains(axes[name].values, value):
-            yield name, _refuse(name, axes[name].values, value)
-
-
-def _refuse(axis: str, allowed: Sequence[AxisValue], value: AxisValue) -> str:
-    """The sentence on a value that an axis does not have."""
-    meant = next((each for each in allowed if spell(each) == spell(value)), None)
-    if meant is not None:
-        return (
-            f"axis {quote(axis)} takes {_kind(meant)} {spell(meant)}, but this is {_kind(value)}: "
-            f"write {'it in quotes' if isinstance(meant, str) else 'it without quotes'}."
-        )
-    words = [spell(each) for each in allowed]
-    # Numbers are not misspelt: 512 is nothing like 128.
-    spelled = spell(value)
-    hint = f"; known: {join(words)}" if spelled.isdigit() else suggest(spelled, words)
-    return f"axis {quote(axis)} has no value {quote(spelled)}{hint}."
-
-
-def _kind(value: AxisValue) -> str:
-    if isinstance(value, str):
-        return "the text"
-    return "the value" if isinstance(value, bool) else "the number"
-
-
-def _contains(values: Iterable[AxisValue], value: AxisValue) -> bool:
-    return any(_same(each, value) for each in values)
-
-
-def _same(a: AxisValue, b: AxisValue) -> bool:
-    return type(a) is type(b) and a == b  # true is not 1
-
-
-def _join(values: Iterable[AxisValue]) -> str:
-    return join(spell(value) for value in values)

@@ -16,7 +16,8 @@ _LOG_LINES_SHOWN = 20
 
 def warnings(name: str, arm: Arm) -> Iterator[Block]:
     """What ptxas warned of, a line each."""
-    for warning in arm.build.warnings if arm.build else ():
+    code = arm.build or arm.program
+    for warning in code.warnings if code else ():
         yield paragraph(f"{name}: ptxas: {warning}", style="warn")
 
 

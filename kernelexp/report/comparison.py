@@ -53,6 +53,7 @@ def compare(root: Path, one: Record, other: Record) -> RecordDifference:
         "commit": (_commit(one), _commit(other)),
         "device": (one.device, other.device),
         "size": (one.size, other.size),
+        "judged by": _judged(one, other),
         "margin": (f"{one.margin:g}", f"{other.margin:g}"),
     }
     return RecordDifference(
@@ -102,6 +103,14 @@ def _commit(record: Record) -> str:
     if record.git is None:
         return "no git"
     return f"{record.git.commit[:10]}{', dirty' if record.git.dirty else ''}"
+
+
+def _judged(one: Record, other: Record) -> tuple[str, str]:
+    """What the verdicts of both are about; empty where one of them timed nothing."""
+    if one.measurement is None or other.measurement is None:
+        return "", ""
+    first, second = one.measurement.printed, other.measurement.printed
+    return first.figure if first else "time", second.figure if second else "time"
 
 
 def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:

@@ -34,9 +34,14 @@ def to_values(found: Comparison) -> Any:
         "unknown": found.unknown,
         "axes": found.axes,
         "effect": found.effect,
-        "groups": [_group_values(group) for group in found.groups],
+        "groups": group_values(found.groups),
         "not_shown": {"small": found.small, "same": found.same, "others": found.others},
     }
+
+
+def group_values(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """Plain values of all findings, by group."""
+    return [_group_values(group) for group in groups]
 
 
 def _group_values(group: Group) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def render(found: Comparison, names: bool = False) -> Iterator[Block]:
         if not names and (found.options.metric or group.name == counters.OTHER):
             yield from _lines(group)
         else:
-            yield _table(group, names)
+            yield table_of(group, names)
     if rest := _rest(found):
         yield paragraph(rest)
 
@@ -95,7 +100,8 @@ def _about(subject: Subject) -> Sequence[str]:
     return (*subject.about, f"{', '.join(evidence_of(subject.arm))}")
 
 
-def _table(group: Group, names: bool) -> Block:
+def table_of(group: Group, names: bool) -> Block:
+    """A row for each finding; with `names` also ncu's."""
     header = (f"{group.name} ({group.kind})", "before", "after", "", "change", "")
     rows: list[tuple[Cell, ...]] = []
     for each in group.findings:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp.emulations import Emulation
-from kernelexp.evidence.scaling import Scaled
+from kernelexp.emulations import Emulation, Full
+from kernelexp.launch import plain_name
 from kernelexp.report import arms as shared
 from kernelexp.report import emulation, figures, matrix
 from kernelexp.report.document import Block, Span, paragraph, table
@@ -27,6 +27,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         yield from shared.all_figures(names, arms, ("emulated",))
         yield from emulation.opcodes(names, arms)
+        yield from emulation.launches(names, arms)
         yield from emulation.dearest(names, arms)
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
@@ -39,19 +40,22 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
 
 
-def _scaled(name: str, counters: Sequence[Scaled]) -> Iterator[Block]:
+def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
     """Counters of the full problem, from what a tile and what a CTA adds."""
-    yield table(
-        (f"{name}, full problem", "per tile", "per CTA", "per launch"),
-        (
-            (each.counter, *map(figures.value, (each.per_tile, each.per_cta, each.full)))
-            for each in counters
-        ),
-        numbers=(1, 2, 3),
-    )
+    for number, launch in enumerate(launches, 1):
+        of = f", launch {number}, {plain_name(launch.entry)}" if launch.entry else ""
+        yield table(
+            (f"{name}, full problem{of}", "per tile", "per CTA", "per launch"),
+            (
+                (each.counter, *map(figures.value, (each.per_tile, each.per_cta, each.full)))
+                for each in launch.counters
+            ),
+            numbers=(1, 2, 3),
+        )
     yield paragraph(
         "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
-        "is the same work at every size. Counters that do not fit that in whole numbers are left "
+        "is the same work at every size; where problem.py has no tiles(), a CTA is taken as one "
+        "tile. Counters that do not fit that in whole numbers are left "
         "out. Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc.",
         style="dim",
     )

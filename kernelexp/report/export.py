@@ -27,6 +27,7 @@ COLUMNS = (
     "provenance",
     "device",
     "verdict",
+    "decision",
     "changed_since",
     "published_approximate",
     *metrics.METRICS,
@@ -62,20 +63,23 @@ def _section(entries: dict[str, Standings]) -> list[dict[str, Any]]:
 def to_csv(logs: Sequence[KernelLog]) -> str:
     """A line for each arm of each step of the history and of each experiment.
 
-    Figures and verdicts of variants that have changed since are left out.
+    Figures and verdicts of variants that have changed since are left out. What programs print has
+    columns of its own, the last ones.
     """
+    rows = [
+        {"kernel": log.kernel, "arch": log.arch, "section": section, **row}
+        for log in logs
+        for section, entries in (("history", log.history), ("experiment", log.experiments))
+        for name, entry in entries.items()
+        for row in _arms(name, entry)
+    ]
+    further = sorted({key for row in rows for key in row}.difference(COLUMNS))
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(text, (*COLUMNS, *further), lineterminator="\n")
     writer.writeheader()
-    for log in logs:
-        for section, entries in (("history", log.history), ("experiment", log.experiments)):
-            for name, entry in entries.items():
-                for row in _arms(name, entry):
-                    fixed = {"kernel": log.kernel, "arch": log.arch, "section": section}
-                    row = {**fixed, **row, "changed_since": "; ".join(row["changed_since"])}
-                    writer.writerow(
-                        {k: printable(v) if isinstance(v, str) else v for k, v in row.items()}
-                    )
+    for row in rows:
+        row = {**row, "changed_since": "; ".join(row["changed_since"])}
+        writer.writerow({k: printable(v) if isinstance(v, str) else v for k, v in row.items()})
     return text.getvalue()
 
 
@@ -87,10 +91,15 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
         if index == 0 or run != shown:
             arm = each.record.baseline if each.record and not each.changed else None
             variant = spell_point(entry.experiment.baseline)
-            yield {**_row(name, title, "baseline", variant, each, arm), "verdict": ""}
+            yield {
+                **_row(name, title, "baseline", variant, each, arm),
+                "verdict": "",
+                "decision": "",
+            }
         shown = run
         variant = spell_point(entry.experiment.candidates[index])
-        yield _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
+        row = _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
+        yield {**row, "decision": each.decision.word if each.decision else ""}
 
 
 def _row(
@@ -115,4 +124,5 @@ def _row(
         "changed_since": list(each.changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),
         **figures,
+        **(metrics.printed(arm) if arm else {}),
     }

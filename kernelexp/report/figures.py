@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kernelexp import metrics
 from kernelexp.arm import Arm, PublishedResult
 from kernelexp.measurement import Effect
@@ -110,24 +112,70 @@ def interval(effect: Effect) -> str:
     """
     if effect.low <= 0:
         return "no interval"
-    return f"{percent(effect.low)} to {percent(effect.high)}"
+    _, low, high = effect.printed
+    return f"{percent(low)} to {percent(high)}"
 
 
 def effect(each: Effect) -> str:
     """The change of time with its interval: "-1.24% (-1.31% to -1.17%)"."""
-    return f"{percent(each.ratio)} ({interval(each)})"
+    return f"{ratio(each)} ({interval(each)})"
+
+
+def ratio(each: Effect) -> str:
+    """The change of time, or of what a program prints instead: "-1.24%"."""
+    return percent(each.printed[0])
+
+
+def judged(arms: Iterable[Arm]) -> str:
+    """What programs were judged by where that is no time: its name; else empty."""
+    return next((arm.measured.judged for arm in arms if arm.measured and arm.measured.judged), "")
+
+
+def compared(arms: Iterable[Arm]) -> str:
+    """What a change, less of which is better, is of: time, comparisons, 1 / bandwidth."""
+    arms = [*arms]
+    name = judged(arms)
+    results = [arm.measured.printed[name] for arm in arms if arm.measured and name]
+    return f"1 / {name}" if any(each.better == "more" for each in results) else name or "time"
+
+
+def head_of(arms: Iterable[Arm]) -> str:
+    """The head of a column of times, `cell_of` of each arm: ms, or "bandwidth, GB/s"."""
+    for arm in arms:
+        if arm.measured and (name := arm.measured.judged):
+            return metrics.spell_printed(name, arm.measured.printed[name].unit)
+    return "ms"
+
+
+def cell_of(arm: Arm | None) -> str:
+    """The arm's time, or what a program was judged by instead, without a unit."""
+    if arm and arm.measured and arm.measured.judged:
+        return value(arm.measured.printed[arm.measured.judged].value)
+    return time_of(arm)
+
+
+def timed(arm: Arm) -> str:
+    """The arm's time with its unit, or what it was judged by instead: "0.295 ms", "812 GB/s"."""
+    text = time_of(arm)
+    return text if arm.measured and arm.measured.judged else f"{text} ms"
 
 
 def time_of(arm: Arm | None) -> str:
-    """The arm's time: measured, else as it was published, else nothing."""
-    if arm and arm.measured:
+    """The arm's time in ms: measured, else as it was published, else nothing.
+
+    Of a program that was judged by another figure, that one with its unit.
+    """
+    if arm and arm.measured and arm.measured.judged:
+        result = arm.measured.printed[arm.measured.judged]
+        return value(result.value, result.unit)
+    if arm and arm.measured and arm.measured.time_us is not None:
         return time_ms(arm.measured.time_us / 1000)
     return published_time(arm.published) if arm and arm.published else NONE
 
 
 def tflops_of(arm: Arm | None) -> str:
     """The arm's rate, measured or as it was published."""
-    if arm and arm.measured:
+    if arm and arm.measured and arm.measured.time_us is not None:
         return tflops(arm.measured.flops, arm.measured.time_us)
     return published_tflops(arm.published) if arm and arm.published else NONE
 
@@ -137,7 +185,7 @@ def registers_of(arm: Arm | None) -> str:
     if arm and arm.published:
         result = arm.published
         return NONE if result.registers is None else str(result.registers)
-    return str(arm.build.resources.registers) if arm and arm.build else NONE
+    return value(metrics.read("launch__registers_per_thread", arm)) if arm else NONE
 
 
 def published_time(result: PublishedResult) -> str:

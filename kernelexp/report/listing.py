@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernelexp import metrics
+from kernelexp import decisions, metrics
 from kernelexp.arm import Arm
+from kernelexp.decisions import Decision
 from kernelexp.judge import expectations as judging
 from kernelexp.judge.standing import Standings
 from kernelexp.model import Axis, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.record import Record, own_axes
+from kernelexp.report import decisions as report
 from kernelexp.report import expectations, figures, logbook, page
-from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table
+from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table, text_of
 from kernelexp.report.emulation import is_right
 
 RECORDS_SHOWN = 10
 
 
-def to_values(project: Project, standings: dict[str, Standings]) -> Any:
+def to_values(
+    project: Project, standings: dict[str, Standings], decided: Sequence[Decision] = ()
+) -> Any:
     """The project, ready for JSON."""
     return {
         "root": str(project.root),
@@ -29,6 +33,12 @@ def to_values(project: Project, standings: dict[str, Standings]) -> Any:
             for name, each in standings.items()
         },
         "history": project.history,
+        "best": {
+            f"{name}@{arch}": best
+            for name, kernel in project.kernels.items()
+            for arch in kernel.targets
+            if (best := decisions.best(decided, name, arch))
+        },
     }
 
 
@@ -43,17 +53,22 @@ def standing_values(each: Standings) -> dict[str, Any]:
                 "provenance": candidate.record.provenance if candidate.record else None,
                 "verdict": candidate.verdict,
                 "changed_since": candidate.changed,
+                "decisions": candidate.decisions,
             }
             for candidate in each.candidates
         ],
     }
 
 
-def render(project: Project, standings: dict[str, Standings]) -> Iterator[Block]:
-    """Each kernel with its axes, then its experiments and the steps of its history."""
+def render(
+    project: Project, standings: dict[str, Standings], decided: Sequence[Decision] = ()
+) -> Iterator[Block]:
+    """Each kernel with its axes, then its experiments and the steps of its history, and the
+    variant that was accepted last."""
     for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
-            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), f"  {kernel.title}")
+            words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
+            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
             yield table(
                 ("axis", "values", ""),
                 (
@@ -66,9 +81,31 @@ def render(project: Project, standings: dict[str, Standings]) -> Iterator[Block]
                 for name, each in project.experiments.items()
                 if (each.kernel, each.arch) == (kernel_name, arch)
             }
-            rows = [(name, each.title, _verdict(standings[name])) for name, each in named.items()]
-            if rows:
-                yield table(("experiment", "title", "verdict"), rows, unwrapped=(0, 2))
+            if named:
+                yield _experiments({name: standings[name] for name in named})
+            if best := decisions.best(decided, kernel_name, arch):
+                yield paragraph(f"Current best: {report.best(project, best)}.")
+
+
+def _experiments(standings: dict[str, Standings]) -> Block:
+    """A row per experiment; with people's decisions where there are any."""
+    header: tuple[str, ...] = ("experiment", "title", "verdict")
+    rows: list[tuple[Cell, ...]] = [
+        (name, each.experiment.title, _verdict(each)) for name, each in standings.items()
+    ]
+    if any(each.decision for entry in standings.values() for each in entry.candidates):
+        header = (*header, report.HEADER)
+        rows = [(*row, _decisions(standings[str(row[0])])) for row in rows]
+    return table(header, rows, unwrapped=(0, 2))
+
+
+def _decisions(each: Standings) -> Cell:
+    """The decisions that hold, each once, in the order of the candidates."""
+    words = list(dict.fromkeys(report.word(one.decision) for one in each.candidates))
+    words = [word for word in words if word]
+    if len(words) == 1:
+        return words[0]
+    return "\n".join(text_of(word) for word in words)
 
 
 def _verdict(each: Standings) -> Cell:
@@ -99,13 +136,19 @@ def experiment(
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
     changes = "\n".join(f"- {change}" for change in written.changes)
+    reasons = dict.fromkeys(
+        filter(
+            None, (written.why.strip(), *(d.why for c in standings.candidates for d in c.decisions))
+        )
+    )
     texts = (
         ("kernel", f"{written.kernel}@{written.arch}"),
         ("baseline", spell_point(written.baseline)),
         ("hypothesis", written.hypothesis.strip()),
         ("changes", changes),
-        ("why", written.why.strip()),
+        ("why", "\n".join(reasons)),
         ("decision", written.decision),
+        ("decided", "\n".join(logbook.decided(standings))),
         ("notes", written.notes),
     )
     yield table(("", ""), ((Span(label, "strong"), text) for label, text in texts if text))
@@ -137,12 +180,13 @@ def _standing(standings: Standings) -> Block:
         rows.append(
             (
                 spell_point(point),
-                figures.time_of(arm),
+                figures.cell_of(arm),
                 figures.effect(effect) if effect else "",
                 logbook.verdict(each),
             )
         )
-    header = ("candidate", "ms", "change", "verdict")
+    head = figures.head_of(each.arm for each in standings.candidates if each.arm)
+    header = ("candidate", head, "change", "verdict")
     return table(header, rows, numbers=(1, 2), unwrapped=(3,))
 
 
@@ -171,13 +215,14 @@ def _record(record: Record) -> Iterator[Block]:
     ]
     shown = [index for index in range(len(_HEADER)) if any(row[index] for row in rows)]
     yield table(
-        [_HEADER[index] for index in shown],
+        [figures.head_of(record.arms) if index == _TIME else _HEADER[index] for index in shown],
         [[row[index] for index in shown] for row in rows],
         numbers=[place for place, index in enumerate(shown) if 0 < index < len(_HEADER) - 2],
         unwrapped=(len(shown) - 1,),
     )
 
 
+_TIME = 1
 _HEADER = ("", "ms", "TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
 
 
@@ -186,14 +231,14 @@ def _figures(arm: Arm) -> tuple[str, ...]:
 
     The rate is for published results that give no time: 80 columns are few.
     """
-    time = figures.time_of(arm)
+    time = figures.cell_of(arm)
     effect = arm.measured.effect if arm.measured else None
-    summary = metrics.summarize(arm)
+    summary = metrics.summarize(arm) if metrics.has_code(arm) else {}
     registers = str(summary["registers"]) if summary else figures.registers_of(arm)
     cells = (
         time,
         figures.tflops_of(arm) if time == figures.NONE else "",
-        figures.percent(effect.ratio) if effect else "",
+        figures.ratio(effect) if effect else "",
         registers,
         figures.value(summary.get("smem_bytes")),
     )

@@ -6,7 +6,8 @@ from collections import defaultdict
 
 import msgspec
 
-from kernelexp import metrics, records
+from kernelexp import decisions, metrics, records
+from kernelexp.decisions import Decision
 from kernelexp.judge import standing
 from kernelexp.judge.standing import Standing, Standings, Tree
 from kernelexp.names import SWEEP
@@ -29,6 +30,8 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     experiments: dict[str, Standings]
     sweeps: tuple[Record, ...] = ()
     """The latest ones, oldest first."""
+    accepted: Decision | None = None
+    """The decision that makes a variant the current best; None where there is none."""
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -38,7 +41,10 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> str | None:
-        """The fastest step that still stands; measured ones come before published ones."""
+        """What was accepted last; else the fastest step that still stands, measured ones before
+        published ones."""
+        if self.accepted:
+            return self.accepted.experiment
         for name in ("time_ms", "published_time_ms"):
             times = {
                 step: time
@@ -75,6 +81,7 @@ def assemble(project: Project) -> tuple[KernelLog, ...]:
             history={name: each for name, each in named.items() if name in project.history},
             experiments={name: each for name, each in named.items() if name not in project.history},
             sweeps=_sweeps(project, kernel, arch),
+            accepted=decisions.best(tree.decided[0], kernel, arch),
         )
         for (kernel, arch), named in entries.items()
     )

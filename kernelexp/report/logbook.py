@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.arm import Arm
 from kernelexp.judge.standing import Standing, Standings
 from kernelexp.model import spell_point
-from kernelexp.report import figures
+from kernelexp.report import decisions, figures
 from kernelexp.report.document import (
     Block,
     Cell,
@@ -33,10 +33,10 @@ def tables(logs: Sequence[KernelLog]) -> Iterator[Block]:
     for log in logs:
         yield paragraph(f"{log.kernel}, {log.arch}. ", *_best(log))
         if log.history:
-            yield _history(log)
+            yield history(log)
         if log.experiments:
-            rows = (row for name, each in log.experiments.items() for row in _rows(name, each))
-            yield table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
+            rows = [row for name, each in log.experiments.items() for row in _rows(name, each)]
+            yield _with_decisions(rows, log.experiments)
         if log.sweeps:
             yield _sweeps(log)
         for line in (*_changes(log), _sources(log)):
@@ -60,8 +60,8 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
             yield paragraph(sources)
         if log.history:
             yield Heading("Optimization history (committed)", 3)
-            yield _history(log)
-            for line in _changes(log, history=True):
+            yield history(log)
+            for line in _changes(log, steps=True):
                 yield paragraph(line)
         if log.experiments:
             yield Heading("Experiments", 3)
@@ -75,14 +75,27 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
 def _best(log: KernelLog) -> tuple[Cell, ...]:
     if log.best is None:
         return ()
-    arm = log.history[log.best].candidates[0].arm
+    arm, whose = _best_arm(log, log.best)
     rate = figures.tflops_of(arm)
     registers = figures.registers_of(arm)
-    whose = "measured" if arm and arm.measured else "published"
-    words = f"Current best: {figures.time_of(arm)} ms"
+    known = arm if arm and figures.time_of(arm) != figures.NONE else None
+    words = "Current best: " + (figures.timed(known) if known else log.best)
     words += "" if rate == figures.NONE else f" / {rate} TFLOPS"
     used = "" if registers == figures.NONE else f", {registers} registers"
     return Span(words, "strong"), f"{used} ({log.best}, {whose})"
+
+
+def _best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
+    """The arm of the current best, if it still stands, and who says that it is the best."""
+    if log.accepted is None:
+        arm = log.history[best].candidates[0].arm
+        return arm, "measured" if arm and arm.measured else "published"
+    entry = log.history.get(best) or log.experiments.get(best)
+    accepted = [each for each in entry.candidates if each.decision == log.accepted] if entry else []
+    arm = accepted[0].arm if accepted and not accepted[0].changed else None
+    kind = "measured, " if arm and arm.measured else "published, " if arm and arm.published else ""
+    at = f" at {decisions.short(log.accepted.commit)}" if log.accepted.commit else ""
+    return arm, f"{kind}accepted{at}"
 
 
 def _sources(log: KernelLog) -> str:
@@ -100,9 +113,9 @@ def _sources(log: KernelLog) -> str:
     return " ".join(sentences)
 
 
-def _changes(log: KernelLog, history: bool = False) -> Iterator[str]:
+def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
     """What is no longer as it was measured, a line for each candidate."""
-    entries = log.history if history else {**log.history, **log.experiments}
+    entries = log.history if steps else {**log.history, **log.experiments}
     for name, entry in entries.items():
         for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
             if each.changed:
@@ -129,7 +142,8 @@ def _sweeps(log: KernelLog) -> Block:
     return table(("Sweep", "Axes", "Time (ms)", "Fastest"), rows, numbers=(2,))
 
 
-def _history(log: KernelLog) -> Block:
+def history(log: KernelLog) -> Block:
+    """The committed steps, one row each."""
     rows = [history_row(name, entry) for name, entry in log.history.items()]
     return table(HISTORY_HEADER, rows, numbers=(2, 3, 4), unwrapped=(0,))
 
@@ -140,9 +154,10 @@ def history_row(name: str, entry: Standings) -> tuple[Cell, ...]:
     arm = None if step.changed else step.arm
     change = ""
     if arm and arm.measured and arm.measured.effect:
-        change = figures.percent(arm.measured.effect.ratio)
+        change = figures.ratio(arm.measured.effect)
     stale = before_change(step) if step.changed else ""
-    notes = "; ".join(note for note in (change, stale, entry.experiment.notes) if note)
+    taken = decisions.sentence(step.decision) if step.decision else ""
+    notes = "; ".join(note for note in (change, stale, entry.experiment.notes, taken) if note)
     registers = figures.registers_of(arm) if arm and (arm.measured or arm.published) else None
     return (
         name,
@@ -170,6 +185,15 @@ def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
         )
 
 
+def _with_decisions(rows: Sequence[tuple[Cell, ...]], entries: Mapping[str, Standings]) -> Block:
+    """The table of experiments; with people's decisions where there are any."""
+    decided = [each.decision for entry in entries.values() for each in entry.candidates]
+    if not any(decided):
+        return table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
+    wider = [(*row, decisions.word(each)) for row, each in zip(rows, decided, strict=True)]
+    return table((*EXPERIMENT_HEADER, "Decision"), wider, numbers=(2, 3), unwrapped=(4,))
+
+
 def _candidate(entry: Standings, index: int) -> str:
     """The candidate's time and change; where there are several, which one it is."""
     each = entry.candidates[index]
@@ -193,8 +217,8 @@ def verdict(each: Standing) -> Cell:
 def _short(arm: Arm | None) -> str:
     if arm and arm.measured:
         effect = arm.measured.effect
-        change = f", {figures.percent(effect.ratio)}" if effect else ""
-        return f"{figures.time_of(arm)} ms{change}"
+        change = f", {figures.ratio(effect)}" if effect else ""
+        return f"{figures.timed(arm)}{change}"
     if arm and arm.published and arm.published.time_ms is not None:
         return f"{figures.time_of(arm)} ms"
     if arm and arm.published and arm.published.tflops is not None:
@@ -225,13 +249,29 @@ def _words(entry: Standings) -> Iterator[Block]:
     experiment = entry.experiment
     if experiment.decision:
         yield Labelled("Decision", experiment.decision)
+    for sentence in decided(entry):
+        yield Labelled("Decided", sentence)
     yield Labelled("Hypothesis", experiment.hypothesis)
     if experiment.changes:
         yield Labelled("Changes", "")
         yield Items(tuple(experiment.changes))
-    for label, words in (("Why", experiment.why), ("Notes", experiment.notes)):
+    reasons = [each.why for one in entry.candidates for each in one.decisions]
+    for label, words in (
+        *(("Why", each) for each in dict.fromkeys((experiment.why, *reasons))),
+        ("Notes", experiment.notes),
+    ):
         if words:
             yield Labelled(label, words)
+
+
+def decided(entry: Standings) -> Iterator[str]:
+    """Every decision on an experiment in a sentence, oldest first; the last of each candidate
+    holds."""
+    several = len(entry.candidates) > 1
+    for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        for decision in each.decisions:
+            which = f"{spell_point(point)}: " if several else ""
+            yield f"{which}{decisions.sentence(decision)}"
 
 
 def _long(each: Standing, arm: Arm | None, variant: str) -> str:
@@ -243,11 +283,11 @@ def _long(each: Standing, arm: Arm | None, variant: str) -> str:
         effect = arm.measured.effect
         change = f", {figures.effect(effect)}" if effect else ""
         whose = f"measured, {arm.measured.device}"
-        return f"{figures.time_of(arm)} ms{speed}{change} ({whose}); {variant}"
+        return f"{figures.timed(arm)}{speed}{change} ({whose}); {variant}"
     if arm.published:
         return f"{figures.published_line(arm.published)} (published); {variant}"
-    if arm.build:
-        return f"{arm.build.resources.registers} registers (built); {variant}"
+    if (registers := figures.registers_of(arm)) != figures.NONE:
+        return f"{registers} registers (built); {variant}"
     return variant
 
 

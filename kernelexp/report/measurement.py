@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kernelexp.measurement import Estimate, Measurement
+from kernelexp import metrics
+from kernelexp.measurement import Estimate, Measurement, Printed
 from kernelexp.record import Record
 from kernelexp.report import figures
 from kernelexp.report.document import Block, paragraph, table
@@ -18,14 +19,9 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         return
     rows = list(_rows(record, estimate, verbose))
     if rows:
-        header = (
-            "timed too" if not verbose else "timed",
-            "ms",
-            "TFLOPS",
-            "vs. baseline",
-            "detects",
-        )
-        yield table(header, rows, numbers=(1, 2, 3, 4))
+        yield _times(rows, verbose, measurement.printed)
+    if measurement.printed and measurement.printed.also:
+        yield _also(record, measurement.printed)
     yield paragraph(_method(measurement, estimate, bool(record.heats)))
     if record.heats:
         yield from _cards(record)
@@ -35,6 +31,28 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(conditions)
     for failure in measurement.failures:
         yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
+
+
+def _times(rows: list[tuple[str, ...]], verbose: bool, printed: Printed | None) -> Block:
+    """What was timed, peers and placebo; a program's figure that is no time is in the page above,
+    and no program states its work."""
+    header = ["timed" if verbose else "timed too", "ms", "TFLOPS", "vs. baseline", "detects"]
+    if printed:
+        kept = (0, 1, 3, 4) if printed.is_time else (0, 3, 4)
+        header = [header[place] for place in kept]
+        rows = [tuple(row[place] for place in kept) for row in rows]
+    return table(header, rows, numbers=range(1, len(header)))
+
+
+def _also(record: Record, printed: Printed) -> Block:
+    """The medians of what programs printed besides what they are judged by, one row per arm."""
+    header = ["printed too"]
+    header += [metrics.spell_printed(name, each.unit) for name, each in printed.also.items()]
+    rows = [
+        [name, *(figures.value(metrics.read(f"printed_{each}", arm)) for each in printed.also)]
+        for name, arm in zip(record.names, record.arms, strict=True)
+    ]
+    return table(header, rows, numbers=range(1, len(header)))
 
 
 def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
@@ -61,6 +79,12 @@ def _method(measurement: Measurement, estimate: Estimate, heats: bool) -> str:
     longest = max(estimate.effects, key=lambda effect: effect.pairs, default=None)
     pairs, dropped = (longest.pairs, longest.dropped) if longest else (0, 0)
     level = longest.level if longest else 0.0
+    if measurement.printed:
+        return (
+            f"Run on {measurement.device.name}: {pairs:,} pairs in {len(measurement.workers)} "
+            f"rounds of new processes, {dropped} dropped, {100 * level:.4g}% intervals over "
+            f"rounds, {measurement.elapsed_s:.0f} s."
+        )
     l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
     return (
         f"{'Final on' if heats else 'Timed on'} {measurement.device.name}: {pairs:,} pairs in "
@@ -106,7 +130,7 @@ def _departures(measurement: Measurement) -> str:
     decided = Counter(each.processes for each in measurement.departures if not each.slower_than)
     parts = [
         f"{', '.join(f'{count} after {processes}' for processes, count in sorted(counts.items()))} "
-        f"processes, {why}"
+        f"{'rounds' if measurement.printed else 'processes'}, {why}"
         for counts, why in ((slower, "outrun"), (decided, "decided"))
         if counts
     ]
@@ -118,6 +142,10 @@ def _conditions(estimate: Estimate) -> str:
     if state is None:
         return ""
     throttle = ", ".join(f"{name} {100 * share:.0f}%" for name, share in state.throttle.items())
+    if not state.sm_clock_mhz:  # between the runs of programs
+        if not state.temperature_c:
+            return ""
+        return f"Between runs {state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
     return (
         f"SM {state.sm_clock_mhz:.0f} MHz ({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz}), "
         f"memory {state.memory_clock_mhz:.0f} MHz, {state.power_w:.0f} W, "

@@ -64,7 +64,7 @@ def _evidence(examined: Examined) -> str:
     if case.counters:
         parts.append(f"emulated, for the full problem {case.scaled}")
     if case.arm.measured:
-        parts.append(f"measured, {figures.time_of(case.arm)} ms on {case.arm.measured.device}")
+        parts.append(f"measured, {figures.timed(case.arm)} on {case.arm.measured.device}")
     elif case.arm.published:
         parts.append(f"published, {figures.time_of(case.arm)} ms")
     if case.arm.profiled and examined.profile:

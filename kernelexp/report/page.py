@@ -56,7 +56,12 @@ def render(
 def _arms(record: Record) -> Block:
     """A row per arm: where it departs from the others, its time, its verdict."""
     timed = any(arm.measured or arm.published for arm in record.arms)
-    header = ["", "variant", *(["ms", "change"] if timed else []), "verdict"]
+    header = [
+        "",
+        "variant",
+        *([figures.head_of(record.arms), "change"] if timed else []),
+        "verdict",
+    ]
     verdicts: list[Cell] = [
         "",
         *(status(candidate.verdict.status) for candidate in record.candidates),
@@ -69,7 +74,7 @@ def _arms(record: Record) -> Block:
         cells: list[Cell] = [Span(name, "strong"), spell_point(own)]
         if timed:
             effect = arm.measured.effect if arm.measured else None
-            cells += [figures.time_of(arm), figures.effect(effect) if effect else ""]
+            cells += [figures.cell_of(arm), figures.effect(effect) if effect else ""]
         rows.append([*cells, word])
     last = len(header) - 1
     return table(header, rows, numbers=(2, 3) if timed else (), unwrapped=(0, last))
@@ -94,12 +99,12 @@ def _shared_axes(record: Record) -> Block:
 def _differences(record: Record) -> Iterator[Block]:
     """Of build and counters what differs from the baseline."""
     base = record.baseline
-    if base.build is None:
+    if not base.is_built:
         return
     built = {
         name: candidate.arm
         for name, candidate in zip(record.names[1:], record.candidates, strict=True)
-        if candidate.arm.build
+        if candidate.arm.is_built
     }
     if len(record.candidates) <= _SIDE_BY_SIDE:
         yield from _side_by_side(base, built)
@@ -144,26 +149,33 @@ def _with_change(baseline: metrics.Value | None, value: metrics.Value | None) ->
 
 def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
     """The opcodes whose static count differs most from the baseline's."""
-    if base.build is None or arm.build is None:
+    one, other = base.build or base.program, arm.build or arm.program
+    if one is None or other is None:
         return
     if _is_same_code(base, arm):
         yield paragraph(f"{name}: the same instructions as the baseline", style="warn")
         return
-    was, now = base.build.opcodes, arm.build.opcodes
+    was, now = one.opcodes, other.opcodes
     changed = [op for op in {**was, **now} if was.get(op, 0) != now.get(op, 0)]
+    if not changed:
+        return
     changed.sort(key=lambda op: (-abs(now.get(op, 0) - was.get(op, 0)), op))
     words = (f"{op} {was.get(op, 0):,} → {now.get(op, 0):,}" for op in changed[:_OPCODES_SHOWN])
     yield paragraph(f"{name}, SASS most changed: " + ", ".join(words))
 
 
 def _is_same_code(base: Arm, arm: Arm) -> bool:
-    return bool(base.build and arm.build and arm.build.opcodes == base.build.opcodes)
+    """As far as opcodes tell, and for other entries that are launched, their resources."""
+    one, other = base.build or base.program, arm.build or arm.program
+    if not (one and other and one.opcodes and one.opcodes == other.opcodes):
+        return False
+    return not (base.build and arm.build) or base.build.others == arm.build.others
 
 
 def _hidden(record: Record) -> str:
     """What the page leaves out, so that nobody looks for it in vain."""
     compiler = f"nvcc {record.compiler}" if record.compiler else ""
-    shown = [arm for arm in record.arms if arm.build]
+    shown = [arm for arm in record.arms if arm.is_built]
     every = [metrics.figures(arm, *arms.KINDS) for arm in shown]
     shared = set.intersection(*map(set, every)) if every else set()
     if not shared:
@@ -250,7 +262,7 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
                     record.experiment if name == record.names[1] else "",
                     own,
                     figures.time_of(candidate.arm),
-                    figures.percent(effect.ratio) if effect else "",
+                    figures.ratio(effect) if effect else "",
                     status(candidate.verdict.status),
                     again,
                 )

@@ -36,9 +36,16 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
 
 
 def render(
-    record: Record, by: tuple[str, str] | None = None, path: str = "", verbose: bool = False
+    record: Record,
+    by: tuple[str, str] | None = None,
+    path: str = "",
+    verbose: bool = False,
+    maps: bool = True,
 ) -> Iterator[Block]:
-    """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two."""
+    """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two.
+
+    Without `maps` nothing is mapped, where the page has maps of its own.
+    """
     examined = sweep.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield _ranking(record, examined)
@@ -56,11 +63,11 @@ def render(
         yield from tuning.summary(record, examined, record.tuning, best)
     yield from _race(record, examined)
     if examined.axes:
-        yield _axes(examined.axes)
+        yield _axes(examined.axes, figures.compared(record.arms))
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
     swept = sweep.swept_axes(record)
-    if by or len(swept) == 2:
+    if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
     yield from measurement.render(record, verbose)
     if path:
@@ -106,7 +113,7 @@ def _ranking(record: Record, examined: Examined) -> Block:
     words = dict(zip(record.names[1:], record.candidates, strict=True))
     swept = sweep.swept_axes(record)
     labels = _columns(record, swept)
-    header = ["row", *labels, *(["ms", "change"] if timed else [])]
+    header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
     metric = tuning.metric_of(record)
     header += ["objective"] if metric else []
     header += ["regs", "smem, B", "", "verdict"]
@@ -123,12 +130,12 @@ def _ranking(record: Record, examined: Examined) -> Block:
         if timed:
             # A time of a heat is of another GPU or of another hour.
             is_last = measurement_of(record, name) is record.measurement
-            ms = figures.time_of(arm) if is_last else ""
-            cells += [ms, _ratio(effect.ratio) if effect else ""]
+            ms = figures.cell_of(arm) if is_last else ""
+            cells += [ms, _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
-            figures.value(summary.get("registers")),
-            figures.value(summary.get("smem_bytes")),
+            figures.value(summary.get("registers") if metrics.has_code(arm) else None),
+            figures.value(summary.get("smem_bytes") if metrics.has_code(arm) else None),
             _FRONT if name in examined.front else "",
             _word(words[name].verdict) if name in words else "baseline",
         ]
@@ -199,24 +206,31 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
     rows = ", ".join(sweep.row_of(record, name) for name in others[:_SHOWN])
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     margin = f"{100 * record.margin:g}%"
-    first = Span(f"Fastest: {_label(record, leader)}", "good" if race.is_decided else "warn")
+    judged = figures.judged(record.arms)
+    head, best, worse = (
+        (f"Best {judged}", "best", "worse") if judged else ("Fastest", "fastest", "slower")
+    )
+    first = Span(f"{head}: {_label(record, leader)}", "good" if race.is_decided else "warn")
     if not race.is_decided:
         yield paragraph(
-            first, f" so far; rows {rows}{more} may be over {margin} faster: allow more --budget."
+            first,
+            f" so far; rows {rows}{more} may be over {margin} "
+            f"{'better' if judged else 'faster'}: allow more --budget.",
         )
     elif others:
         yield paragraph(
-            first, f", or within {margin} of the fastest, which may be row {rows}{more} (99%)."
+            first,
+            f", or within {margin} of the {best}, which may be row {rows}{more} (99%).",
         )
     else:
         nearest = min(race.behind, key=lambda name: race.behind[name].low)
         least = 100 * math.expm1(race.behind[nearest].low)
         yield paragraph(
-            first, f" (99%). {_label(record, nearest)} is at least {least:.2f}% slower."
+            first, f" (99%). {_label(record, nearest)} is at least {least:.2f}% {worse}."
         )
 
 
-def _axes(axes: Sequence[AxisFinding]) -> Block:
+def _axes(axes: Sequence[AxisFinding], compared: str) -> Block:
     rows: list[tuple[Cell, ...]] = []
     for each in axes:
         for number, effect in enumerate(each.from_best() if each.matters else (each.largest,)):
@@ -224,7 +238,10 @@ def _axes(axes: Sequence[AxisFinding]) -> Block:
             own = ("", "") if number else (each.axis, _finding(each))
             rows.append((own[0], values, _change(effect), own[1]))
     return table(
-        ("axis", "values", "change of time", "difference"), rows, numbers=(2,), unwrapped=(3,)
+        ("axis", "values", f"change of {compared}", "difference"),
+        rows,
+        numbers=(2,),
+        unwrapped=(3,),
     )
 
 
@@ -281,27 +298,33 @@ def _plateau(record: Record, examined: Examined, flat: Plateau) -> Iterator[Bloc
         )
 
 
-def _map(record: Record, down: str, across: str) -> Iterator[Block]:
-    """Changes of time, or registers where nothing was timed."""
+def mapped(record: Record) -> tuple[str, dict[str, float]]:
+    """What a map of the sweep shows, and its value for each arm that has one, less being better:
+    ratios to the baseline, or registers where nothing was timed."""
     arms = dict(zip(record.names, record.arms, strict=True))
     values = {
         name: arm.measured.effect.ratio if arm.measured.effect else 1.0
         for name, arm in arms.items()
         if arm.measured
     }
-    title = "Time" if values else "Registers per thread"
-    if not values and (metric := tuning.metric_of(record)):
-        title, values = metric.label, sweep.objective(record)
-        if min(values.values(), default=0.0) <= 0.0:
-            return  # no ratios
-    yield paragraph(Span(title, "strong"))
-    if not values:
-        values = {
-            name: float(arm.build.resources.registers)
-            for name, arm in arms.items()
-            if arm.build and not arm.refused
-        }
     if values:
+        return figures.compared(record.arms).capitalize(), values
+    if metric := tuning.metric_of(record):
+        values = sweep.objective(record)
+        # Figures that reach 0 have no ratios.
+        return metric.label, values if min(values.values(), default=0.0) > 0.0 else {}
+    return "Registers per thread", {
+        name: float(metrics.summarize(arm)["registers"])
+        for name, arm in arms.items()
+        if arm.is_built and not arm.refused
+    }
+
+
+def _map(record: Record, down: str, across: str) -> Iterator[Block]:
+    arms = dict(zip(record.names, record.arms, strict=True))
+    what, values = mapped(record)
+    if values:
+        yield paragraph(Span(what, "strong"))
         yield from heatmap.render(arms, values, across, down, record.margin)
 
 
@@ -313,9 +336,10 @@ def to_csv(record: Record) -> str:
     axes = list(record.baseline.axes)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
+    further = sorted({key for arm in record.arms for key in metrics.printed(arm)})
     writer.writerow(
         ["row", "arm", "kernel", "arch", "run", *axes, "verdict", "reason", "front",
-         "behind_low_percent", "behind_high_percent", *metrics.METRICS]
+         "behind_low_percent", "behind_high_percent", *metrics.METRICS, *further]
     )  # fmt: skip
     for name in examined.ranking:
         arm = arms[name]
@@ -326,6 +350,7 @@ def to_csv(record: Record) -> str:
                 *(spell(arm.axes[axis]) for axis in axes),
                 decided.status.value if decided else "", decided.reason if decided else "",
                 int(name in examined.front), *_behind(examined, name), *_figures(arm),
+                *(metrics.printed(arm).get(key, "") for key in further),
             ]
         )  # fmt: skip
     return printable(file.getvalue())

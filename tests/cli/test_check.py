@@ -81,12 +81,41 @@ def test_a_variant_that_does_not_build_ends_with_3(gated: Path, kx: Kx) -> None:
     assert "does not build: variants/scale/scale.cu(" in result.stdout
 
 
-def test_another_compiler_s_baseline_is_an_environment_fault(gated: Path, kx: Kx) -> None:
+def test_another_compiler_shows_what_it_changed_variant_by_variant(gated: Path, kx: Kx) -> None:
     path = gated / "build-baseline.json"
     path.write_text(path.read_text().replace('"13.0.', '"12.9.'))
-    result = kx("check", cwd=gated)
-    assert result.exit_code == errors.ENVIRONMENT
-    assert "build-baseline.json was made with nvcc 12.9." in result.stderr
+    change(gated, "registers", -2)
+    result = kx("check", "--junit", "report.xml", cwd=gated)
+    assert result.exit_code == errors.REGRESSION
+    assert "build-baseline.json was made with nvcc 12.9." in " ".join(result.stdout.split())
+    assert "worse     scale@sm_90a: width=4" in result.stdout
+    suite = ElementTree.parse(gated / "report.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
+
+
+def test_an_update_prints_what_it_accepts(gated: Path, kx: Kx) -> None:
+    change(gated, "registers", 2)
+    before = json.loads((gated / "build-baseline.json").read_text())
+    was = before["variants"]["scale@sm_90a: width=4"]["registers"]
+    lines = kx("check", "--update", cwd=gated).stdout.splitlines()
+    assert lines == [
+        "accepts   scale@sm_90a: width=4",
+        f"          registers {was} -> {was - 2}.",
+        "wrote build-baseline.json: 3 variants",
+    ]
+
+
+def test_markdown_is_a_table_and_goes_to_the_step_s_summary(
+    gated: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(gated, "registers", -2)
+    (gated / "summary.md").write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(gated / "summary.md"))
+    result = kx("check", "--markdown", cwd=gated)
+    assert result.exit_code == errors.REGRESSION
+    assert "| worse" in result.stdout
+    assert "2 of 3 variants match build-baseline.json." in result.stdout
+    assert (gated / "summary.md").read_text() == "before\n" + result.stdout
 
 
 def test_without_a_baseline_the_sentence_says_how_to_write_one(cold: Path, kx: Kx) -> None:

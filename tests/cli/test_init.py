@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +18,7 @@ from kernelexp import build, errors, project, scaffold
 from kernelexp.toolchain import HEADERS
 
 WORKFLOW = ".github/workflows/kernelexp.yml"
+GPU_WORKFLOW = ".github/workflows/kernelexp-gpu.yml"
 
 
 @pytest.fixture
@@ -129,13 +132,18 @@ def test_the_workflow_of_a_project_in_a_repository_is_at_its_top(tmp_path: Path,
     assert not (tmp_path / "gpu/kernels/.github").exists()
 
 
-def test_the_workflow_installs_and_runs_kernelexp(started: Path, kx: Kx) -> None:
-    steps = yaml.safe_load((started / WORKFLOW).read_text())["jobs"]["cpu"]["steps"]
-    commands = [step["run"] for step in steps if "run" in step]
-    assert commands[1] == f'pip install "{scaffold.requirement()}"'
-    words = commands[-1].split()
-    assert words[0] == "kernelexp"
-    assert kx(*words[1:], "--help").exit_code == errors.OK
+@pytest.mark.parametrize("name", [WORKFLOW, GPU_WORKFLOW])
+def test_a_workflow_installs_kernelexp_and_runs_commands_that_it_has(
+    started: Path, kx: Kx, name: str
+) -> None:
+    (job,) = yaml.safe_load((started / name).read_text())["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert any(f'install "{scaffold.requirement()}"' in each for each in commands)
+    own = [re.split(r"[|]", each)[0] for each in commands if each.startswith("kernelexp ")]
+    assert len(own) >= 2
+    for each in own:
+        words = shlex.split(re.sub(r"\$\{BASE:\+(.*?)\}", r"\1", each))
+        assert kx(*words[1:], "--help").exit_code == errors.OK
 
 
 def test_experiments_yaml_is_of_the_schema_that_its_first_line_names(started: Path) -> None:

@@ -131,6 +131,7 @@ def test_without_a_variant_or_with_two_forms_of_output_the_command_is_refused(kx
     assert kx("inspect", "transpose", "--json", "--markdown").exit_code == errors.USAGE
 
 
+@pytest.mark.slow
 def test_barriers_are_counted_where_that_is_asked_for_and_then_kept(kx: Kx, copy: Path) -> None:
     assert inspect(kx, "transpose@sm_90a", cwd=copy)["variants"][0]["executed"] is None
     (found,) = inspect(kx, "transpose@sm_90a", "--emulate", cwd=copy)["variants"]
@@ -154,8 +155,10 @@ def copy(tmp_path: Path, hashed: Path) -> Path:
 @pytest.mark.parametrize(
     ("variant", "instruction"),
     [
-        ("flash_attention@sm_89:phase=3,block_m=32", "SHFL.BFLY"),
-        ("flash_attention@sm_90a", "HMMA.16816.F32"),
+        pytest.param(
+            "flash_attention@sm_89:phase=3,block_m=32", "SHFL.BFLY", marks=pytest.mark.slow
+        ),
+        pytest.param("flash_attention@sm_90a", "HMMA.16816.F32", marks=pytest.mark.slow),
         ("flash_attention_hopper@sm_90a", "HGMMA.64x64x16.F32"),
         ("patch_embed_gemm@sm_90a", "QGMMA.64x192x32.F32.E4M3.E4M3"),
         ("patch_embed_gemm@sm_100a", "UTCQMMA.2CTA"),

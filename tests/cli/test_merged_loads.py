@@ -72,6 +72,7 @@ def test_lines_says_so_at_the_line(kx: Kx, merged: Path) -> None:
     assert SENTENCE in markdown
 
 
+@pytest.mark.slow
 def test_lines_as_json_has_the_widths(kx: Kx, merged: Path) -> None:
     (found,) = json.loads(kx("lines", "scale@sm_90a", "--json", cwd=merged).stdout)
     widths = {each["line"]: each["widths"] for each in found["lines"] if each["widths"]}

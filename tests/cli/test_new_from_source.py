@@ -101,14 +101,14 @@ def test_what_is_not_said_is_blank_and_one_sentence_when_it_runs(new: Path, kx: 
 @pytest.mark.slow
 def test_an_array_that_is_read_and_written_is_noted(new: Path, kx: Kx) -> None:
     result = adopt(kx, new, "grows", "--block", "32")
-    assert "note: y is read and written: it is an output" in result.stderr
+    assert "note: y is read and written: it is an input and an output" in result.stderr
 
 
-def test_a_type_that_launch_can_t_pass_is_a_sentence_and_nothing_is_left(new: Path, kx: Kx) -> None:
+def test_a_parameter_that_there_is_not_is_a_sentence_and_nothing_is_left(new: Path, kx: Kx) -> None:
     before = (new / "experiments.yaml").read_text()
-    result = adopt(kx, new, "flagged", "--block", "32")
+    result = adopt(kx, new, "flagged", "--block", "32", "--value", "down=1")
     assert result.exit_code == errors.USAGE
-    assert "parameter up is of type bool, size 1: launch() passes pointers" in result.stderr
+    assert "--value: 'down' is none of the parameters; known: up." in result.stderr
     assert not (new / "variants/flagged").exists()
     assert (new / "experiments.yaml").read_text() == before
 

@@ -68,6 +68,7 @@ def test_an_emulated_figure_is_counted_whatever_the_options_say(scale: Path, kx:
     assert best.axes["width"] == 4  # a quarter of the threads
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_trials_again(scale: Path, kx: Kx) -> None:
     words = (*SEARCH, "--objective", REGISTERS, "--trials", "3", "--seed")
     kx(*words, "5", cwd=scale)

@@ -103,6 +103,7 @@ def test_what_came_home_is_found_like_a_build_of_its_own(
     assert {path.name for path in folder.iterdir()} >= {"kernel.cubin", "kernel.ptx"}
 
 
+@pytest.mark.slow
 def test_a_command_leaves_a_record_like_a_local_one(
     cold: Path, kx: Kx, workers: RealCluster
 ) -> None:

@@ -6,18 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from kernelexp.emulator import compiled
-from kernelexp.evidence import native
-
-
-@pytest.fixture(scope="session")
-def library(shared: Path) -> Path:
-    with FileLock(shared / "native.lock"):
-        path = native.library(shared)
-    assert path, "the tests need a host compiler, as nvcc does"
-    return Path(path)
 
 
 @pytest.fixture(autouse=True)

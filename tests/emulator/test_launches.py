@@ -60,7 +60,7 @@ def test_a_result_that_depends_on_the_schedule_is_reported():
     out = np.zeros(1, np.uint32)
     schedules = [emulator.Schedule(seed=seed) for seed in range(12)]
     module = emulator.load(ptx(RACE, ["out"]))
-    compared = emulator.compare(module, launch, {"out": out}, schedules=schedules)
+    compared = emulator.compare(module, [launch], {"out": out}, schedules=schedules)
     assert compared.differing == ("out",)
     assert len(compared.results) == 12
 

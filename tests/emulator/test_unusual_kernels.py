@@ -150,7 +150,7 @@ def test_an_outcome_that_may_depend_on_the_order_is_no_finding() -> None:
     )
     arrays = words(flags=2, out=2)()
     compared = emulator.compare(
-        unusual(), how, arrays, schedules=[Schedule(seed=seed) for seed in range(8)]
+        unusual(), [how], arrays, schedules=[Schedule(seed=seed) for seed in range(8)]
     )
     assert compared.findings == ()
     assert compared.differing == ()

@@ -229,7 +229,6 @@ def test_inputs_that_ignore_their_seed_are_a_fault(scale: Path, home: Home) -> N
         ('type="s32"', 'type="u64"', "launch(): parameter"),
         (ROWS, "import sys; sys.exit(3)", "problem.py:23: it calls sys.exit(3)"),
         (ROWS, f"{ROWS}\n    {ROWS}", "it gives rows 0 to 4095 of y more than once"),
-        ('"y": Array', '"x": Array', "'x' is an input and an output"),
     ],
 )
 def test_a_fault_of_problem_py_is_the_projects(

@@ -10,16 +10,22 @@ from kernelexp import build, project
 from kernelexp.arm import BuildEvidence
 from kernelexp.errors import ConfigurationError
 from kernelexp.evidence import built as evidence_built
+from kernelexp.evidence.built import Launches
+from kernelexp.launch import Launch
 from kernelexp.toolchain import Toolchain
 
 
-def collect(root: Path, tools: Toolchain, edit: tuple[str, str]) -> BuildEvidence:
+def collect(
+    root: Path, tools: Toolchain, edit: tuple[str, str], launches: Launches | None = None
+) -> BuildEvidence:
     source = root / "variants/scale/scale.cu"
     assert edit[0] in source.read_text()
     source.write_text(source.read_text().replace(*edit))
     (built,) = build.build(root, [project.load(root).variant("scale", "sm_90a")], tools)
     assert built.ok, built.log
-    return evidence_built.collect(built.variant, build.artefacts(root, built.identity))
+    return evidence_built.collect(
+        built.variant, build.artefacts(root, built.identity), launches or {}
+    )
 
 
 def test_static_shared_memory_is_what_the_source_declares(scale: Path, tools: Toolchain) -> None:
@@ -46,15 +52,43 @@ def test_figures_of_the_source_are_read_from_the_cubin(scale: Path, tools: Toolc
     assert evidence.entry == "scale"
 
 
-def test_a_second_entry_is_refused_with_both_names(scale: Path, tools: Toolchain) -> None:
-    second = 'extern "C" __global__ void other() {}\nextern "C" __global__ void __launch'
-    with pytest.raises(ConfigurationError, match=r"has 2 \((scale, other|other, scale)\)"):
-        collect(scale, tools, ('extern "C" __global__ void __launch', second))
+SECOND = (
+    'extern "C" __global__ void __launch',
+    "__global__ void other(int* y) { __shared__ int s[32]; s[threadIdx.x] = y[threadIdx.x]; "
+    "__syncwarp(); y[threadIdx.x] = s[31]; }\n"
+    'extern "C" __global__ void __launch',
+)
 
 
-def test_a_missing_export_is_a_sentence(scale: Path, tools: Toolchain) -> None:
+def launch(entry: str, threads: int, *, main: bool = False) -> Launch:
+    return Launch(entry=entry, grid=(1, 1, 1), block=(threads, 1, 1), main=main)
+
+
+def test_each_entry_that_is_launched_has_resources(scale: Path, tools: Toolchain) -> None:
+    with pytest.raises(ConfigurationError, match=r"has 2 __global__ functions \(.*other"):
+        collect(scale, tools, SECOND)
+    same = ("THREADS", "THREADS")
+    with pytest.raises(
+        ConfigurationError, match=r"launch\(\) names the entry 'x'; .*scale.cu has "
+    ):
+        collect(scale, tools, same, {"full": [launch("x", 1)]})
+    alone = collect(scale, tools, same, {"full": [launch("scale", 256)]})
+    assert (alone.entry, alone.others) == ("scale", {})
+    both = [launch("other", 32), launch("scale", 256, main=True)]
+    found = collect(scale, tools, same, {"emulated": both[:1], "full": both})
+    assert (found.entry, found.resources) == ("scale", alone.resources)
+    assert list(found.others) == ["_Z5otherPi"]
+    other = found.others["_Z5otherPi"]
+    assert (other.resources.threads, other.resources.static_smem_bytes) == (32, 128)
+    assert (found.resources.static_smem_bytes, other.occupancy.ctas_per_sm) == (0, 32)
+
+
+def test_what_is_not_exported_is_as_launched(scale: Path, tools: Toolchain) -> None:
+    missing = ("KX_EXPORT(threads, THREADS);", "")
     with pytest.raises(ConfigurationError, match=r"and KX_EXPORT\(threads, \.\.\.\)"):
-        collect(scale, tools, ("KX_EXPORT(threads, THREADS);", ""))
+        collect(scale, tools, missing)
+    job = [launch("scale", 128)]
+    assert collect(scale, tools, ("THREADS", "THREADS"), {"full": job}).resources.threads == 128
 
 
 @pytest.mark.parametrize("export", ["threads, 0", "threads, 256); KX_EXPORT(cluster, 0"])

@@ -15,6 +15,10 @@ from kernelexp.evidence.sass_flow import Flow
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.toolchain import Toolchain
 
+COMPILED = [
+    arch if arch == "sm_90a" else pytest.param(arch, marks=pytest.mark.slow)
+    for arch in ARCHITECTURES
+]
 KERNEL = """
 extern "C" __global__ void sum(const float4* x, float* y, const int* steps, int count) {
   __shared__ float tile[32];
@@ -242,7 +246,7 @@ extern "C" __global__ void steps(float* y, const int* kinds, int count) {
 """
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("arch", COMPILED)
 def test_the_cases_of_a_switch_are_in_its_loop(tools: Toolchain, tmp_path: Path, arch: str) -> None:
     found, flow = compiled(tools, tmp_path, arch, SWITCH, "steps")
     assert flow.indirect
@@ -252,7 +256,7 @@ def test_the_cases_of_a_switch_are_in_its_loop(tools: Toolchain, tmp_path: Path,
     assert {flow.innermost.get(each.offset) for each in found if each.opcode == "BAR"} == {1}
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_loops_of_a_real_kernel_are_those_of_its_source(
     tools: Toolchain, tmp_path: Path, arch: str
 ) -> None:

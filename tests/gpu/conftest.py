@@ -32,7 +32,7 @@ def make_job(cubins, problem):
                 arm=TimedArm(name=name, role=role, identity=point["entry"]),
                 cubin=str(cubins[source]),
                 arch=ARCH,
-                launch=problem.launch(point, chosen, {}),
+                launches=problem.launches(point, chosen, {}),
                 axes=point,
             )
 

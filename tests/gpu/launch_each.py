@@ -32,7 +32,7 @@ def launch_each(jobs: Sequence[LaunchJob]) -> None:
     import torch
 
     from kernelexp.gpu.launch import Kernel
-    from kernelexp.results import torch_dtype
+    from kernelexp.tensors import torch_dtype
 
     torch.zeros(1, device="cuda")
     for job in jobs:
@@ -44,7 +44,7 @@ def launch_each(jobs: Sequence[LaunchJob]) -> None:
         for name, array in module.outputs(size).items():
             dtype = torch_dtype(array.dtype)
             arrays[name] = torch.zeros(array.shape, dtype=dtype, device="cuda")
-        kernel = Kernel(Path(job.cubin), module.launch(job.axes, size, job.exports))
+        kernel = Kernel(Path(job.cubin), module.launches(job.axes, size, job.exports))
         kernel.bind(arrays)(torch.cuda.current_stream().cuda_stream)
         torch.cuda.synchronize()
 

@@ -86,7 +86,7 @@ def test_a_result_written_late_by_another_stream_is_found_out(problem):
     chosen = InputSet(problem, size, {"candidate": {}}, seed=1)
     right = chosen.inputs["x"] * chosen.inputs["scale"]
     side = torch.cuda.Stream()
-    chosen.poison(1)
+    chosen.reset(1)
     torch.cuda.synchronize()
     with torch.cuda.stream(side):
         torch.cuda._sleep(50_000_000)

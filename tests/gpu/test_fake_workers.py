@@ -26,7 +26,7 @@ from kernelexp.measurement import Measurement, Options, TimedArm
 NAME = "variants/scale/problem.py"
 LAUNCH = Launch(entry="kernel", grid=(1, 1, 1), block=(32, 1, 1))
 ARMS = tuple(
-    ArmJob(arm=TimedArm(name=name, role=role), arch="sm_90a", launch=LAUNCH)
+    ArmJob(arm=TimedArm(name=name, role=role), arch="sm_90a", launches=(LAUNCH,))
     for name, role in (("old", "baseline"), ("old again", "placebo"), ("new", "candidate"))
 )
 OPTIONS = Options(processes=2, processes_max=2, peers=False, seed=1)
@@ -151,7 +151,7 @@ def start_race(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take):
     """A race of four candidates whose workers time what is left, with a journal."""
     roles = ["baseline", "placebo", *(["candidate"] * 4)]
     arms = tuple(
-        ArmJob(arm=TimedArm(name=name, role=role), arch="sm_90a", launch=LAUNCH)
+        ArmJob(arm=TimedArm(name=name, role=role), arch="sm_90a", launches=(LAUNCH,))
         for name, role in zip(RATIOS, roles, strict=True)
     )
     options = msgspec.structs.replace(OPTIONS, processes=4, processes_max=16, race=True)

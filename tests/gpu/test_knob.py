@@ -23,7 +23,7 @@ def test_it_compiles(arch, tmp_path):
 
 def test_the_knob_adds_pairs_and_changes_nothing_else():
     size = problem.sizes["full"]
-    plain, more = (problem.launch({"extra": extra}, size, {}) for extra in (0, 5))
+    (plain,), (more,) = (problem.launches({"extra": x}, size, {}) for x in (0, 5))
     assert (plain.arguments[2].value, more.arguments[2].value) == (8000, 8040)
     assert plain.grid == more.grid
     assert plain.arguments[:2] == more.arguments[:2]

@@ -34,7 +34,7 @@ def job_for(arch, problem="problem.py"):
         arm=TimedArm(name="new", role="candidate"),
         cubin="new.cubin",
         arch=arch,
-        launch=Launch(entry="kernel", grid=(1, 1, 1), block=(32, 1, 1)),
+        launches=(Launch(entry="kernel", grid=(1, 1, 1), block=(32, 1, 1)),),
     )
     return Job(problem=problem, size={}, arms=(arm,))
 

@@ -76,11 +76,22 @@ def test_a_launch_is_compared_with_the_exports(
 ) -> None:
     assert arm.build
     launch = Launch(entry="transpose", grid=(8, 1, 1), block=(32, 8, 1))
-    other = msgspec.structs.replace(launch, **changed)
-    verdict = contradiction.of_launches(VARIANT, {"small": launch, "full": other}, arm.build)
+    other = msgspec.structs.replace(launch, main=True, **changed)
+    clear = msgspec.structs.replace(launch, entry="clear", block=(1, 1, 1))
+    built = msgspec.structs.replace(arm.build, exports={**arm.build.exports, "cluster": 1})
+    verdict = contradiction.of_launches(
+        VARIANT, {"small": (launch, clear), "full": (clear, other)}, built
+    )
     assert (verdict is None) == (not names)
     assert all(name in verdict.sentence for name in names if verdict)
     assert verdict is None or "at size 'full'" in verdict.sentence
+
+
+def test_what_is_not_exported_may_be_launched_in_any_way(arm: Arm) -> None:
+    assert arm.build
+    launch = Launch(entry="transpose", grid=(8, 1, 1), block=(128, 1, 1), cluster=(2, 1, 1))
+    built = msgspec.structs.replace(arm.build, exports={})
+    assert contradiction.of_launches(VARIANT, {"full": (launch,)}, built) is None
 
 
 @pytest.mark.parametrize("status", gates.WRONG)
@@ -134,6 +145,9 @@ def test_a_variant_is_new_or_gone_or_could_not_be_examined(arm: Arm) -> None:
     assert (gone.variant, gone.outcome) == ("c", "gone")
 
 
-def test_a_baseline_of_another_compiler_does_not_compare(arm: Arm) -> None:
-    with pytest.raises(EnvironmentFault, match=r"made with nvcc 12\.9, this is 13\.0\.88"):
-        gates.compare(Baseline(compiler="12.9", variants={}), COMPILER, {"a": arm}, {}, False)
+def test_another_compiler_is_a_finding_even_where_it_changed_nothing(arm: Arm) -> None:
+    baseline = Baseline(compiler="12.9", variants={"a": dict(metrics.summarize(arm))})
+    compiler, same = gates.compare(baseline, COMPILER, {"a": arm}, {}, False)
+    assert "made with nvcc 12.9, this is 13.0.88" in compiler.sentence
+    assert (compiler.outcome, same.outcome) == ("compiler", "same")
+    assert gates.exit_code([compiler, same]) == errors.REGRESSION

@@ -3,11 +3,14 @@
 import msgspec
 import pytest
 from measurements import ARMS, SAMPLES, STATE, measurement, recorded, worker
+from support import ROOT
 
-from kernelexp.arm import Status
+from kernelexp import records
+from kernelexp.arch import find
+from kernelexp.arm import BuildEvidence, OtherEntry, Status
 from kernelexp.judge import rates
 from kernelexp.judge.stats import ratios
-from kernelexp.judge.verdict import enough, measured
+from kernelexp.judge.verdict import does_not_fit, enough, measured
 from kernelexp.measurement import Failure, Measurement
 
 FASTER, SLOWER, SAME = 0.97, 1.03, 1.0005
@@ -177,3 +180,29 @@ def test_rates_see_a_bias_that_is_there():
 def test_positions_are_found_by_role():
     found = measurement([], arms=ARMS)
     assert (found.position("baseline"), found.position("peer")) == (1, None)
+
+
+@pytest.fixture
+def build() -> BuildEvidence:
+    """Of a variant that fits."""
+    path = min((ROOT / "logs/runs/T1").glob("*.json"))
+    found = records.read_file(path).baseline.build
+    assert found
+    return found
+
+
+def test_more_threads_than_a_cta_may_have_are_impossible(build: BuildEvidence) -> None:
+    many = msgspec.structs.replace(build.resources, threads=1056)
+    refused = does_not_fit(find("sm_90a"), msgspec.structs.replace(build, resources=many))
+    assert refused
+    assert refused.status is Status.IMPOSSIBLE
+    assert "1,056 threads needed, 1,024 is the most" in refused.sentence
+
+
+def test_any_entry_that_is_launched_has_to_fit(build: BuildEvidence) -> None:
+    none = msgspec.structs.replace(build.occupancy, ctas_per_sm=0, limited_by=("registers",))
+    others = {"add_up": OtherEntry(resources=build.resources, occupancy=none)}
+    assert does_not_fit(find("sm_90a"), build) is None
+    refused = does_not_fit(find("sm_90a"), msgspec.structs.replace(build, others=others))
+    assert refused
+    assert refused.sentence.startswith("No CTA of add_up fits on an SM of sm_90a")

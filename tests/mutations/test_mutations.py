@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from support import ROOT
 
-from kernelexp import emulator
-from kernelexp.evidence import native
+from kernelexp.emulator import compiled
 from mutations import expected, judging
 from mutations.judging import Judge
 from mutations.rules import RULES
@@ -27,9 +25,10 @@ UPDATE = "python benchmarks/mutation_rate.py --update"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled_arithmetic() -> None:
-    if library := native.library(ROOT):
-        emulator.load_native(Path(library))
+def _with_compiled_loops(library: Path) -> Iterator[None]:
+    compiled.load(library)
+    yield
+    compiled.unload()
 
 
 @functools.cache

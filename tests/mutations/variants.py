@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from support import ROOT
 
-from kernelexp import build, prepare, project, results, toolchain
+from kernelexp import build, prepare, project, results, tensors, toolchain
 from kernelexp.emulator.ptx.parser import parse
 from kernelexp.limits import Limits
 from kernelexp.model import Point
@@ -46,7 +46,7 @@ class Large(NamedTuple):
         axes = project.load(ROOT).variant(self.kernel, self.arch, self.point).axes
         inputs = problem.inputs(size, 1, "cpu")
         given = problem.arrange(dict(inputs), axes)
-        outputs = results.allocate(problem.outputs(size))
+        outputs = tensors.allocate(problem.outputs(size))
         chunks = list(problem.reference(inputs, size))
         tolerance = problem.tolerance(size, self.arch, axes)
         widths = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32}
@@ -65,7 +65,7 @@ class Large(NamedTuple):
             found = results.compare(written, iter(chunks), tolerance)
             return not any(array.wrong for array in found)
 
-        return Case(problem.launch(axes, size, exports), arrays, tuple(outputs), right)
+        return Case(problem.launches(axes, size, exports)[0], arrays, tuple(outputs), right)
 
 
 PATCHES = {"n": 768, "k": 768, "period": 196, "ctas": 2, "ctas_sm_90a": 4}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from hypothesis import given
@@ -14,7 +15,8 @@ from support import Kx
 
 from kernelexp import errors, isolated
 from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
-from kernelexp.problem import Problem, consult, loader
+from kernelexp.launch import Launch, main_launch, to_bytes
+from kernelexp.problem import Problem, consult, faults, loader
 from kernelexp.problem.consult import Consulted, Point
 
 NAME = "variants/scale/problem.py"
@@ -108,8 +110,49 @@ def test_launches_and_tiles_are_asked_for_by_size(scale: Path) -> None:
     points = [Point(axes=AXES, arch="sm_90a", exports=EXPORTS)]
     said = consult.consult(scale, "scale", points, ["full", "emulated"])
     (facts,) = said.points
-    assert facts.launches["emulated"].grid == (16, 1, 1)
+    assert [each.grid for each in facts.launches["emulated"]] == [(16, 1, 1)]
     assert facts.tiles == {"full": 1 << 18, "emulated": 1024}
+
+
+def test_a_variant_whose_launch_raises_spoils_no_other(scale: Path) -> None:
+    change(scale, ("    count = size", "    assert axes['width'] != 2, 'two'\n    count = size"))
+    points = [
+        Point(axes={**AXES, "width": width}, arch="sm_90a", exports=EXPORTS) for width in (2, 4)
+    ]
+    said = consult.consult(scale, "scale", points, ["emulated"], separately=True)
+    assert "AssertionError: two" in said.points[0].fault
+    assert (said.points[1].fault, len(said.points[1].launches["emulated"])) == ("", 1)
+    with pytest.raises(ConfigurationError, match="AssertionError: two"):
+        consult.consult(scale, "scale", points, ["emulated"])
+
+
+def test_a_job_is_its_launches_in_their_order(edited: Edit) -> None:
+    found = edited(
+        (
+            "def launch(axes, size, exports):",
+            "def launch(axes, size):\n    exports = {'threads': 9}",
+        ),
+        ("    return Launch(", "    for main in (False, True): yield Launch(main=main,"),
+    )
+    first, second = found.launches(AXES, {"count": 4096}, EXPORTS)
+    assert (first.block, main_launch([first, second])) == ((9, 1, 1), second)
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        ("return [] and Launch(", "it returns no launch"),
+        (
+            "return 2 * [Launch(main=True, entry='k', grid=(1, 1, 1), block=(1, 1, 1))] or Launch(",
+            "one launch of a job at most has main=True",
+        ),
+        ("return 'ab' or Launch(", "it returns a str"),
+    ],
+)
+def test_what_is_no_job_is_a_sentence(edited: Edit, returned: str, words: str) -> None:
+    found = edited(("return Launch(", returned))
+    with pytest.raises(ConfigurationError, match=rf"launch\(\): {words}"):
+        found.launches(AXES, {"count": 4096}, EXPORTS)
 
 
 # ---- what its functions return -------------------------------------------------------------------
@@ -120,7 +163,7 @@ SIZE = {"count": 8}
 @pytest.mark.parametrize(
     ("text", "instead", "words"),
     [
-        ('dtype="f32"', 'dtype="float32"', "unknown dtype 'float32'; known: u8, e4m3, e5m2, f16"),
+        ('dtype="f32"', 'dtype="float31"', "unknown dtype 'float31'; known: bool, u8, s8, u16"),
         ('shape=(size["count"],)', "shape=(0,)", r"'y' has the shape \[0\], with no element"),
         ('return {"y": Array(shape=(size["count"],), dtype="f32")}', "return {}", "no array"),
         ('return {"y": Array', 'return {"y": str or Array', "is no kernelexp.problem.Array"),
@@ -143,11 +186,14 @@ def test_a_tolerance_is_finite_and_not_negative(edited: Edit, bound: str) -> Non
 @pytest.mark.parametrize(
     ("text", "instead", "words"),
     [
-        ('type="s32"', 'type="u8"', "unknown type 'u8'; known: u32, s32"),
-        ('type="s32"', 'type="bool"', "unknown type 'bool'; known: u32, s32"),
+        ('type="s32"', 'type="e4m3"', "unknown type 'e4m3'; known: bool, u8, s8"),
+        ('type="s32"', 'type="u8"', "the scalar 4096 is no u8"),
+        ('type="s32"', 'type="bool"', "the scalar 4096 is no bool"),
+        ("value=FACTOR", "value=1e39", r"the scalar 1e\+39 is no f32"),
+        ('type="f32", value=FACTOR', 'type="f16", value=65520', "the scalar 65520 is no f16"),
         ("value=count", "value=-(1 << 40)", "is no s32"),
         ("value=count", "value=count + 0.5", r"4096\.5 is no s32"),
-        ("value=count", "value='many'", r"Expected `int \| float`, got `str`"),
+        ("value=count", "value='many'", "Expected `bool | int | float`, got `str`"),
         ("(-(-count // THREADS), 1, 1)", "(0, 1, 1)", "each dimension is at least 1"),
         ("return Launch(", "return str or Launch(", "it returns a type"),
     ],
@@ -157,7 +203,60 @@ def test_a_launch_that_can_not_be_is_a_sentence(
 ) -> None:
     found = edited((text, instead))
     with pytest.raises(ConfigurationError, match=rf"launch\(\): .*{words}"):
-        found.launch(AXES, {"count": 4096}, EXPORTS)
+        found.launches(AXES, {"count": 4096}, EXPORTS)
+
+
+STRUCTURE = "type('P', (ctypes.Structure,), {'_fields_': [('a', ctypes.c_short)]})"
+RECORD = "__import__('numpy').zeros((), 'u2, u8')[()]"
+
+
+@pytest.mark.parametrize(
+    ("argument", "data"),
+    [
+        ("Scalar(type='torch.bfloat16', value=3.0)", b"\x40\x40"),
+        ("Scalar(type=torch.bool, value=True)", b"\1"),
+        ("Scalar(type='int8', value=-2)", b"\xfe"),
+        ("StructValue(data=ctypes.c_buffer(b'ab').raw)", b"ab\0"),
+        ("StructValue(data=ctypes.c_buffer(b'ab').raw, size=5)", b"ab\0\0\0"),
+        (f"StructValue(data={STRUCTURE}(7))", b"\7\0"),
+        (f"StructValue(data={RECORD})", bytes(10)),
+        (
+            f"StructValue(data={RECORD}, fields=[Field(offset=2, value=Pointer(array='x'))])",
+            b"\0\0" + (77).to_bytes(8, "little"),
+        ),
+        (
+            "StructValue(size=3, fields=[Field(offset=1, value=Scalar(type='int8', value=-2))])",
+            b"\0\xfe\0",
+        ),
+    ],
+)
+def test_scalars_of_any_width_and_structures_are_arguments(
+    edited: Edit, argument: str, data: bytes
+) -> None:
+    imports = "import ctypes, torch\nfrom kernelexp.launch import Field, StructValue, "
+    found = edited(
+        ("from kernelexp.launch import ", imports), ('Scalar(type="f32", value=FACTOR)', argument)
+    )
+    (launch,) = found.launches(AXES, {"count": 4096}, EXPORTS)
+    kept = msgspec.json.decode(msgspec.json.encode(launch), type=Launch)
+    assert to_bytes(kept.arguments[2], lambda array: 77, lambda map_: b"") == data
+
+
+def test_the_address_of_an_array_lies_in_its_structure(edited: Edit) -> None:
+    found = edited(
+        ("from kernelexp.launch import ", "from kernelexp.launch import Field, StructValue, "),
+        (
+            'Scalar(type="f32", value=FACTOR)',
+            "StructValue(size=12, fields=[Field(offset=8, value=Pointer(array='x'))])",
+        ),
+    )
+    with pytest.raises(ConfigurationError, match="a field of 8 bytes at byte 8 leaves its struct"):
+        found.launches(AXES, {"count": 4096}, EXPORTS)
+
+
+@pytest.mark.parametrize("dtype", ["'float32'", "'torch.float32'", "__import__('torch').float32"])
+def test_types_may_have_the_names_of_torch_and_numpy(edited: Edit, dtype: str) -> None:
+    assert edited(('dtype="f32"', f"dtype={dtype}")).outputs(SIZE)["y"].dtype == "f32"
 
 
 def reference(edited: Edit, body: str) -> list[object]:
@@ -201,10 +300,10 @@ def test_coverage_is_each_row_once_in_any_order(lengths: list[int], data: st.Dat
     ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
     given_ = [(end - length, end) for end, length in zip(ends, lengths, strict=True)]
     order = data.draw(st.permutations(given_))
-    assert loader.coverage_fault("y", order, ends[-1]) == ""
-    assert "leaves out" in loader.coverage_fault("y", order[1:], ends[-1])
-    assert "more than once" in loader.coverage_fault("y", [*order, order[0]], ends[-1])
-    assert "leaves out" in loader.coverage_fault("y", order, ends[-1] + 1)
+    assert faults.coverage_fault("y", order, ends[-1]) == ""
+    assert "leaves out" in faults.coverage_fault("y", order[1:], ends[-1])
+    assert "more than once" in faults.coverage_fault("y", [*order, order[0]], ends[-1])
+    assert "leaves out" in faults.coverage_fault("y", order, ends[-1] + 1)
 
 
 def test_inputs_that_are_not_contiguous_are_refused(edited: Edit) -> None:

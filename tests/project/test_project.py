@@ -115,10 +115,10 @@ MISTAKES = {
         "experiments.yaml:32:10: experiments.S2.candidate[1].order: axis 'order' has no value "
         "'forwards'; did you mean 'forward'? Known: forward, backward.",
     ),
-    "missing baseline": (
+    "missing candidate": (
         "    baseline: {}\n    candidate: {width: 4}",
-        "    candidate: {width: 4}",
-        "experiments.yaml:16:3: experiments.S1: 'baseline' is missing.",
+        "    baseline: {}",
+        "experiments.yaml:16:3: experiments.S1: 'candidate' is missing.",
     ),
     "candidate that changes nothing": (
         "    candidate: {width: 4}",

@@ -28,6 +28,7 @@ AUDIT: dict[str, tuple[float, float]] = {
     "lts__throughput.avg.pct_of_peak_sustained_elapsed": (60, 54),
     "dram__cycles_active.avg.pct_of_peak_sustained_elapsed": (24, 27),
     "derived__memory_l2_theoretical_sectors_global_excessive": (44.56e6, 44.56e6),
+    "excessive_l2_sectors_percent": (50, 33),
     "sass__inst_executed_global_stores": (1_392_384, 3_480_960),
     "sm__inst_executed.sum.per_cycle_active": (82.9, 112.3),
     "sass__inst_executed_shared_loads": (666, 3_481_626),

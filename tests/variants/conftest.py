@@ -43,6 +43,7 @@ def exports_of(nvcc: Nvcc, tmp_path: Path) -> ExportsOf:
         done = nvcc(f'#include "{header}"\n', axes)
         assert done.returncode == 0, done.stderr
         ptx = (tmp_path / "source.ptx").read_text()
-        return {name: int(value) for name, value in re.findall(r"\bkx_(\w+) = (\d+);", ptx)}
+        exports = re.findall(r"\bkx_(\w+)(?: = (\d+))?;", ptx)
+        return {name: int(value or 0) for name, value in exports}  # no initialiser for a 0
 
     return read

@@ -78,7 +78,7 @@ def test_two_ctas_of_one_warpgroup_share_an_sm() -> None:
 
 def test_a_box_of_keys_ends_with_its_head() -> None:
     exports = configured("flash_attention_hopper").exports
-    launch = hopper.launch({}, hopper.sizes["emulated128"] | {"d": 64}, exports)
+    launch = hopper.launches({}, hopper.sizes["emulated128"] | {"d": 64}, exports)[0]
     assert launch.grid == (6, 1, 1)
     keys = launch.arguments[1]
     assert isinstance(keys, TensorMap)
@@ -87,19 +87,19 @@ def test_a_box_of_keys_ends_with_its_head() -> None:
 
 def test_persistent_ctas_are_as_many_as_run_at_once() -> None:
     exports = configured("flash_attention_hopper", ctas="persistent", block_m=64).exports
-    assert hopper.launch({}, hopper.sizes["full"], exports).grid == (2 * 132, 1, 1)
+    assert hopper.launches({}, hopper.sizes["full"], exports)[0].grid == (2 * 132, 1, 1)
 
 
 def test_a_head_with_too_many_columns_is_refused() -> None:
     exports = configured("flash_attention_hopper").exports
     with pytest.raises(Exception, match="head_dim=64 has no room for 128 columns"):
-        hopper.launch({}, hopper.sizes["long128"], exports)
+        hopper.launches({}, hopper.sizes["long128"], exports)
 
 
 def test_a_tile_that_does_not_divide_the_keys_is_refused() -> None:
     exports = configured("flash_attention").exports
     with pytest.raises(Exception, match="block_m=64 does not divide 96"):
-        phases.launch({"phase": 7}, {"b": 1, "h": 1, "s": 96, "d": 64}, exports)
+        phases.launches({"phase": 7}, {"b": 1, "h": 1, "s": 96, "d": 64}, exports)
 
 
 def test_both_kernels_solve_the_same_problem() -> None:

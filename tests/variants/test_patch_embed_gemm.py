@@ -228,7 +228,7 @@ def test_other_variants_take_the_inputs_as_they_are(combined: str) -> None:
 
 def test_a_launch_takes_its_boxes_from_the_exports(exports_of: ExportsOf) -> None:
     size = problem.sizes["full"]
-    launch = problem.launch(DEFAULTS, size, exports_of("config.cuh", DEFAULTS))
+    launch = problem.launches(DEFAULTS, size, exports_of("config.cuh", DEFAULTS))[0]
     a, b, _, _, row_tiles = launch.arguments
     assert (launch.grid, launch.block, launch.cluster) == ((148, 1, 1), (224, 1, 1), (2, 1, 1))
     assert isinstance(a, TensorMap)

@@ -134,7 +134,7 @@ def test_the_table_is_laid_out_in_the_order_of_the_fragments() -> None:
 
 def test_the_output_is_stored_through_a_map_of_its_own(exports_of: ExportsOf) -> None:
     exports = exports_of("config_sm90a.cuh", DEFAULTS)
-    launch = problem.launch(DEFAULTS, problem.sizes["full"], exports)
+    launch = problem.launches(DEFAULTS, problem.sizes["full"], exports)[0]
     assert launch.grid == (132, 1, 1)
     out = launch.arguments[2]
     assert isinstance(out, TensorMap)
@@ -150,5 +150,5 @@ def test_every_strip_has_a_cluster(
     changed: dict[str, object], size: str, ctas: int, exports_of: ExportsOf
 ) -> None:
     point = axes(**changed)
-    launch = problem.launch(point, problem.sizes[size], exports_of("config_sm90a.cuh", point))
+    (launch,) = problem.launches(point, problem.sizes[size], exports_of("config_sm90a.cuh", point))
     assert launch.grid == (ctas, 1, 1)

@@ -106,7 +106,7 @@ __device__ __forceinline__ void load_tile(const Cta& cta, const CUtensorMap* map
 __device__ __forceinline__ void load_queries(const Cta& cta, const CUtensorMap* map, Block block,
                                              const QRing& ring) {
   const uint32_t full = cta.q_full(ring.stage);
-  kx::wait_for_phase(cta.q_free(ring.stage), ring.phase ^ 1);
+  kx::wait_for_copies(cta.q_free(ring.stage), ring.phase ^ 1);
   kx::mbarrier_arrive_expect_tx_relaxed_cluster(full, Config::Q_BYTES);
   for (uint32_t warpgroup = 0; warpgroup < Config::WARPGROUPS; ++warpgroup) {
     for (uint32_t box = 0; box < Config::BOXES; ++box) {
@@ -160,6 +160,15 @@ struct Turns {
     }
   }
 };
+
+// A warp has written to the place of its queries, which the next copy will overwrite: its stores
+// come first. Where a warp has only read, a relaxed arrival is enough.
+__device__ __forceinline__ void release_written(uint32_t free, QRing& ring) {
+  if (threadIdx.x % 32 == 0) {
+    asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(free) : "memory");
+  }
+  ring.advance();
+}
 
 // A warp has read what lies at the ring's stage.
 template <typename AnyRing>
@@ -340,7 +349,7 @@ __device__ __forceinline__ void attend_role(const Cta& cta, uint32_t warpgroup, 
     attend(cta, q, cta.after(index) >= cta.blocks, turns, k_ring, v_ring, scale_log2, o);
     store(cta, block.head, block.row + warpgroup * Config::MMA_M + first_row,
           q + first_row * Config::ROW_BYTES, out_map, o);
-    release(cta.q_free(q_ring.stage), q_ring);
+    release_written(cta.q_free(q_ring.stage), q_ring);
   }
 }
 

@@ -90,3 +90,7 @@ KX_EXPORT(tile_n, Config::TILE_N);
 KX_EXPORT(tile_k, Config::TILE_K);
 KX_EXPORT(a_box_rows, Config::CTA_M);
 KX_EXPORT(b_box_rows, Config::B_ROWS);
+// The parts of the shared memory, for the budget that `kernelexp audit` prints.
+KX_EXPORT(smem_stages_bytes, Config::STAGES * Config::STAGE_BYTES);
+KX_EXPORT(smem_barriers_bytes, Config::BUFFERS_OFFSET - Config::TMEM_ADDRESS_OFFSET);
+KX_EXPORT(smem_buffers_bytes, Config::EPILOGUE_WARPS * Config::BUFFER_BYTES);

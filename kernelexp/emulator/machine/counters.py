@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import msgspec
 
@@ -143,6 +143,36 @@ def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> 
         for site in sites
         if site.kind and executed.get(site.number)
     ]
+    return _of_counts(counts, listing)
+
+
+def add_up(parts: Sequence[Counters]) -> Counters:
+    """Counters of several launches together; an instruction that several executed is one."""
+    counts: dict[int, InstructionCount] = {}
+    for count in (each for part in parts for each in part.instructions):
+        old = counts.get(id(count.instruction))
+        counts[id(count.instruction)] = _add(old, count) if old else count
+    every = list(counts.values())
+    listing = next((each.instruction.listing for each in every), "")
+    return _of_counts(every, listing) if every else parts[0]
+
+
+def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
+    sums = {
+        each.name: getattr(one.tally, each.name) + getattr(other.tally, each.name)
+        for each in fields(Tally)
+    }
+    return InstructionCount(
+        instruction=one.instruction,
+        executed=one.executed + other.executed,
+        lanes=one.lanes + other.lanes,
+        requests=one.requests + other.requests,
+        warps=one.warps | other.warps,
+        tally=Tally(**sums),
+    )
+
+
+def _of_counts(counts: Sequence[InstructionCount], listing: str) -> Counters:
     own: dict[Source | None, Source | None] = {}
     lines: dict[tuple[str, int], list[InstructionCount]] = {}
     for count in counts:

@@ -43,7 +43,9 @@ class Execution:
         chance: random.Random,
         late: bool,
         shuffle: bool,
+        before: GlobalLayout | None = None,
     ) -> None:
+        """before: the global memory that an earlier launch of the same job left."""
         self.image = image
         self.launch = launch
         self.chance = chance
@@ -72,6 +74,8 @@ class Execution:
         self.world = GlobalLayout(
             image.variables, arrays, unwritten, image.heap_bytes, image.functions
         )
+        if before:
+            self.world.take_over(before)
         self.parameters = Parameters(image, launch, self.world)
         self.banks = {
             number: fill(bank, launch, self.world, self.parameters, self.local)

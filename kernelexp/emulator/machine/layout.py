@@ -20,7 +20,7 @@ from kernelexp.emulator.machine.arena import (
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.errors import UsageError
-from kernelexp.launch import Argument, Field, Launch, Pointer, StructValue, TensorMap
+from kernelexp.launch import TENSOR_MAP_BYTES, Launch, TensorMap, to_bytes
 
 # Where the windows of the generic address space lie. The numbers are ours; hardware's differ from
 # driver to driver, and no program may depend on them.
@@ -46,20 +46,7 @@ GUARD_BYTES = 4096
 WORKSPACE_BYTES = 8
 # No array begins inside a sector or a line, as none does that cudaMalloc gave.
 ALIGNMENT = 1024
-MAP_BYTES = 128
 _MAP_MARK = b"\xffTensMap"
-_SCALARS = {
-    "u8": "<B",
-    "s8": "<b",
-    "u16": "<H",
-    "s16": "<h",
-    "u32": "<I",
-    "s32": "<i",
-    "u64": "<Q",
-    "s64": "<q",
-    "f32": "<f",
-    "f64": "<d",
-}
 
 
 def _up(value: int, align: int) -> int:
@@ -129,6 +116,7 @@ class GlobalLayout:
         functions: Sequence[str] = (),
     ) -> None:
         self.arrays = arrays
+        self.maps = TensorMaps()
         self.offsets: dict[str, int] = {}
         self._symbols: dict[str, int] = {}
         self._functions = {name: FUNCTIONS + 16 * i for i, name in enumerate(functions, 1)}
@@ -138,6 +126,7 @@ class GlobalLayout:
         for name, array in arrays.items():
             self.offsets[name] = end
             end = _up(end + array.nbytes + GUARD_BYTES, ALIGNMENT)
+        self._sizes = {variable.name: variable.size for variable in placed}
         for variable in placed:
             self._symbols[variable.name] = end
             end = _up(end + variable.size + GUARD_BYTES, ALIGNMENT)
@@ -177,6 +166,21 @@ class GlobalLayout:
     def _clear(self, offset: int, size: int, state: int) -> None:
         self.arena.allocate(offset, size, state)
         self.arena.data[offset : offset + size] = 0
+
+    def take_over(self, before: GlobalLayout) -> None:
+        """What an earlier launch left in the arrays and the variables that both have."""
+        self.maps, there = before.maps, before._extents()
+        for name, (offset, size) in self._extents().items():
+            if name in there:
+                mine = slice(offset, offset + size)
+                other = slice(there[name][0], there[name][0] + size)
+                self.arena.data[mine] = before.arena.data[other]
+                self.arena.state[mine] = before.arena.state[other]
+
+    def _extents(self) -> dict[str, tuple[int, int]]:
+        """Offset and bytes of arrays and variables."""
+        arrays = {x: (self.offsets[x], array.nbytes) for x, array in self.arrays.items()}
+        return arrays | {x: (self._symbols[x], size) for x, size in self._sizes.items()}
 
     def reserve(self, size: int) -> int:
         """An address of the heap, for malloc(); 0 if it is full."""
@@ -241,7 +245,7 @@ class PlacedMap(NamedTuple):
 
 
 class TensorMaps:
-    """The tensor maps of a launch. In memory each stands for itself by a few bytes, which a kernel
+    """The tensor maps of a job. In memory each stands for itself by a few bytes, which a kernel
     may copy wherever it likes; hardware's are opaque too."""
 
     def __init__(self) -> None:
@@ -270,7 +274,7 @@ class Parameters:
                 f"the launch has {len(launch.arguments)}."
             )
         self.offsets: dict[str, int] = {}
-        self.maps = TensorMaps()
+        self.maps = world.maps
         end = SCRATCH_BYTES
         for parameter in image.parameters:
             end = _up(end, parameter.align)
@@ -279,7 +283,7 @@ class Parameters:
         self.arena = Arena(end)
         for parameter, argument in zip(image.parameters, launch.arguments, strict=True):
             offset = self.offsets[parameter.name]
-            data = self._bytes(argument, world)
+            data = to_bytes(argument, world.address, lambda map_: self._place(map_, world))
             if len(data) != parameter.size:
                 raise UsageError(
                     f"parameter {parameter.name} has {parameter.size} bytes, "
@@ -288,26 +292,8 @@ class Parameters:
             self.arena.allocate(offset, len(data), CONSTANT)
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
 
-    def _bytes(self, argument: Argument, world: GlobalLayout) -> bytes:
-        """What a parameter holds; a tensor map's bytes are nobody's to read."""
-        if isinstance(argument, Pointer):
-            return struct.pack("<Q", world.address(argument.array))
-        if isinstance(argument, TensorMap):
-            base = world.address(argument.array) - GLOBAL_BASE
-            tma.check(argument, world.arrays[argument.array])
-            return self.maps.add(PlacedMap(argument, base)).ljust(MAP_BYTES, b"\0")
-        if isinstance(argument, StructValue):
-            data = bytearray(argument.size)
-            for field in argument.fields:
-                value = self._bytes(field.value, world)
-                _check_field(field, len(value), argument.size)
-                data[field.offset : field.offset + len(value)] = value
-            return bytes(data)
-        return struct.pack(_SCALARS[argument.type], argument.value)
-
-
-def _check_field(field: Field, size: int, whole: int) -> None:
-    if not 0 <= field.offset <= whole - size:
-        raise UsageError(
-            f"a field of {size} bytes at byte {field.offset} leaves its struct of {whole} bytes."
-        )
+    def _place(self, map_: TensorMap, world: GlobalLayout) -> bytes:
+        """What a tensor map's parameter holds: nobody may read its bytes."""
+        base = world.address(map_.array) - GLOBAL_BASE
+        tma.check(map_, world.arrays[map_.array])
+        return self.maps.add(PlacedMap(map_, base)).ljust(TENSOR_MAP_BYTES, b"\0")

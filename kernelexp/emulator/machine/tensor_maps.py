@@ -10,14 +10,13 @@ from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.copying import refused
 from kernelexp.emulator.machine.layout import (
     GLOBAL_BASE,
-    MAP_BYTES,
     PARAM_WINDOW,
     WINDOW,
     WINDOW_BITS,
     PlacedMap,
 )
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.launch import TensorMap
+from kernelexp.launch import TENSOR_MAP_BYTES, TensorMap
 
 ALIGN = 64
 MARK_BYTES = 16
@@ -32,8 +31,8 @@ def find(machine: Machine, issuer: Issuer, address: int) -> PlacedMap:
 
 def _in_arena(machine: Machine, issuer: Issuer, arena: Arena, address: int, base: int) -> PlacedMap:
     first = address - base
-    if 0 <= first <= len(arena.state) - MAP_BYTES and address % ALIGN == 0:
-        states = arena.state[first : first + MAP_BYTES]
+    if 0 <= first <= len(arena.state) - TENSOR_MAP_BYTES and address % ALIGN == 0:
+        states = arena.state[first : first + TENSOR_MAP_BYTES]
         placed = machine.execution.parameters.maps.find(
             arena.data[first : first + MARK_BYTES].tobytes()
         )
@@ -80,8 +79,11 @@ def publish(machine: Machine, issuer: Issuer, to: int, source: int) -> None:
     _in_arena(machine, issuer, arena, source, base)
     at = to - GLOBAL_BASE
     world = machine.world.arena
-    if not 0 <= at <= len(world.state) - MAP_BYTES or (world.state[at : at + MAP_BYTES] == 0).any():
+    if (
+        not 0 <= at <= len(world.state) - TENSOR_MAP_BYTES
+        or (world.state[at : at + TENSOR_MAP_BYTES] == 0).any()
+    ):
         sentence = f"a tensor map is copied to {to:#x}, which is outside every object."
         raise refused(machine, issuer, "out-of-bounds", sentence)
-    world.data[at : at + MAP_BYTES] = arena.data[first : first + MAP_BYTES]
-    world.state[at : at + MAP_BYTES] = WRITTEN
+    world.data[at : at + TENSOR_MAP_BYTES] = arena.data[first : first + TENSOR_MAP_BYTES]
+    world.state[at : at + TENSOR_MAP_BYTES] = WRITTEN

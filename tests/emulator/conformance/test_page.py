@@ -27,6 +27,14 @@ ROWS = {
     "tma": ("tma", "tma_store"),
     "matrix, mma, wgmma": ("matrix", "mma", "wgmma"),
     "cluster": ("cluster",),
+    "rare": ("rare",),
+    "correct_*": (
+        "correct_divergence",
+        "correct_synchronisation",
+        "correct_memory",
+        "correct_arithmetic",
+        "correct_hopper",
+    ),
 }
 
 

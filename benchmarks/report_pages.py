@@ -1,0 +1,112 @@
+"""How long the web pages of a large project take: to be made, and to be usable in a browser.
+
+    python benchmarks/report_pages.py [EXPERIMENTS] [RECORDS]
+
+Makes a project of 1,000 experiments with 10,000 records: one in ten of the records is measured,
+with the samples of a real run. Prints the wall time of `kernelexp report`, the size of its pages,
+and, where Chromium and selenium are, the time from opening the first page until its table filters.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelexp import project, records, surroundings
+from kernelexp.report.site import site
+
+ROOT = Path(__file__).parent.parent
+MEASURED_EVERY = 10
+LOADS = 5
+
+
+def fill(root: Path, experiments: int, count: int) -> None:
+    """Experiments like T1, each with its share of the records, of which the last is measured."""
+    shutil.copy(ROOT / "experiments.yaml", root)
+    shutil.copytree(ROOT / "variants", root / "variants")
+    (root / "experiments").mkdir()
+    measured = records.read_file(records.find(ROOT, "T1", measured=True))
+    untimed = msgspec.structs.replace(measured, measurement=None, estimate=None, device="")
+    for number in range(experiments):
+        name = f"X{number}"
+        (root / "experiments" / f"{name}.yaml").write_text(
+            f"kernel: transpose\narch: sm_90a\ntitle: Experiment {number}\n"
+            "baseline: {layout: plain}\ncandidate: {layout: padded}\nhypothesis: It is faster.\n"
+        )
+        for place in range(count // experiments):
+            last = place % MEASURED_EVERY == MEASURED_EVERY - 1
+            record = msgspec.structs.replace(
+                measured if last else untimed,
+                experiment=name,
+                run=f"20261101T{number:06d}Z-{place:08x}",
+            )
+            path = root / records.FOLDER / name / records.file_name(record)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(records.encode(record))
+
+
+def usable(page: Path) -> float | None:
+    """Seconds from opening the page until its filters are there, the median of several times; None
+    without a browser."""
+    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
+    if not driver or not chromium:
+        return None
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
+        options.add_argument(argument)
+    with webdriver.Chrome(options, Service(driver)) as browser:
+        return statistics.median(_load(browser, page) for _ in range(LOADS))
+
+
+def _load(browser: Any, page: Path) -> float:
+    browser.get("about:blank")
+    browser.get(page.as_uri())
+    ready = "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
+    return float(browser.execute_script(ready)) / 1000
+
+
+def main() -> None:
+    experiments = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
+    with tempfile.TemporaryDirectory() as folder:
+        root, out = Path(folder) / "project", Path(folder) / "out"
+        root.mkdir()
+        fill(root, experiments, count)
+        program = [sys.executable, "-m", "kernelexp", "report", "--out", str(out)]
+        start = time.perf_counter()
+        subprocess.run(program, cwd=root, stdout=subprocess.DEVNULL, check=True)
+        whole = time.perf_counter() - start
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.perf_counter()
+        site.Site(project.load(root, sources=False)).render(site.INDEX)
+        first = time.perf_counter() - start
+        size = sum(path.stat().st_size for path in out.rglob("*.html"))
+        machine = surroundings.read_machine()
+        print(f"{machine.cpu}, {machine.cores} cores, Python {machine.python}")
+        print(f"{experiments:,} experiments, {count:,} records")
+        print(
+            f"kernelexp report            {whole:6.1f} s, {size / 1e6:.0f} MB, "
+            f"{used.ru_utime + used.ru_stime:.1f} s of CPU time"
+        )
+        print(f"the first page of --serve   {first:6.1f} s")
+        ready = usable(out / site.INDEX)
+        print(
+            "no Chromium here" if ready is None else f"usable in Chromium after    {ready:6.2f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()

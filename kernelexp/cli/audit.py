@@ -1,0 +1,79 @@
+"""kernelexp audit: a performance audit of a variant, written from the records."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_limits
+from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.console import print_document, print_json, print_text, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    JsonOption,
+    LimitOption,
+    MarkdownOption,
+    NvccOption,
+    ProjectOption,
+)
+from kernelexp.errors import UsageError
+
+
+@app.command()
+def audit(
+    variant: Annotated[
+        str,
+        typer.Argument(
+            metavar="VARIANT",
+            autocompletion=complete(variant_names),
+            help="An experiment or step of the history (:2 or :baseline for another of its arms), "
+            "or KERNEL@ARCH:axis=value,...",
+        ),
+    ],
+    against: Annotated[
+        str,
+        typer.Option("--against", metavar="OTHER", help="The variant to compare with."),
+    ],
+    markdown: MarkdownOption = False,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Write a performance audit of a variant from the records.
+
+    Times with peers, history, problem and solution, shared memory, build, stalls, throughput,
+    access efficiency and what else changed; conclusions are left blank, marked TO WRITE. A section
+    without evidence names the command that supplies it.
+
+    For example: kernelexp audit c32ab7a --against cefc59d --markdown > audit.md
+    """
+    from datetime import date
+
+    from kernelexp import auditing
+    from kernelexp.report import audit as report
+    from kernelexp.report import log as logs
+    from kernelexp.report import markdown as rendering
+
+    if json and markdown:
+        raise UsageError("--json and --markdown do not go together: give one of them.")
+    loaded = common.load(project)
+    with progress_bars() as bars:
+        asked = auditing.Asked(
+            tools=common.tools(loaded, nvcc), limits=parse_limits(limit), on_progress=bars
+        )
+        found = auditing.audit(loaded, variant, against, asked)
+    today = date.today().isoformat()
+    if json:
+        print_json(report.to_values(found, today))
+        return
+    place = (found.kernel, found.arch)
+    own = [each for each in logs.assemble(loaded) if (each.kernel, each.arch) == place]
+    document = report.render(found, own[0] if own else None, today)
+    if markdown:
+        print_text(rendering.render(document))
+    else:
+        print_document(document)

@@ -1,0 +1,81 @@
+"""kernelexp bisect: which commit made a variant slower, wrong, or different in a figure."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelexp import errors
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_limits
+from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    DeviceOption,
+    JsonOption,
+    LimitOption,
+    MarginOption,
+    NvccOption,
+    ProjectOption,
+)
+
+
+@app.command()
+def bisect(
+    variant: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            autocompletion=complete(variant_names),
+            help="Its candidate (F3:2 of several, F3:baseline), or KERNEL@ARCH:axis=value,...",
+        ),
+    ],
+    good: Annotated[str, typer.Option("--good", metavar="REV", help="A revision that is good.")],
+    bad: Annotated[str, typer.Option("--bad", metavar="REV", help="A later one that is not.")],
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="WHAT",
+            help="time, result (emulated), build, or a built or emulated figure: "
+            "launch__registers_per_thread.",
+        ),
+    ] = "time",
+    margin: MarginOption = 1.0,
+    device: DeviceOption = None,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Find the commit that made a variant slower, wrong or different.
+
+    Each revision is built in a worktree of its own with today's compiler. Times are taken of the
+    good revision and another in the same processes; code that is known is not timed again.
+
+    For example: kernelexp bisect F3 --good v1.2 --bad HEAD --by result
+    """
+    from kernelexp import bisecting
+    from kernelexp.evidence.measured import Measuring
+    from kernelexp.project import parse_arm
+    from kernelexp.report import revisions as report
+
+    loaded = common.load(project)
+    wanted, _, _ = parse_arm(loaded, variant)
+    with common.executor(device, None, None) as executor, progress_bars() as bars:
+        asked = bisecting.Asked(
+            good=good,
+            bad=bad,
+            by=by,
+            tools=common.tools(loaded, nvcc),
+            measuring=Measuring(margin=margin / 100),
+            limits=parse_limits(limit),
+            executor=executor,
+            on_progress=bars,
+        )
+        found = bisecting.bisect(loaded, wanted, asked)
+    output(found, report.bisected(found), json)
+    raise typer.Exit(errors.OK if len(found.first_bad) == 1 else errors.INCONCLUSIVE)

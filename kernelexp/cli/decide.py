@@ -1,0 +1,129 @@
+"""kernelexp accept, reject and replace: people's decisions beside the verdicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.console import output
+from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernelexp.decisions import Decision
+    from kernelexp.project import Project
+
+ExperimentArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        autocompletion=complete(experiment_names),
+        help="Id of an experiment or of a step of the history.",
+    ),
+]
+CandidateOption = Annotated[
+    int | None,
+    typer.Option("--candidate", metavar="N", min=1, help="Which of several candidates."),
+]
+CommitOption = Annotated[
+    str, typer.Option("--commit", metavar="REV", help="The commit that it is about.")
+]
+NoteOption = Annotated[
+    str, typer.Option("--note", metavar="TEXT", help="A few words for the log's table.")
+]
+WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why it came out as it did.")]
+
+
+@app.command()
+def accept(
+    experiment: ExperimentArgument,
+    candidate: CandidateOption = None,
+    commit: CommitOption = "",
+    note: NoteOption = "",
+    why: WhyOption = "",
+    json: JsonOption = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Accept a candidate: it becomes its kernel's current best.
+
+    Experiments without a baseline in YAML start from it. A later decision on the same candidate
+    undoes this one. The machine's verdict stays as it is.
+
+    For example: kernelexp accept F8 --commit abf04a5 --note 'simpler code'
+    """
+    from kernelexp import deciding
+
+    loaded = common.load(project, sources=False)
+    asked = deciding.Asked(commit=commit, note=note, why=why)
+    _show(loaded, deciding.accept(loaded, experiment, candidate, asked), json)
+
+
+@app.command()
+def reject(
+    experiment: ExperimentArgument,
+    candidate: CandidateOption = None,
+    commit: CommitOption = "",
+    note: NoteOption = "",
+    why: WhyOption = "",
+    json: JsonOption = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Reject a candidate, or all of an experiment.
+
+    One that was accepted is no longer its kernel's current best: the one accepted before it is.
+
+    For example: kernelexp reject F9 --note 'needs 1,024 TMEM columns'
+    """
+    from kernelexp import deciding
+
+    loaded = common.load(project, sources=False)
+    asked = deciding.Asked(commit=commit, note=note, why=why)
+    _show(loaded, deciding.reject(loaded, experiment, candidate, asked), json)
+
+
+@app.command()
+def replace(
+    experiment: ExperimentArgument,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="EXPERIMENT",
+            autocompletion=complete(experiment_names),
+            help="What takes its place; accepted by this, if it is not yet.",
+        ),
+    ],
+    candidate: CandidateOption = None,
+    commit: CommitOption = "",
+    note: NoteOption = "",
+    why: WhyOption = "",
+    json: JsonOption = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Replace an experiment's variant, once accepted, by another experiment's.
+
+    For example: kernelexp replace F5 --by 892766c --why 'L1 holds the combined tensor'
+    """
+    from kernelexp import deciding
+
+    loaded = common.load(project, sources=False)
+    asked = deciding.Asked(commit=commit, note=note, why=why)
+    _show(loaded, deciding.replace(loaded, experiment, by, candidate, asked), json)
+
+
+def _show(project: Project, made: Sequence[Decision], json: bool) -> None:
+    """What was decided and what is the best now; the log is rendered again."""
+    from kernelexp import decisions
+    from kernelexp.report import decisions as report
+
+    common.refresh_log(common.load(project.root, sources=False))
+    decided, unreadable = decisions.read_all(project.root)
+    common.warn(project.root, unreadable)
+    best = decisions.best(decided, made[-1].kernel, made[-1].arch)
+    values = {"decisions": made, "best": best}
+    output(values, report.made(project, made, best), json)

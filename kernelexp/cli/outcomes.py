@@ -1,0 +1,48 @@
+"""Outcomes of runs, as `run` and `time` print them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.console import output
+
+if TYPE_CHECKING:
+    from kernelexp.project import Project
+    from kernelexp.report.document import Block
+    from kernelexp.runner import Outcome
+
+
+def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
+    """The page of each run, and a summary where there are several."""
+    from kernelexp.judge import expectations
+    from kernelexp.report import page
+    from kernelexp.report.document import paragraph
+
+    for each in outcomes:
+        if each.error:
+            typer.echo(f"error: {each.experiment}: {each.error}", err=True)
+    common.warn(project.root, (skipped for each in outcomes for skipped in each.unreadable))
+    pages: list[Block] = []
+    for each in outcomes:
+        if each.record:
+            if pages:
+                pages.append(paragraph(""))
+            path = each.path.relative_to(project.root).as_posix() if each.path else ""
+            pages += page.render(each.record, each.earlier, path, verbose)
+    if len(outcomes) > 1:
+        failures = {each.experiment: str(each.error) for each in outcomes if each.error}
+        pages += page.summary([each.record for each in outcomes if each.record], failures)
+    values = [
+        {
+            "experiment": each.experiment,
+            "path": str(each.path) if each.path else None,
+            "record": each.record,
+            "expectations": expectations.of_record(each.record) if each.record else {},
+            "error": str(each.error) if each.error else None,
+        }
+        for each in outcomes
+    ]
+    output(values, pages, json)

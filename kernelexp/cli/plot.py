@@ -1,0 +1,182 @@
+"""kernelexp plot: charts of the history, a sweep, a run, stalls, the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.console import output
+from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kernelexp.project import Project
+    from kernelexp.report.charts.chart import Chart
+
+
+class What(StrEnum):
+    """What a chart can be of."""
+
+    HISTORY = "history"
+    SWEEP = "sweep"
+    RUN = "run"
+    STALLS = "stalls"
+    ROOFLINE = "roofline"
+
+
+@app.command()
+def plot(
+    what: Annotated[What, typer.Argument(help="What to show.", show_default=False)],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="history, roofline: KERNEL or KERNEL@ARCH, all without one. sweep: the same, for "
+            "the latest sweep, or its run. run: an experiment, for its latest measured run, or a "
+            "run. stalls: profiles, as for `kernelexp sections`.",
+            autocompletion=complete(variant_names),
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Draw into FILE.svg or FILE.png."),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="AXIS,AXIS", help="The two axes of a sweep's map.")
+    ] = "",
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="The operands' type, for the roofline: fp8, bf16.")
+    ] = "",
+    json: JsonOption = False,
+    project: ProjectOption = HERE,
+) -> None:
+    """Show a chart: in the terminal, or drawn into an SVG or PNG file.
+
+    For example: kernelexp plot history --out history.svg
+    """
+    from kernelexp.report.charts import matplot, text
+
+    if by and what is not What.SWEEP:
+        raise UsageError("--by goes with `plot sweep`.")
+    if dtype and what is not What.ROOFLINE:
+        raise UsageError("--dtype goes with `plot roofline`.")
+    if out is not None:
+        matplot.require_format(out)
+        common.require_folder(out)
+    charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
+    if out is None:
+        output(charts, text.render(charts), json)
+        return
+    matplot.write(charts, out)
+    if json:
+        output(charts, (), json)
+    else:
+        typer.echo(f"wrote {out}")
+
+
+def _make(what: What, project: Project, names: list[str], by: str, dtype: str) -> list[Chart]:
+    makers: dict[What, Callable[[], Iterable[Chart]]] = {
+        What.HISTORY: lambda: _history(project, names),
+        What.SWEEP: lambda: _sweep(project, _one(what, names), by),
+        What.RUN: lambda: _run(project, _one(what, names)),
+        What.STALLS: lambda: _stalls(project, names),
+        What.ROOFLINE: lambda: _roofline(project, names, dtype),
+    }
+    return list(makers[what]())
+
+
+def _one(what: What, names: list[str]) -> str:
+    if len(names) != 1:
+        raise UsageError(f"plot {what} shows one {what}: name it.")
+    return names[0]
+
+
+def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
+    """The kernels and architectures that KERNEL or KERNEL@ARCH name; all without a name."""
+    every = {(k, arch) for k, kernel in project.kernels.items() for arch in kernel.targets}
+    chosen = set()
+    for name in names:
+        kernel, _, arch = name.partition("@")
+        own = {each for each in every if each[0] == kernel and arch in ("", each[1])}
+        if not own:
+            known = (*project.kernels, *(f"{kernel}@{arch}" for kernel, arch in every))
+            raise UsageError(f"there is no kernel {name!r}{suggest(name, known)}.")
+        chosen |= own
+    return chosen or every
+
+
+def _history(project: Project, names: list[str]) -> Iterable[Chart]:
+    from kernelexp.report import log
+    from kernelexp.report.charts import history
+
+    chosen = _kernels(project, names)
+    logs = log.assemble(project)
+    common.warn(project.root, (each for one in logs for each in one.unreadable))
+    charts = list(history.plots([each for each in logs if (each.kernel, each.arch) in chosen]))
+    if not charts:
+        raise UsageError("no committed step has a time yet: measure one of the history's steps.")
+    return charts
+
+
+def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
+    from kernelexp import records, sweep
+    from kernelexp.names import SWEEP, is_sweep
+    from kernelexp.report.charts import heat
+
+    if name.removeprefix(SWEEP).partition("@")[0] in project.kernels:
+        record = sweep.latest(project, name.removeprefix(SWEEP))
+    else:
+        record = records.read_file(records.find(project.root, name))
+    if not is_sweep(record.experiment):
+        raise UsageError(f"{record.run} is a run of {record.experiment}, not a sweep.")
+    axes = sweep.parse_map(sweep.swept_axes(record), by) if by else None
+    charts = list(heat.maps(record, axes))
+    if not charts:
+        raise UsageError(f"the sweep {record.run} has no map: it takes two swept axes and a build.")
+    return charts
+
+
+def _run(project: Project, name: str) -> Iterable[Chart]:
+    from kernelexp import records
+    from kernelexp.report.charts import pairs
+
+    record = records.read_file(records.find(project.root, name, measured=True))
+    charts = list(pairs.plots(record))
+    if not charts:
+        raise UsageError(f"the run {record.run} timed no pairs: name a measured one.")
+    return charts
+
+
+def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
+    from kernelexp import subjects
+    from kernelexp.report.charts import stalls
+
+    if not names:
+        raise UsageError("plot stalls shows profiles side by side: name one or several.")
+    found = [subjects.find(project, name) for name in names]
+    profiled = []
+    for each in found:
+        if each.arm.profiled is None:
+            raise UsageError(common.unprofiled(each.label, each.arm, project))
+        profiled.append((each.label, each.arm.profiled))
+    return [stalls.bars(profiled)]
+
+
+def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]:
+    from kernelexp import profiles
+    from kernelexp.report.charts import roofline
+
+    chosen = _kernels(project, names)
+    kept, unreadable = profiles.read_all(project.root)
+    common.warn(project.root, unreadable)
+    own = [each for each in kept if (each.arm.kernel, each.arm.arch) in chosen]
+    return roofline.plots(project.root, own, dtype)

@@ -1,0 +1,134 @@
+"""The service of accept, reject and replace: a person's word about an experiment's candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kernelexp import decisions, revisions
+from kernelexp.decisions import Decision, Word
+from kernelexp.errors import UsageError
+from kernelexp.judge import standing
+from kernelexp.judge.standing import Standing, Standings
+from kernelexp.model import spell_point
+from kernelexp.project import Project
+from kernelexp.text import quote
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody says with a decision."""
+
+    commit: str = ""
+    """A revision of the project's repository, or a commit's name where that one has none of it."""
+    note: str = ""
+    why: str = ""
+
+
+def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> list[Decision]:
+    """Makes a candidate its kernel's current best."""
+    standings = standing.of_experiment(project, name, standing.Tree(project.root))
+    if candidate is None and len(standings.candidates) > 1:
+        raise UsageError(
+            f"{name} has {len(standings.candidates)} candidates: say with --candidate which one is "
+            f"accepted ({_numbered(standings)})."
+        )
+    return _decide(project, name, "accepted", _chosen(name, standings, candidate), asked)
+
+
+def reject(project: Project, name: str, candidate: int | None, asked: Asked) -> list[Decision]:
+    """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
+    standings = standing.of_experiment(project, name, standing.Tree(project.root))
+    return _decide(project, name, "rejected", _chosen(name, standings, candidate), asked)
+
+
+def replace(
+    project: Project, name: str, by: str, candidate: int | None, asked: Asked
+) -> list[Decision]:
+    """Puts experiment `by` in the place of `name`: what replaces is accepted, if it is not yet."""
+    project.experiment(by)
+    if by == name:
+        raise UsageError(f"{name} can't be replaced by itself: name another experiment with --by.")
+    tree = standing.Tree(project.root)
+    standings = standing.of_experiment(project, name, tree)
+    successor = standing.of_experiment(project, by, tree)
+    replaced = _chosen(name, standings, candidate)
+    made: list[Decision] = []
+    if not any(each.decision and each.decision.word == "accepted" for each in successor.candidates):
+        if len(successor.candidates) > 1:
+            raise UsageError(
+                f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept "
+                f"one first (kernelexp accept {by} --candidate N)."
+            )
+        made += _decide(project, by, "accepted", successor.candidates, asked)
+    plain = msgspec.structs.replace(asked, commit="") if made else asked
+    return made + _decide(project, name, "replaced", replaced, plain, by)
+
+
+def _numbered(standings: Standings) -> str:
+    points = standings.experiment.candidates
+    return "; ".join(f"{number}: {spell_point(each)}" for number, each in enumerate(points, 1))
+
+
+def _chosen(name: str, standings: Standings, candidate: int | None) -> Sequence[Standing]:
+    """All candidates, or the one of this number, counted from 1."""
+    if candidate is None:
+        return standings.candidates
+    count = len(standings.candidates)
+    if candidate > count:
+        several = f"{count} candidates" if count > 1 else "one candidate"
+        raise UsageError(f"{name} has {several}: there is no --candidate {candidate}.")
+    return standings.candidates[candidate - 1 : candidate]
+
+
+def _decide(
+    project: Project,
+    name: str,
+    word: Word,
+    candidates: Sequence[Standing],
+    asked: Asked,
+    by: str = "",
+) -> list[Decision]:
+    """Writes a decision on each of these candidates."""
+    baseline, _ = project.variants(project.experiment(name))
+    who, commit = revisions.author(project.root), _commit(project, asked.commit)
+    made = []
+    for each in candidates:
+        moment = decisions.next_moment(project.root)
+        decision = Decision(
+            version=decisions.VERSION,
+            name=decisions.new_name(moment),
+            word=word,
+            experiment=name,
+            kernel=each.variant.kernel,
+            arch=each.variant.arch,
+            axes=each.variant.axes,
+            baseline=baseline.axes,
+            created=moment.isoformat(timespec="microseconds"),
+            who=who,
+            commit=commit,
+            by=by,
+            note=asked.note,
+            why=asked.why,
+            verdict=each.verdict.status.value if each.verdict and not each.changed else "",
+            run=each.record.run if each.record and not each.changed else "",
+        )
+        decisions.write(project.root, decision)
+        made.append(decision)
+    return made
+
+
+def _commit(project: Project, text: str) -> str:
+    """A full commit's name; one that only looks like it stays as it is: a kernel's sources may come
+    from another repository. UsageError where it is neither."""
+    if not text:
+        return ""
+    found = revisions.find(project.root, text)
+    if found or revisions.is_commit_name(text):
+        return found or text
+    where = "git knows no such revision"
+    if not revisions.has_repository(project.root):
+        where = "there is no git repository here"
+    raise UsageError(
+        f"--commit {quote(text)}: {where}, and it is no commit's name, as in --commit 1a2b3c4."
+    )

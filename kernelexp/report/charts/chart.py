@@ -1,0 +1,100 @@
+"""What a chart shows, as plain data: marks with intervals, a map of two axes, bars side by side.
+
+Figures are unrounded, in the unit that the axis names. Texts are plain: those who draw escape them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+
+class Axis(msgspec.Struct, frozen=True, kw_only=True):
+    """One axis of a plot."""
+
+    label: str
+    unit: str = ""
+    categories: tuple[str, ...] = ()
+    """Names of the positions 0, 1, ...; empty for an axis of numbers."""
+    log: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """One point; `low` and `high` are the ends of an interval of y."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+
+
+Look: TypeAlias = Literal["dots", "points", "line"]
+"""`dots` are many small marks, `points` a few that carry the message."""
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """Marks of one meaning; each series has a shape and a shade of its own."""
+
+    name: str
+    marks: tuple[Mark, ...]
+    look: Look = "points"
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """A range of y that marks are compared with."""
+
+    name: str
+    low: float
+    high: float
+
+
+class Plot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Marks over two axes."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    bands: tuple[Band, ...] = ()
+    note: str = ""
+    """What is to be known when it is read: where the figures are from, what an interval is."""
+
+
+class Tile(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of a map."""
+
+    value: float | None
+    """None where the variant was refused."""
+    text: str
+
+
+class Heat(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A figure over two axes of a sweep; less is better."""
+
+    title: str
+    across: str
+    down: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    tiles: tuple[tuple[Tile | None, ...], ...]
+    """By row, then column; None where there is no such variant."""
+    note: str = ""
+
+
+class Bars(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Figures of several subjects, bar next to bar; absent ones are None."""
+
+    title: str
+    unit: str
+    names: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[float | None, ...]], ...]
+    note: str = ""
+
+
+Chart: TypeAlias = Plot | Heat | Bars

@@ -1,0 +1,70 @@
+"""The committed steps of a kernel over their order: a plot for each source of times.
+
+Times of different GPUs, and measured and published ones, never share an axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp import metrics
+from kernelexp.arm import Arm
+from kernelexp.judge.standing import Standing
+from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
+from kernelexp.report.log import KernelLog, time_of
+
+_RATE = "published_tflops"
+_MEASURED = "Median of all samples; the bar is from the 5th to the 95th percentile."
+_PUBLISHED = "As published; a bar is a published range."
+
+
+def plots(logs: Sequence[KernelLog]) -> Iterator[Plot]:
+    """For each kernel its measured times by GPU, then its published ones, and published rates
+    where a step has only that."""
+    for log in logs:
+        steps = {name: entry.candidates[0] for name, entry in log.history.items()}
+        devices = dict.fromkeys(each.record.device for each in steps.values() if each.record)
+        for device in filter(None, devices):
+            own = {n: s for n, s in steps.items() if s.record and s.record.device == device}
+            yield from _plot(log, own, "time_ms", f"measured, {device}", _MEASURED)
+        yield from _plot(log, steps, "published_time_ms", "published", _PUBLISHED)
+        if any(time_of(s, _RATE) and not time_of(s, "published_time_ms") for s in steps.values()):
+            yield from _plot(log, steps, _RATE, "published", "As published.")
+
+
+def _plot(
+    log: KernelLog, steps: dict[str, Standing], metric: str, whose: str, note: str
+) -> Iterator[Plot]:
+    found = {name: value for name, each in steps.items() if (value := time_of(each, metric))}
+    marks = tuple(
+        Mark(
+            x=index,
+            y=value,
+            **_interval(steps[name].arm, metric),
+            label=log.history[name].experiment.title,
+        )
+        for index, (name, value) in enumerate(found.items())
+    )
+    what, unit = ("rate", "TFLOPS") if metric == _RATE else ("time", "ms")
+    without = "" if len(found) == len(steps) else f" Steps without such a {what} are left out."
+    if marks:
+        yield Plot(
+            title=f"{log.kernel}, {log.arch}: {what} of committed steps, {whose}",
+            x=Axis(label="commit", categories=tuple(found)),
+            y=Axis(label=what, unit=unit),
+            series=(Series(name=whose, marks=marks),),
+            note=f"{note}{without}",
+        )
+
+
+def _interval(arm: Arm | None, metric: str) -> dict[str, float]:
+    if arm is None:
+        return {}
+    measured = arm.measured
+    if metric == "time_ms" and measured and measured.low_us and measured.high_us:
+        return {"low": measured.low_us / 1000, "high": measured.high_us / 1000}
+    to = metrics.read("published_time_ms_to", arm)
+    low = metrics.read("published_time_ms", arm)
+    if metric != _RATE and isinstance(to, float) and isinstance(low, float):
+        return {"low": low, "high": to}
+    return {}

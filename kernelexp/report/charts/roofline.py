@@ -1,0 +1,130 @@
+"""The roofline of a chip with a kernel's profiled variants on it.
+
+Intensity is useful FLOPs over the bytes that DRAM moved; so a variant that reads its inputs twice
+stands further left, under a lower roof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import chips, records
+from kernelexp.chips import Chip
+from kernelexp.errors import UsageError, join
+from kernelexp.model import spell_point
+from kernelexp.record import Profile
+from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
+
+
+class _Point(msgspec.Struct, frozen=True, kw_only=True):
+    label: str
+    intensity: float
+    """FLOP per byte of DRAM."""
+    tflops: float
+
+
+def plots(root: Path, kept: Iterable[Profile], dtype: str = "") -> tuple[Plot, ...]:
+    """A plot for each chip that the profiles are of; UsageError where nothing can be placed."""
+    found: dict[str, tuple[Chip, list[_Point]]] = {}
+    reasons: dict[str, None] = {}
+    for profile in kept:
+        point = _place(root, profile)
+        if isinstance(point, str):
+            reasons[f"{profile.run} {point}"] = None
+            continue
+        chip, own = point
+        found.setdefault(chip.name, (chip, []))[1].append(own)
+    if not found:
+        raise UsageError(
+            f"no variant can be placed on a roofline: {'; '.join(reasons)}."
+            if reasons
+            else "no variant can be placed on a roofline: there is no profile; "
+            "kernelexp profile takes one."
+        )
+    return tuple(_plot(chip, points, dtype) for chip, points in found.values())
+
+
+def _place(root: Path, profile: Profile) -> tuple[Chip, _Point] | str:
+    """Where a profile's variant stands, or what that lacks."""
+    evidence = profile.arm.profiled
+    assert evidence is not None, "read_file() refuses others"
+    chip = chips.find(evidence.device)
+    if chip is None:
+        return f"is of a GPU whose peaks are not known ({evidence.device or 'not named'})"
+    moved = _moved(evidence.figures)
+    if not moved:
+        return "does not count DRAM bytes"
+    found = records.latest_measured(root, profile.arm)
+    measured = found[1].measured if found else None
+    if not measured or measured.size != evidence.size or chips.find(measured.device) != chip:
+        return "has no measured record of its variant, size and GPU"
+    if not measured.flops or measured.time_us is None:
+        return "is of a problem that states no useful FLOPs"
+    return chip, _Point(
+        label=spell_point(profile.arm.axes),
+        intensity=measured.flops / moved,
+        tflops=measured.flops / measured.time_us / 1e6,
+    )
+
+
+def _moved(figures: dict[str, float | str]) -> float:
+    """Bytes that DRAM read and wrote; 0 where they were not counted."""
+    parts = [figures.get(f"dram__bytes_{way}.sum") for way in ("read", "write")]
+    total = figures.get("dram__bytes.sum")
+    if isinstance(total, float):
+        return total
+    return sum(each for each in parts if isinstance(each, float)) if all(parts) else 0.0
+
+
+def _plot(chip: Chip, points: list[_Point], dtype: str) -> Plot:
+    if dtype and dtype not in chip.tensor:
+        raise UsageError(f"--dtype {dtype}: of the {chip.name}, known are {join(chip.tensor)}.")
+    points = _shorten(points)
+    roofs = {name: each for name, each in chip.tensor.items() if not dtype or name == dtype}
+    peaks: dict[float, list[str]] = {}
+    for name, each in roofs.items():
+        peaks.setdefault(each.value / 1e12, []).append(name)
+    bandwidth = chip.dram.value / 1e12
+    ridge = max(peaks) / bandwidth
+    left = min([point.intensity for point in points]) / 4
+    right = max(ridge, *(point.intensity for point in points)) * 4
+    lines = [
+        Series(name=f"{'/'.join(names)} peak, {peak:,.0f} TFLOPS", look="line", marks=tuple(marks))
+        for peak, names in peaks.items()
+        if (marks := list(_roof(peak, bandwidth, left, right)))
+    ]
+    sources = dict.fromkeys(each.source for each in (*roofs.values(), chip.dram))
+    return Plot(
+        title=f"Roofline of {chip.name}, DRAM {bandwidth:g} TB/s",
+        x=Axis(label="useful FLOPs per byte of DRAM", unit="FLOP/B", log=True),
+        y=Axis(label="useful work", unit="TFLOPS", log=True),
+        series=(
+            *lines,
+            *(Series(name=point.label, marks=(_mark(point),)) for point in points),
+        ),
+        note=f"Times are measured; bytes are those that ncu counted. Peaks: {'; '.join(sources)}.",
+    )
+
+
+def _mark(point: _Point) -> Mark:
+    return Mark(x=point.intensity, y=point.tflops, label=point.label)
+
+
+def _roof(peak: float, bandwidth: float, left: float, right: float) -> Iterator[Mark]:
+    yield Mark(x=left, y=min(peak, left * bandwidth))
+    if left < peak / bandwidth < right:
+        yield Mark(x=peak / bandwidth, y=peak)
+    yield Mark(x=right, y=min(peak, right * bandwidth))
+
+
+def _shorten(points: list[_Point]) -> list[_Point]:
+    """Labels with those axes only in which the points differ."""
+    parts = [point.label.split(", ") for point in points]
+    shared = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
+    return [
+        msgspec.structs.replace(point, label=", ".join(p for p in own if p not in shared))
+        for point, own in zip(points, parts, strict=True)
+    ]

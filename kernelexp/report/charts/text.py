@@ -1,0 +1,111 @@
+"""Charts as documents: figures in tables, with glyphs that place them along a scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from kernelexp.report import figures
+from kernelexp.report.charts.chart import Axis, Bars, Chart, Heat, Mark, Plot
+from kernelexp.report.document import Block, Cell, Span, paragraph, table
+
+_WIDTH = 28
+_GLYPHS = "█░▓▒"
+
+
+def render(charts: Sequence[Chart]) -> Iterator[Block]:
+    """Each chart with its title and its note."""
+    for chart in charts:
+        yield paragraph(Span(chart.title, "strong"))
+        match chart:
+            case Plot():
+                yield from _plot(chart)
+            case Heat():
+                yield _heat(chart)
+            case Bars():
+                yield from _bars(chart)
+        if chart.note:
+            yield paragraph(chart.note, style="dim")
+
+
+def _plot(plot: Plot) -> Iterator[Block]:
+    """The series that carry the message; a line's ends are in its name."""
+    for series in plot.series:
+        if series.look == "line":
+            yield paragraph(series.name, indent=2)
+    marks = [mark for each in plot.series if each.look == "points" for mark in each.marks]
+    yield _points(plot, marks)
+    for band in plot.bands:
+        unit = "%" if plot.y.unit == "%" else f" {plot.y.unit}".rstrip()
+        ends = f"{_figure(band.low)}{unit} to {_figure(band.high)}{unit}"
+        yield paragraph(f"{band.name}: {ends}", indent=2)
+
+
+def _points(plot: Plot, marks: Sequence[Mark]) -> Block:
+    ends = [end for mark in marks for end in (mark.y, mark.low, mark.high) if end is not None]
+    rows: list[list[str]] = []
+    for mark in marks:
+        interval = ""
+        if mark.low is not None and mark.high is not None:
+            interval = f"{_figure(mark.low)} to {_figure(mark.high)}"
+        place = _dots(mark, min(ends), max(ends), plot.y.log)
+        rows.append([_name(plot.x, mark), _figure(mark.y), interval, place])
+    shown = [index for index in range(4) if any(row[index] for row in rows)]
+    header = (plot.x.title if plot.x.categories else "", plot.y.title, "interval", "")
+    return table(
+        [header[index] for index in shown],
+        ([row[index] for index in shown] for row in rows),
+        numbers=[place for place, index in enumerate(shown) if index in (1, 2)],
+        unwrapped=[*([0] if max(len(row[0]) for row in rows) < 30 else []), len(shown) - 1],
+    )
+
+
+def _name(axis: Axis, mark: Mark) -> str:
+    if axis.categories:
+        return axis.categories[int(mark.x)]
+    return f"{mark.label} at {_figure(mark.x)} {axis.unit}" if axis.log else mark.label
+
+
+def _dots(mark: Mark, least: float, most: float, log: bool) -> str:
+    """The interval and the mark between the least and the largest of all: `├──●─┤`."""
+
+    def place(value: float) -> int:
+        low, high, at = (math.log(each) if log else each for each in (least, most, value))
+        return round((at - low) / (high - low) * (_WIDTH - 1)) if high > low else 0
+
+    glyphs = [" "] * _WIDTH
+    if mark.low is not None and mark.high is not None and place(mark.low) < place(mark.high):
+        glyphs[place(mark.low) : place(mark.high) + 1] = "─" * (
+            place(mark.high) - place(mark.low) + 1
+        )
+        glyphs[place(mark.low)], glyphs[place(mark.high)] = "├", "┤"
+    glyphs[place(mark.y)] = "●"
+    return "".join(glyphs).rstrip()
+
+
+def _figure(value: float) -> str:
+    return figures.value(float(value))
+
+
+def _heat(heat: Heat) -> Block:
+    header = (f"{heat.down} \\ {heat.across}", *heat.columns)
+    rows: list[list[Cell]] = [
+        [Span(name, "strong"), *(tile.text if tile else "" for tile in tiles)]
+        for name, tiles in zip(heat.rows, heat.tiles, strict=True)
+    ]
+    return table(header, rows, numbers=range(1, len(header)))
+
+
+def _bars(bars: Bars) -> Iterator[Block]:
+    """A line per bar; names may be long, so that a glyph stands for each."""
+    glyphs = [_GLYPHS[number % len(_GLYPHS)] for number in range(len(bars.names))]
+    for glyph, name in zip(glyphs, bars.names, strict=True):
+        yield paragraph(f"{glyph} {name}", indent=2)
+    most = max((value or 0.0 for _, values in bars.groups for value in values), default=0.0) or 1.0
+    rows: list[list[str]] = []
+    for label, values in bars.groups:
+        for number, (glyph, value) in enumerate(zip(glyphs, values, strict=True)):
+            figure = figures.NONE if value is None else _figure(value)
+            length = round((value or 0.0) / most * _WIDTH)
+            rows.append(["" if number else label, figure, glyph * length])
+    yield table(("", bars.unit, ""), rows, numbers=(1,), unwrapped=(0, 2))

@@ -1,0 +1,247 @@
+"""Sources of a record with what their lines cost, and what differs: since then, and in SASS."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import build, sources
+from kernelexp.arm import Arm
+from kernelexp.errors import KernelexpError
+from kernelexp.evidence import instructions
+from kernelexp.lines import costs
+from kernelexp.lines.costs import Costs, Figure
+from kernelexp.record import Profile, Record
+from kernelexp.report import figures
+
+_SHOWN = ("stalls", "wavefronts", "conflicts", "sectors", "tma_sectors")
+_CONTEXT = 2
+_ARMS_MAX = 4
+_SHADES = 5
+# Lines with a smaller share of what the dearest line costs are left out.
+_COOL = 0.01
+DIFF_MAX = 500
+"""Lines of a difference that are shown."""
+_SASS_MAX = 6000
+"""Instructions of an entry that a difference is made of: more take seconds."""
+
+Place = tuple[str, int]
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """One field of the heat columns: a figure, and its shade from 0 (none) to 5 (most)."""
+
+    text: str
+    shade: int
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a listing; `gap` where lines before it are left out."""
+
+    number: int
+    text: str
+    costs: tuple[Cost, ...]
+    gap: bool = False
+
+
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines of a file that cost something, with some around them."""
+
+    file: str
+    digest: str
+    """By which the page of its text is named; empty where that can't be had."""
+    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each figure with the arms that have it."""
+    lines: tuple[Line, ...]
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A unified difference of two texts, without its header."""
+
+    title: str
+    lines: tuple[str, ...]
+    left_out: int = 0
+
+
+class Texts:
+    """Files as records were made from them; each is read and checked once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, str | None] = {}
+
+    def of(self, record: Record, file: str) -> str | None:
+        """The file's text when the record was made; None where that can't be had."""
+        wanted = sources.of_record(record).get(file)
+        if wanted is None:
+            return None
+        if wanted not in self._known:
+            try:
+                content = sources.content(self._root, record, file)
+                self._known[wanted] = content.decode("utf-8", "replace")
+            except (KernelexpError, OSError):
+                self._known[wanted] = None
+        return self._known[wanted]
+
+    def now(self, file: str) -> str:
+        """The file's text in the tree; empty where there is none.
+
+        A record may name any file: pages show none from outside of the project.
+        """
+        path = self._root / file
+        try:
+            inside = path.resolve().is_relative_to(self._root.resolve())
+            return path.read_text("utf-8", "replace") if inside else ""
+        except OSError:
+            return ""
+
+
+def page_of(digest: str) -> str:
+    """What the page of a file with this SHA-256 is called."""
+    return digest[:16]
+
+
+def split(text: str) -> list[str]:
+    """The lines of a text, as editors number them."""
+    return text.removesuffix("\n").split("\n")
+
+
+def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> Iterator[Excerpt]:
+    """The dear lines of each file, the dearest file first: by the counters of emulations, and by
+    the samples of `profiles`, which are those of arms by name."""
+    arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
+    spent = {name: _lines(arm, profiles.get(name)) for name, arm in arms.items()}
+    columns = [
+        (costs.FIGURES[figure], name)
+        for figure in _SHOWN
+        for name, lines in spent.items()
+        if any(costs.FIGURES[figure].read(each) for each in lines.values())
+    ]
+    most = {
+        figure.name: max(figure.read(each) for lines in spent.values() for each in lines.values())
+        for figure, _ in columns
+    }
+    found = []
+    for file in {place[0] for lines in spent.values() for place in lines}:
+        own = {
+            number: tuple(
+                _cost(figure, spent[name].get((file, number)), most) for figure, name in columns
+            )
+            for number in sorted({p[1] for lines in spent.values() for p in lines if p[0] == file})
+        }
+        own = {number: row for number, row in own.items() if any(each.shade for each in row)}
+        if own:
+            heat = sum(each.shade for row in own.values() for each in row)
+            found.append((-heat, file, own))
+    for _, file, own in sorted(found):
+        text = texts.of(record, file)
+        page = page_of(sources.of_record(record)[file]) if text is not None else ""
+        yield _excerpt(file, page, text, columns, own)
+
+
+def _excerpt(
+    file: str,
+    digest: str,
+    text: str | None,
+    columns: Sequence[tuple[Figure, str]],
+    own: Mapping[int, tuple[Cost, ...]],
+) -> Excerpt:
+    used = [i for i in range(len(columns)) if any(row[i].text for row in own.values())]
+    columns = [columns[i] for i in used]
+    own = {number: tuple(row[i] for i in used) for number, row in own.items()}
+    whole = split(text) if text is not None else []
+    around = {n + off for n in own for off in range(-_CONTEXT, _CONTEXT + 1)}
+    shown = sorted(n for n in around if 1 <= n <= len(whole)) if whole else sorted(own)
+    empty = tuple(Cost("", 0) for _ in columns)
+    return Excerpt(
+        file=file,
+        digest=digest,
+        columns=tuple(
+            (label, tuple(name for _, name in own_columns))
+            for label, own_columns in groupby(columns, key=lambda each: each[0].label)
+        ),
+        lines=tuple(
+            Line(
+                number=number,
+                text=whole[number - 1] if whole else "",
+                costs=own.get(number, empty),
+                gap=number - 1 not in shown and number > 1,
+            )
+            for number in shown
+        ),
+    )
+
+
+def _lines(arm: Arm, profile: Profile | None) -> dict[Place, Costs]:
+    """What each source line costs: counted by the emulation, sampled by the profiler."""
+    found: dict[Place, list[Costs]] = {}
+    for line in arm.emulated.lines if arm.emulated else ():
+        found.setdefault((line.file, line.line), []).append(Costs(emulated=line.counters))
+    sampled = profile.arm.profiled.instructions if profile and profile.arm.profiled else ()
+    for each in sampled:
+        if each.line and each.file in arm.files:
+            found.setdefault((each.file, each.line), []).append(Costs(profiled=each.figures))
+    return {place: costs.add(parts) for place, parts in found.items()}
+
+
+def _cost(figure: Figure, own: Costs | None, most: Mapping[str, float]) -> Cost:
+    value = figure.read(own) if own else 0.0
+    if value <= 0:
+        return Cost("", 0)
+    share = value / most[figure.name]
+    return Cost(figures.value(int(value)), max(1, round(_SHADES * share)) if share > _COOL else 0)
+
+
+def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Difference]:
+    """What has changed in the record's files since it was made."""
+    for file in changed:
+        then = texts.of(record, file)
+        if then is not None:
+            yield _difference(f"{file} since run {record.run}", then, texts.now(file))
+
+
+def compiled(record: Record) -> Iterator[Difference]:
+    """What differs in what the variants are compiled from: defines, flags, files that are read.
+
+    A file is the same for all variants of a run, so that these say how its text is used.
+    """
+    if not record.baseline.source:
+        return  # published
+    before = _inputs(record.baseline)
+    for name, arm in list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]:
+        yield _difference(f"What baseline and {name} are compiled from", before, _inputs(arm))
+
+
+def _inputs(arm: Arm) -> str:
+    return "\n".join((*(f"-D{each}" for each in arm.defines), *arm.flags, *sorted(arm.files)))
+
+
+def sass(root: Path, record: Record) -> Iterator[Difference]:
+    """What differs in the SASS of baseline and candidates, of builds that are still kept."""
+    before = _listing(root, record.baseline)
+    for name, arm in list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]:
+        after = _listing(root, arm)
+        if before and after and max(len(before), len(after)) <= _SASS_MAX:
+            yield _difference(f"SASS of baseline and {name}", "\n".join(before), "\n".join(after))
+
+
+def _listing(root: Path, arm: Arm) -> list[str]:
+    """The instructions of a build that is still in the cache; else nothing."""
+    if arm.build is None or not arm.identity.isalnum():  # a record may hold any text
+        return []
+    try:
+        kept = build.artefacts(root, arm.identity)
+    except KernelexpError:
+        return []
+    return instructions.texts(kept.sass, arm.build.entry)
+
+
+def _difference(title: str, before: str, after: str) -> Difference:
+    lines = list(difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=3))[2:]
+    return Difference(
+        title=title, lines=tuple(lines[:DIFF_MAX]), left_out=max(0, len(lines) - DIFF_MAX)
+    )

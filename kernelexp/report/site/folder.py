@@ -1,0 +1,94 @@
+"""The folder of a report: its own files are replaced or removed, all others are left alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import wholefile
+from kernelexp.errors import UsageError
+from kernelexp.report.site.site import Site
+
+MANIFEST = "kernelexp-report.json"
+_OWN = re.compile(r"(index\.html|log\.json|(experiments|sweeps|profiles|sources)/[\w.-]+\.html)")
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a folder that are a report's."""
+
+    files: tuple[str, ...]
+
+
+def former(folder: Path, force: bool = False) -> set[str]:
+    """The files that an earlier report wrote into the folder.
+
+    Raises UsageError where the folder holds something but no report, unless `force`.
+    """
+    if not folder.exists():
+        return set()
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: name another one with --out.")
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
+    except (FileNotFoundError, msgspec.DecodeError):
+        if force or not any(folder.iterdir()):
+            return set()
+        raise UsageError(
+            f"{folder} holds files that kernelexp did not write: name another folder with --out, "
+            "or write into it with --force."
+        ) from None
+    return {path for path in manifest.files if _OWN.fullmatch(path)}
+
+
+def write(site: Site, folder: Path, force: bool = False) -> int:
+    """Writes every page, removes those of an earlier report that are no more, and returns how
+    many there are.
+
+    Raises UsageError, before anything is written, where a page would replace a file that no report
+    wrote, unless `force`.
+    """
+    earlier = former(folder, force)
+    written: set[str] = set()
+    for _ in range(2):  # pages of sources are known once those that link to them are rendered
+        paths = [path for path in site.paths() if path not in written]
+        _require_inside(folder, earlier | set(paths))
+        if not force:
+            _require_free(folder, [path for path in paths if path not in earlier])
+        _list(folder, earlier | written | set(paths))  # so that a kill leaves nothing unlisted
+        for path in paths:
+            if (content := site.render(path)) is not None:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(content)
+                written.add(path)
+    for path in earlier - written:
+        (folder / path).unlink(missing_ok=True)
+    _list(folder, written)
+    return len(written)
+
+
+def _list(folder: Path, paths: set[str]) -> None:
+    manifest = _Manifest(files=tuple(sorted(paths)))
+    text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    wholefile.write(folder / MANIFEST, text + b"\n", durable=False)
+
+
+def _require_free(folder: Path, paths: Iterable[str]) -> None:
+    """UsageError where one of the new paths is taken."""
+    for path in paths:
+        if os.path.lexists(folder / path):
+            raise UsageError(
+                f"{folder / path} was not written by kernelexp: move it, or overwrite it with "
+                "--force."
+            )
+
+
+def _require_inside(folder: Path, paths: Iterable[str]) -> None:
+    """UsageError where a link leads out of the folder."""
+    top = folder.resolve()
+    for parent in sorted({(folder / path).parent for path in paths}):
+        if not parent.resolve().is_relative_to(top):
+            raise UsageError(f"{parent} is a link out of {folder}: remove it.")

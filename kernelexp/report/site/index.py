@@ -1,0 +1,91 @@
+"""The first page's table: a row for each candidate, with the very figures of `log --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from kernelexp.arm import Status
+from kernelexp.report import document, figures
+from kernelexp.report.document import Cell, Span
+from kernelexp.report.logbook import CHANGED, NOT_RUN
+
+NUMBERS: dict[str, str] = {
+    "time_ms": "Time, ms",
+    "change_percent": "Change, %",
+    "published_time_ms": "Published, ms",
+    "launch__registers_per_thread": "Registers",
+}
+"""The figures that the table shows, by their names in `log --json`."""
+
+
+class Number(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure as it is written, and as it is."""
+
+    name: str
+    value: float | None
+    text: str
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate of a step of the history, or of an experiment."""
+
+    id: str
+    kernel: str
+    """With its architecture."""
+    section: str
+    title: str
+    variant: str
+    date: str
+    run: str
+    verdict: Cell
+    numbers: tuple[Number, ...]
+
+
+def rows(values: Iterable[dict[str, Any]]) -> Iterator[Row]:
+    """A row for each candidate of what export.to_values() gives."""
+    for log in values:
+        for section in ("history", "experiments"):
+            for entry in log[section]:
+                for arm in entry["arms"]:
+                    if arm["arm"] == "candidate":
+                        yield _row(f"{log['kernel']}@{log['arch']}", section, arm)
+
+
+def _row(kernel: str, section: str, arm: dict[str, Any]) -> Row:
+    return Row(
+        id=arm["id"],
+        kernel=kernel,
+        section="step" if section == "history" else "experiment",
+        title=arm["title"],
+        variant=arm["variant"],
+        date=arm["date"],
+        run=arm["run"],
+        verdict=_verdict(arm),
+        numbers=tuple(
+            Number(name=name, value=arm.get(name), text=_text(name, arm)) for name in NUMBERS
+        ),
+    )
+
+
+def _verdict(arm: dict[str, Any]) -> Cell:
+    if arm["verdict"]:
+        return document.status(Status(arm["verdict"]))
+    return Span(CHANGED, "warn") if arm["changed_since"] else NOT_RUN
+
+
+def _text(name: str, arm: dict[str, Any]) -> str:
+    value = arm.get(name)
+    if value is None:
+        return figures.NONE
+    if name == "change_percent":
+        return figures.percent(1 + value / 100)
+    if name == "time_ms":
+        return figures.time_ms(value)
+    if name == "published_time_ms":
+        to = arm.get("published_time_ms_to")
+        text = figures.time_ms(value) + (f" to {figures.time_ms(to)}" if to else "")
+        return f"~{text}" if arm["published_approximate"] else text
+    return figures.value(value)

@@ -1,0 +1,111 @@
+"""Templates to pages: everything escaped, and a policy that runs the page's own script alone.
+
+What people wrote reaches a page as text only: Jinja escapes it, control characters are spelled out,
+and the policy names the hashes of the one script and the one style sheet, both inside the page, so
+that nothing else runs, is loaded, or is sent anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import re
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from kernelexp import __version__
+from kernelexp.model import spell_point
+from kernelexp.report import figures
+from kernelexp.report.document import Cell, text_of
+from kernelexp.report.site import svg
+from kernelexp.text import printable
+
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+def render(template: str, live: bool, **values: Any) -> bytes:
+    """A page; `live` adds the script that shows it again when the server has a newer one."""
+    scripts = [_asset("script.js")] if template == "index.html" else []
+    scripts += [_asset("live.js")] if live else []
+    page = _environment().get_template(template)
+    text = page.render(
+        policy=policy(scripts, live),
+        scripts=[Markup(each) for each in scripts],
+        style=Markup(_asset("style.css")),
+        version=__version__,
+        **values,
+    )
+    return text.encode("utf-8", "replace")
+
+
+def policy(scripts: list[str], live: bool) -> str:
+    """The Content-Security-Policy of a page with these scripts."""
+    allowed = " ".join(map(_hash, scripts)) or "'none'"
+    connect = "'self'" if live else "'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(_asset('style.css'))}; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    source = resources.files(__package__) / "templates" / name
+    return source.read_text(encoding="utf-8")
+
+
+@functools.cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__ or "", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_spell,
+    )
+    environment.filters["kind"] = lambda block: type(block).__name__
+    environment.filters["cell"] = _cell
+    environment.filters["prose"] = _prose
+    environment.filters["figure"] = figures.value
+    environment.filters["point"] = spell_point
+    environment.filters["field"] = _field
+    environment.filters["word"] = text_of
+    environment.filters["drawing"] = svg.draw
+    return environment
+
+
+def _cell(cell: Cell) -> Markup:
+    """A text in its style. Macros for these would take half of a large project's time."""
+    if isinstance(cell, str):
+        return _prose(cell)
+    return Markup(f'<span class="{cell.style}">{_prose(cell.text)}</span>')
+
+
+def _prose(text: str) -> Markup:
+    """A text with what is between backticks as code."""
+    escaped = escape(printable(text))
+    if "`" not in escaped:
+        return escaped
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escaped)))  # parts of Markup escape again
+
+
+def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:
+    """A cell of a table; that of its first column names the row."""
+    numeric = ' class="n"' if column in numbers else ""
+    tag, scope = ("td", "") if column else ("th", ' scope="row"')
+    return Markup(f"<{tag}{scope}{numeric}>{_cell(cell)}</{tag}>")
+
+
+def _spell(value: Any) -> Any:
+    """No character of a text moves, hides or ends another."""
+    return printable(value) if type(value) is str else value

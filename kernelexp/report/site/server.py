@@ -1,0 +1,150 @@
+"""The pages on the loopback address, made again when the project's records change."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from kernelexp import project
+from kernelexp.errors import EnvironmentFault, KernelexpError, explain
+from kernelexp.report.site import site
+from kernelexp.text import printable
+
+ADDRESS = "127.0.0.1"
+_TYPES = {".html": "text/html; charset=utf-8", ".json": "application/json"}
+_WATCHED = ("experiments.yaml", "experiments", "logs")
+
+
+class Pages:
+    """The site as the project is now; requests of several threads share it."""
+
+    def __init__(self, start: Path) -> None:
+        self._start = start
+        self._root = project.load(start, sources=False).root
+        self._lock = threading.Lock()
+        self._version = ""
+        self._site: site.Site | None = None
+
+    def version(self) -> str:
+        """Changes with any file that a page is made from."""
+        text = "\n".join(sorted(_states(self._root)))
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def page(self, path: str) -> bytes | None:
+        """A page of the site; raises what keeps the project from being read."""
+        with self._lock:
+            now = self.version()
+            if self._site is None or now != self._version:
+                self._site = site.Site(project.load(self._start, sources=False), live=True)
+                self._version = now
+            return self._site.render(path)
+
+
+def _states(root: Path) -> Iterator[str]:
+    """Name, time and size of each file that is watched."""
+    for name in _WATCHED:
+        top = root / name
+        paths = [top] if top.is_file() else (Path(d) / f for d, _, fs in os.walk(top) for f in fs)
+        for path in paths:
+            if path.name.startswith("."):  # a file that is being written
+                continue
+            try:
+                state = path.stat()
+            except OSError:
+                continue
+            yield f"{path} {state.st_mtime_ns} {state.st_size}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD of this machine; anything else is refused, and nothing is written."""
+
+    server: _Server
+    server_version = "kernelexp"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def log_message(self, *_: Any) -> None:
+        """A page asks every two seconds."""
+
+    def _answer(self, body: bool) -> None:
+        # A page of another host, whose name was made to lead here, has that name in this header.
+        if self.headers.get("Host", "") not in self.server.hosts:
+            self._send(HTTPStatus.FORBIDDEN, b"unknown host\n", "text/plain", body)
+            return
+        path = unquote(urlsplit(self.path).path).lstrip("/") or site.INDEX
+        if path == "version":
+            text = self.server.pages.version().encode()
+            self._send(HTTPStatus.OK, text, "text/plain", body)
+            return
+        try:
+            content = self.server.pages.page(path)
+        except (KernelexpError, OSError) as error:  # such as YAML that is being edited
+            words = explain(error) if isinstance(error, OSError) else str(error)
+            text = printable(words).encode() + b"\n"
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, text, "text/plain; charset=utf-8", body)
+            return
+        if content is None:
+            self._send(HTTPStatus.NOT_FOUND, b"no such page\n", "text/plain", body)
+            return
+        self._send(HTTPStatus.OK, content, _TYPES[os.path.splitext(path)[1]], body)
+
+    def _send(self, status: HTTPStatus, content: bytes, kind: str, body: bool) -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, pages: Pages, port: int) -> None:
+        super().__init__((ADDRESS, port), _Handler)
+        self.pages = pages
+        self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that was left before it had come is no fault."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def make(start: Path, port: int) -> _Server:
+    """A server that listens; EnvironmentFault where the port is taken."""
+    pages = Pages(start)
+    try:
+        return _Server(pages, port)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"port {port} of {ADDRESS} can't be had: {error.strerror}; choose one with --port."
+        ) from None
+
+
+def serve(start: Path, port: int, say: Callable[[str], object]) -> None:
+    """Serves until it is interrupted; `say` is told the address."""
+    with make(start, port) as server:
+        say(f"http://{ADDRESS}:{server.server_port}/")
+        server.serve_forever()

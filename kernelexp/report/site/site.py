@@ -1,0 +1,224 @@
+"""All pages of a project: which there are, and each as bytes when it is asked for."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from kernelexp import profiles, records, sources
+from kernelexp.judge import standing
+from kernelexp.judge.standing import StandingProfile, Tree
+from kernelexp.model import Variant, arm_names
+from kernelexp.project import Project
+from kernelexp.record import Profile, Record, is_of
+from kernelexp.records import Unreadable
+from kernelexp.report import export, listing, log, page
+from kernelexp.report import profiles as profile_report
+from kernelexp.report import sections as section_report
+from kernelexp.report import sweep as sweep_report
+from kernelexp.report.charts import heat, history, pairs, stalls
+from kernelexp.report.charts.chart import Bars
+from kernelexp.report.site import code, index
+from kernelexp.report.site.rendering import render
+from kernelexp.sections import NAMES, builtin
+from kernelexp.sections.evaluate import evaluate
+from kernelexp.sections.given import Run
+
+RECORDS_SHOWN = listing.RECORDS_SHOWN
+INDEX, LOG = "index.html", "log.json"
+
+
+class Site:
+    """The pages of a project as it is at one moment; nothing of it runs the project's Python."""
+
+    def __init__(self, project: Project, live: bool = False) -> None:
+        self._project, self._live = project, live
+        self._tree = Tree(project.root)
+        self._texts = code.Texts(project.root)
+        self.logs = log.assemble(project)
+        kept, unreadable = profiles.read_all(project.root)
+        self._profiles = {profile.run: profile for profile in kept}
+        self._of_kernel: dict[tuple[str, str], list[Profile]] = defaultdict(list)
+        for profile in reversed(kept):
+            self._of_kernel[profile.arm.kernel, profile.arm.arch].append(profile)
+        self._sweeps = {record.run: record for each in self.logs for record in each.sweeps}
+        self._standings = {
+            name: (each, entry)
+            for each in self.logs
+            for name, entry in {**each.history, **each.experiments}.items()
+        }
+        names = ["", *self._standings, ""]
+        self._neighbours = {
+            name: (before, after)
+            for before, name, after in zip(names, names[1:], names[2:], strict=False)
+        }
+        self._linked: dict[str, None] = {}
+        self.unreadable: tuple[Unreadable, ...] = (
+            *(each for one in self.logs for each in one.unreadable),
+            *unreadable,
+        )
+
+    def paths(self) -> Iterator[str]:
+        """The site's files; those of sources are known once the pages before them are rendered."""
+        yield from (INDEX, LOG)
+        yield from (f"experiments/{name}.html" for name in self._standings)
+        yield from (f"sweeps/{run}.html" for run in self._sweeps)
+        yield from (f"profiles/{run}.html" for run in self._profiles)
+        yield from (f"sources/{digest}.html" for digest in list(self._linked))
+
+    def render(self, path: str) -> bytes | None:
+        """A file of the site; None where it has none of this name."""
+        if path == INDEX:
+            return self._index()
+        if path == LOG:
+            return msgspec.json.format(msgspec.json.encode(export.to_values(self.logs)), indent=1)
+        folder, _, name = path.partition("/")
+        known: dict[str, tuple[dict[str, Any], Callable[[str], bytes | None]]] = {
+            "experiments": (self._standings, self._experiment),
+            "sweeps": (self._sweeps, self._sweep),
+            "profiles": (self._profiles, self._profile),
+            "sources": (self._sources, self._source),
+        }
+        pages, make = known.get(folder, ({}, self._source))
+        key = name.removesuffix(".html")
+        return make(key) if name.endswith(".html") and key in pages else None
+
+    def _page(self, template: str, root: str, title: str, **values: Any) -> bytes:
+        return render(template, self._live, root=root, title=title, **values)
+
+    def _index(self) -> bytes:
+        values = export.to_values(self.logs)
+        return self._page(
+            INDEX,
+            "",
+            "Kernel experiments",
+            logs=self.logs,
+            plots=list(history.plots(self.logs)),
+            rows=list(index.rows(values)),
+            headers=index.NUMBERS,
+            sweeps=[(each, sweep_report.fastest(each)) for each in self._sweeps.values()],
+            profiles=list(reversed(self._profiles.values())),
+        )
+
+    def _experiment(self, name: str) -> bytes:
+        kernel_log, standings = self._standings[name]
+        runs = {each.record.run: each.record for each in standings.candidates if each.record}
+        found = records.last(self._project.root, name, RECORDS_SHOWN, runs)
+        changed = {
+            each.record.run: [
+                word for one in standings.candidates if one.record for word in one.changed
+            ]
+            for each in standings.candidates
+            if each.record
+        }
+        profiled = self._profiles_of(name)
+        before, after = self._neighbours[name]
+        return self._page(
+            "experiment.html",
+            "../",
+            f"{name}: {standings.experiment.title}",
+            name=name,
+            log=kernel_log,
+            before=before,
+            after=after,
+            earlier=max(0, standings.records - len(found)),
+            document=list(listing.experiment(name, standings, found, every=True)),
+            runs=[self._run(each, changed[run], profiled) for run, each in runs.items()],
+            profiles=profiled,
+            mentioned=list(profile_report.mentioned(profiled)),
+            stalls=_stalls(profiled),
+        )
+
+    def _run(
+        self, record: Record, changed: list[str], profiled: tuple[StandingProfile, ...]
+    ) -> dict[str, Any]:
+        """What the page of an experiment shows of one of its records."""
+        own = {each.name: each.profile for each in profiled if not each.changed}
+        excerpts = list(code.excerpts(record, own, self._texts))
+        self._linked.update({each.digest: None for each in excerpts if each.digest})
+        return {
+            "record": record,
+            "document": list(page.render(record))[1:],
+            "plots": list(pairs.plots(record)),
+            "excerpts": excerpts,
+            "differences": [
+                *code.compiled(record),
+                *code.since(record, dict.fromkeys(changed), self._texts),
+                *code.sass(self._project.root, record),
+            ],
+        }
+
+    def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
+        """As standing.of_profiles(), without reading any file twice."""
+        baseline, candidates = self._project.variants(self._project.experiment(name))
+        found = []
+        for called, variant in zip(
+            arm_names(len(candidates)), (baseline, *candidates), strict=True
+        ):
+            profile = self._latest_profile(variant)
+            if profile is not None:
+                changed = tuple(standing.profile_changes(variant, profile, self._tree))
+                found.append(StandingProfile(name=called, profile=profile, changed=changed))
+        return tuple(found)
+
+    def _latest_profile(self, variant: Variant) -> Profile | None:
+        own = self._of_kernel[variant.kernel, variant.arch]
+        return next((each for each in own if is_of(dict(variant.axes), each.arm)), None)
+
+    def _sweep(self, run: str) -> bytes:
+        record = self._sweeps[run]
+        return self._page(
+            "sweep.html",
+            "../",
+            f"{record.experiment}: {record.title}",
+            record=record,
+            document=list(sweep_report.render(record, maps=False))[1:],
+            maps=list(heat.maps(record)),
+        )
+
+    def _profile(self, run: str) -> bytes:
+        profile = self._profiles[run]
+        evidence = profile.arm.profiled
+        assert evidence is not None, "read_file() refuses others"
+        readings = [(name, evaluate(builtin(name), evidence, Run())) for name in NAMES]
+        return self._page(
+            "profile.html",
+            "../",
+            f"{profile.arm.kernel}@{profile.arm.arch}: profile {run}",
+            profile=profile,
+            conditions=profile_report.conditions(profile),
+            stalls=stalls.bars([("this profile", evidence)]) if stalls.has_any(evidence) else None,
+            readings=[(name, list(section_report.document(each))) for name, each in readings],
+        )
+
+    @functools.cached_property
+    def _sources(self) -> dict[str, tuple[Record, str]]:
+        """Every file of the records that are shown, by the name of its page."""
+        return {
+            code.page_of(digest): (standing.record, file)
+            for _, standings in self._standings.values()
+            for standing in standings.candidates
+            if standing.record
+            for file, digest in sources.of_record(standing.record).items()
+        }
+
+    def _source(self, name: str) -> bytes | None:
+        record, file = self._sources[name]
+        text = self._texts.of(record, file)
+        if text is None:
+            return None
+        return self._page("source.html", "../", file, lines=code.split(text))
+
+
+def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
+    """Those of the variants that have any."""
+    found = [
+        (each.name, each.profile.arm.profiled)
+        for each in profiled
+        if each.profile.arm.profiled and stalls.has_any(each.profile.arm.profiled)
+    ]
+    return stalls.bars(found) if found else None

@@ -1,0 +1,187 @@
+"""A plot as the shapes of an inline SVG: positions only, for the template that writes them.
+
+Ten thousand of these take seconds, where matplotlib would take an hour; colours are the page's, so
+that they follow light and dark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kernelexp.report import figures
+from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
+
+WIDTH, HEIGHT = 720.0, 320.0
+_LEFT, _RIGHT, _TOP = 64.0, 12.0, 12.0
+_BOTTOM, _BOTTOM_TILTED = 44.0, 76.0
+_LEVEL_MAX = 8
+"""Categories whose names stand level: those of more are tilted."""
+_LABELS_MAX = 24
+_SHAPES = (
+    "M{0} {1}m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "M{0} {1}m-4 -4h8v8h-8z",
+    "M{0} {1}m0 -5l5 9h-10z",
+    "M{0} {1}m0 -5l5 5l-5 5l-5 -5z",
+)
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """A position on an axis, in pixels, and what is written there."""
+
+    at: float
+    text: str
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """A path of the series `number`; `title` is what a pointer over it shows."""
+
+    path: str
+    number: int
+    look: str
+    title: str = ""
+    category: str = ""
+    """That of the x axis where a point stands."""
+
+
+class Stripe(msgspec.Struct, frozen=True, kw_only=True):
+    """A band, from the top, in pixels."""
+
+    top: float
+    height: float
+    number: int
+
+
+class Drawing(msgspec.Struct, frozen=True, kw_only=True):
+    """A plot's shapes inside `width` x `height`."""
+
+    plot: Plot
+    left: float = _LEFT
+    right: float = WIDTH - _RIGHT
+    top: float = _TOP
+    bottom: float
+    tilted: bool
+    width: float = WIDTH
+    height: float = HEIGHT
+    across: tuple[Tick, ...]
+    upwards: tuple[Tick, ...]
+    stripes: tuple[Stripe, ...]
+    shapes: tuple[Shape, ...]
+
+
+class _Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """From values to pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+
+    def at(self, value: float) -> float:
+        return self.all((value,))[0]
+
+    def all(self, values: Iterable[float]) -> list[float]:
+        """The places of many values: there are hundreds of dots on hundreds of pages."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high = math.log10(low), math.log10(high)
+            values = map(math.log10, values)
+        start, slope = self.start, (self.end - self.start) / (high - low)
+        return [round(start + (value - low) * slope, 1) for value in values]
+
+
+def draw(plot: Plot) -> Drawing:
+    """The plot's shapes; it has at least one mark."""
+    marks = [mark for series in plot.series for mark in series.marks]
+    x = _scale(plot.x, [mark.x for mark in marks], _LEFT, WIDTH - _RIGHT)
+    ends = [each for mark in marks for each in (mark.y, mark.low, mark.high) if each is not None]
+    ends += [end for band in plot.bands for end in (band.low, band.high)]
+    tilted = len(plot.x.categories) > _LEVEL_MAX
+    bottom = HEIGHT - (_BOTTOM_TILTED if tilted else _BOTTOM)
+    y = _scale(plot.y, ends, bottom, _TOP)
+    return Drawing(
+        plot=plot,
+        bottom=bottom,
+        tilted=tilted,
+        across=tuple(_ticks(plot.x, x)),
+        upwards=tuple(_ticks(plot.y, y)),
+        stripes=tuple(
+            Stripe(top=y.at(band.high), height=round(y.at(band.low) - y.at(band.high), 1), number=n)
+            for n, band in enumerate(plot.bands)
+        ),
+        shapes=tuple(_shapes(plot, x, y)),
+    )
+
+
+def _scale(axis: Axis, values: list[float], start: float, end: float) -> _Scale:
+    """The range of the values with some room around it."""
+    if axis.categories:
+        low, high = -0.5, len(axis.categories) - 0.5
+    elif axis.log:
+        low, high = min(values) / 1.2, max(values) * 1.2
+    else:
+        room = 0.05 * (max(values) - min(values)) or abs(values[0]) or 1.0
+        low, high = min(values) - room, max(values) + room
+    return _Scale(low=low, high=high, start=start, end=end, log=axis.log)
+
+
+def _ticks(axis: Axis, scale: _Scale) -> Iterator[Tick]:
+    if axis.categories:
+        step = -(-len(axis.categories) // _LABELS_MAX)
+        for place in range(0, len(axis.categories), step):
+            yield Tick(scale.at(place), axis.categories[place])
+        return
+    for value in _steps_log(scale) if axis.log else _steps(scale.low, scale.high):
+        yield Tick(scale.at(value), figures.value(float(value)))
+
+
+def _steps(low: float, high: float) -> Iterator[float]:
+    """Round numbers, four to eight of them."""
+    size = 10.0 ** math.floor(math.log10((high - low) / 4))
+    size *= next(each for each in (5, 2, 1) if each == 1 or (high - low) / (size * each) >= 4)
+    for number in range(math.ceil(low / size), math.floor(high / size) + 1):
+        yield round(number * size, 12)
+
+
+def _steps_log(scale: _Scale) -> Iterator[float]:
+    for power in range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1):
+        for digit in (1, 2, 5):
+            if scale.low <= (value := digit * 10.0**power) <= scale.high:
+                yield value
+
+
+def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
+    for number, series in enumerate(plot.series):
+        if series.look == "points":
+            if plot.x.categories:
+                yield _trail(series, number, x, y)
+            for mark in series.marks:
+                yield from _point(plot, mark, number, x, y)
+            continue
+        across = x.all(mark.x for mark in series.marks)
+        upwards = y.all(mark.y for mark in series.marks)
+        places = (f"{left} {up}" for left, up in zip(across, upwards, strict=True))
+        path = "M" + ("L" if series.look == "line" else "h0M").join(places)
+        ending = "" if series.look == "line" else "h0"
+        yield Shape(path=path + ending, number=number, look=series.look, title=series.name)
+
+
+def _trail(series: Series, number: int, x: _Scale, y: _Scale) -> Shape:
+    """Leads the eye from step to step."""
+    places = (f"{x.at(mark.x)} {y.at(mark.y)}" for mark in series.marks)
+    return Shape(path="M" + "L".join(places), number=number, look="trail")
+
+
+def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterator[Shape]:
+    across, up = x.at(mark.x), y.at(mark.y)
+    if mark.low is not None and mark.high is not None:
+        ends = f"M{across} {y.at(mark.low)}V{y.at(mark.high)}"
+        yield Shape(path=ends, number=number, look="whisker")
+    name = plot.x.categories[int(mark.x)] if plot.x.categories else ""
+    words = [each for each in (name, mark.label) if each]
+    title = f"{', '.join(words)}: {figures.value(float(mark.y))} {plot.y.unit}"
+    path = _SHAPES[number % len(_SHAPES)].format(across, up)
+    yield Shape(path=path, number=number, look="point", title=title.rstrip(), category=name)

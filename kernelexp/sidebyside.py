@@ -1,0 +1,53 @@
+"""One variant as several revisions built it, timed in the same processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernelexp import runner, timing
+from kernelexp.arm import Arm
+from kernelexp.evidence.measured import Measuring
+from kernelexp.executor import Executor
+from kernelexp.launch import Launch
+from kernelexp.limits import Limits
+from kernelexp.model import Experiment, Variant, arm_names
+from kernelexp.progress import OnProgress
+from kernelexp.project import Project
+from kernelexp.record import Record
+from kernelexp.toolchain import Toolchain
+
+
+def compare(
+    project: Project,
+    variant: Variant,
+    arms: Sequence[tuple[Arm, Sequence[Launch]]],
+    tools: Toolchain,
+    measuring: Measuring,
+    limits: Limits,
+    executor: Executor,
+    on_progress: OnProgress | None = None,
+) -> Record:
+    """Times arms, the baseline first, and judges them as a run does with its own; nothing is
+    written. An arm without launches is launched as the project's problem.py says.
+
+    Raises what kept them from being timed.
+    """
+    experiment = Experiment(
+        kernel=variant.kernel,
+        arch=variant.arch,
+        title=f"{project.label(variant)} at several revisions",
+        candidate={},
+        hypothesis="The time is that of the first revision.",
+    )
+    settings = runner.Settings(measuring=measuring, keep=False, limits=limits, executor=executor)
+    shared = runner.share(project, project.root, tools, settings, on_progress)
+    built = [arm for arm, _ in arms]
+    names = arm_names(len(arms) - 1)
+    launches = {name: each for name, (_, each) in zip(names, arms, strict=True) if each}
+    timed = timing.take(
+        *(project.root, built, measuring, limits, executor, shared.gpus, on_progress),
+        launches=launches,
+    )
+    made = runner.conclude(shared, "revisions", experiment, built, timed).record
+    assert made is not None
+    return made

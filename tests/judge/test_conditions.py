@@ -1,0 +1,91 @@
+"""Gates of experiments.yaml on arms of a record."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from support import ROOT
+
+from kernelexp import errors, records
+from kernelexp.arm import Arm, EmulatedEvidence, Status, Verdict
+from kernelexp.judge import conditions, gates
+from kernelexp.judge.conditions import Subject
+from kernelexp.judge.gates import Finding
+from kernelexp.judge.instructions import Counts
+from kernelexp.model import Gate
+
+T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
+EVERYTHING = Gate(instructions=["STL == 0"], expected="right", measured=True)
+
+
+@pytest.fixture
+def arm() -> Arm:
+    return msgspec.structs.replace(records.read_file(T3).baseline, emulated=None, refused=None)
+
+
+def subject(arm: Arm, status: Status | None, gate: Gate = EVERYTHING) -> Subject:
+    refused = Verdict(status=status, reason="because", sentence="Why.") if status else None
+    executed = EmulatedEvidence(size="emulated") if status in gates.WRONG else None
+    arm = msgspec.structs.replace(arm, refused=refused, emulated=executed)
+    counts = Counts(every={"STL": 2}, in_loops={})
+    return Subject(label="a", arm=arm, gates=(gate,), counts=counts)
+
+
+@pytest.mark.parametrize("status", [Status.IMPOSSIBLE, Status.BUILD_FAILED])
+def test_what_has_no_code_has_no_gates(arm: Arm, status: Status) -> None:
+    without = subject(arm, status)
+    assert list(conditions.judge(without, {})) == []
+    assert not conditions.is_timed(without)
+    assert conditions.is_timed(subject(arm, None))
+
+
+@pytest.mark.parametrize(
+    ("expected", "status", "outcome"),
+    [
+        ("right", None, "unchecked"),  # was not executed
+        ("right", Status.INCORRECT, "wrong"),
+        ("incorrect", Status.INCORRECT, "same"),
+        ("incorrect", Status.TIMED_OUT, "same"),
+        ("incorrect", None, None),  # nobody asked for executing it
+    ],
+)
+def test_a_result_is_judged_by_what_is_expected(
+    arm: Arm, expected: str, status: Status | None, outcome: str | None
+) -> None:
+    gate = msgspec.convert({"expected": expected}, Gate)
+    found = [each.outcome for each in conditions.judge(subject(arm, status, gate), {})]
+    assert found == ([outcome] if outcome else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "committed", "outcome"),
+    [
+        ("STL == 0", {}, "missed"),
+        ("STL <= 2", {}, "same"),
+        ("STL unchanged", {}, "new"),
+        ("STL unchanged", {"STL": 2}, "same"),
+        ("STL unchanged", {"STL": 1}, "missed"),
+        ("STL unchanged", {"STL": 3}, "better"),
+    ],
+)
+def test_a_condition_on_instructions(
+    arm: Arm, text: str, committed: dict[str, int | str], outcome: str
+) -> None:
+    (found,) = conditions.judge(subject(arm, None, Gate(instructions=[text])), committed)
+    assert found.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        (["same", "skipped"], errors.OK),
+        (["same", "undecided"], errors.INCONCLUSIVE),
+        (["worse", "undecided"], errors.REGRESSION),
+        (["worse", "undecided", "unchecked"], errors.ENVIRONMENT),
+    ],
+)
+def test_a_gate_that_is_missed_comes_before_one_that_is_undecided(
+    outcomes: list[gates.Outcome], code: int
+) -> None:
+    found = [Finding(variant="a", outcome=each, sentence="") for each in outcomes]
+    assert gates.exit_code(found) == code

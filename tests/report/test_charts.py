@@ -1,0 +1,206 @@
+"""Charts are data from the repository's own records; what draws them takes any title."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from support import ROOT, Kx
+
+from kernelexp import errors, profiles, records
+from kernelexp.arm import ProfiledEvidence
+from kernelexp.errors import UsageError
+from kernelexp.record import Profile
+from kernelexp.report.charts import heat, matplot, pairs, roofline, stalls, text
+from kernelexp.report.charts.chart import Axis, Band, Bars, Chart, Heat, Mark, Plot, Series, Tile
+from kernelexp.report.document import Table, text_of
+
+HOSTILE = "<script>alert(1)</script> $\\frac{1}{ & \x1b[31m 速"
+
+
+def plot(title: str = "t") -> Plot:
+    return Plot(
+        title=title,
+        x=Axis(label=title, categories=(title, "b")),
+        y=Axis(label="time", unit="ms", log=True),
+        series=(
+            Series(name=title, marks=(Mark(x=0, y=1.0, low=0.5, high=2.0), Mark(x=1, y=3.0))),
+            Series(name="all", marks=(Mark(x=0, y=1.0),), look="dots"),
+            Series(name="roof", marks=(Mark(x=0, y=1.0), Mark(x=1, y=1.0)), look="line"),
+        ),
+        bands=(Band(name=title, low=0.9, high=1.1),),
+        note=title,
+    )
+
+
+EVERY: tuple[Chart, ...] = (
+    plot(HOSTILE),
+    Heat(
+        title=HOSTILE,
+        across="a",
+        down="b",
+        columns=("1", HOSTILE),
+        rows=("x",),
+        tiles=((Tile(value=None, text="refused"), Tile(value=0.0, text="best")),),
+    ),
+    Bars(title=HOSTILE, unit="cycles", names=(HOSTILE, "b"), groups=((HOSTILE, (1.0, None)),)),
+)
+
+
+def show(kx: Kx, *arguments: str) -> list[dict[str, object]]:
+    result = kx("plot", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return list(json.loads(result.stdout))
+
+
+def test_the_history_has_the_times_of_the_log(kx: Kx) -> None:
+    logged = {
+        (log["kernel"], log["arch"], step["id"]): step["arms"][-1]
+        for log in json.loads(kx("log", "--json").stdout)
+        for step in log["history"]
+    }
+    shown = {}
+    for chart in json.loads(kx("plot", "history", "--json").stdout):
+        unit = chart["y"]["unit"]
+        metric = "time_ms" if "measured" in chart["title"] else "published_time_ms"
+        metric = "published_tflops" if unit == "TFLOPS" else metric
+        kernel, arch = chart["title"].split(":")[0].split(", ")
+        for series in chart["series"]:
+            for mark in series["marks"]:
+                step = chart["x"]["categories"][int(mark["x"])]
+                shown[kernel, arch, step, metric] = mark["y"]
+    expected = {
+        (*where, metric): arm[metric]
+        for where, arm in logged.items()
+        for metric in ("time_ms", "published_time_ms", "published_tflops")
+        if metric in arm
+    }
+    assert shown == expected
+    assert shown
+
+
+def test_measured_and_published_times_never_share_a_plot(kx: Kx) -> None:
+    titles = [str(chart["title"]) for chart in show(kx, "history", "patch_embed_gemm")]
+    assert ["published" in title for title in titles] == [
+        "measured" not in title for title in titles
+    ]
+    assert len(titles) == 3
+
+
+def test_the_pairs_of_a_run_lie_around_the_interval_of_its_record() -> None:
+    record = records.read_file(records.find(ROOT, "S7", measured=True))
+    (chart,) = pairs.plots(record)
+    dots, medians = chart.series
+    margin, interval = chart.bands
+    effect = record.candidates[0].arm.measured.effect  # type: ignore[union-attr]
+    assert effect is not None
+    assert interval.low == pytest.approx(100 * (effect.low - 1))
+    assert (margin.low, margin.high) == (-1.0, 1.0)
+    assert len(medians.marks) == effect.processes
+    assert len(dots.marks) <= pairs.DOTS_MAX
+    assert min(m.y for m in dots.marks) <= 100 * (effect.ratio - 1) <= max(m.y for m in dots.marks)
+
+
+def test_the_best_field_of_a_map_is_of_the_fastest_variant() -> None:
+    record = records.read_file(records.find(ROOT, "sweep-transpose"))
+    (chart,) = heat.maps(record)
+    fastest = min(
+        (arm for arm in record.arms if arm.measured), key=lambda arm: arm.measured.time_us
+    )  # type: ignore[union-attr]
+    best = [
+        (row, column)
+        for row, tiles in zip(chart.rows, chart.tiles, strict=True)
+        for column, tile in zip(chart.columns, tiles, strict=True)
+        if tile and tile.text == "best"
+    ]
+    assert best == [(str(fastest.axes[chart.down]), str(fastest.axes[chart.across]))]
+    assert chart.columns == tuple(sorted(chart.columns, key=int)) or chart.rows == tuple(
+        sorted(chart.rows, key=int)
+    )
+
+
+@pytest.fixture(scope="module")
+def kept() -> list[Profile]:
+    return profiles.read_all(ROOT)[0]
+
+
+def test_no_variant_stands_above_the_highest_roof(kept: list[Profile]) -> None:
+    (chart,) = roofline.plots(ROOT, kept)
+    highest = max(m.y for each in chart.series if each.look == "line" for m in each.marks)
+    points = [m for each in chart.series if each.look == "points" for m in each.marks]
+    assert len(points) == 5
+    assert all(0 < each.y < highest for each in points)
+
+
+def test_a_kernel_without_useful_work_has_no_roofline(kept: list[Profile]) -> None:
+    own = [each for each in kept if each.arm.kernel == "transpose"]
+    with pytest.raises(UsageError, match="states no useful FLOPs"):
+        roofline.plots(ROOT, own)
+
+
+def test_an_unknown_type_of_operand_is_refused_with_those_of_the_chip(
+    kept: list[Profile],
+) -> None:
+    with pytest.raises(UsageError, match="known are fp8, bf16"):
+        roofline.plots(ROOT, [each for each in kept if "052206Z" in each.run], dtype="fp9")
+
+
+def test_stalls_of_two_profiles_stand_side_by_side(kx: Kx) -> None:
+    (chart,) = show(kx, "stalls", "20261122T052421Z", "20261122T052444Z")
+    groups = dict(chart["groups"])  # type: ignore[call-overload]
+    assert groups["mio throttle"][0] < groups["mio throttle"][1]
+
+
+def test_a_profile_without_stalls_is_named() -> None:
+    with pytest.raises(UsageError, match="the profile of F3 has no stalls"):
+        stalls.bars([("F3", ProfiledEvidence(entry="k", figures={"sm__cycles.sum": 1.0}))])
+
+
+def test_texts_stay_what_they_are_in_svg(tmp_path: Path) -> None:
+    matplot.write(EVERY, tmp_path / "a.svg")
+    tree = ElementTree.parse(tmp_path / "a.svg")
+    shown = [each.text or "" for each in tree.iter() if each.tag.endswith("text")]
+    assert any("<script>alert(1)</script> $\\frac{1}{ & \\x1b[31m" in each for each in shown)
+    assert not [each for each in tree.iter() if each.tag.endswith("script")]
+
+
+@pytest.mark.slow
+def test_the_same_charts_give_the_same_bytes() -> None:
+    assert matplot.render((plot(),), "svg") == matplot.render((plot(),), "svg")
+
+
+def test_a_chart_is_drawn_as_png(tmp_path: Path) -> None:
+    matplot.write((plot(),), tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_terminal_shows_marks_between_the_ends_of_their_intervals() -> None:
+    rows = next(block for block in text.render((plot(),)) if isinstance(block, Table)).rows
+    assert [text_of(row[-1])[0] for row in rows] == ["├", " "]
+    assert "●" in text_of(rows[0][-1])
+
+
+def test_another_format_is_refused(kx: Kx) -> None:
+    said = kx("plot", "history", "--out", "chart.pdf")
+    assert (said.exit_code, said.stderr) == (
+        errors.USAGE,
+        "error: --out chart.pdf should end in .svg or .png.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run",), "name it"),
+        (("sweep", "S7"), "not a sweep"),
+        (("history", "transposed"), "did you mean"),
+        (("run", "F3"), "timed no pairs"),
+        (("history", "--by", "a,b"), "goes with `plot sweep`"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(kx: Kx, arguments: tuple[str, ...], words: str) -> None:
+    said = kx("plot", *arguments)
+    assert said.exit_code == errors.USAGE
+    assert words in said.stderr

@@ -1,0 +1,351 @@
+"""The web pages: whole, with the figures of the log, and harmless whatever people wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from site_project import Reader, build, copy, hostile
+from support import ROOT, Kx, edit
+
+from kernelexp import errors, project, records
+from kernelexp.cli import completion
+from kernelexp.report.site import code, site
+
+pytestmark = pytest.mark.xdist_group("site")
+
+
+@pytest.fixture(scope="module")
+def read(pages: Path) -> dict[str, Reader]:
+    """All of them by their paths."""
+    return {
+        path.relative_to(pages).as_posix(): Reader(path.read_text())
+        for path in sorted(pages.rglob("*.html"))
+    }
+
+
+def test_elements_are_nested_and_closed(read: dict[str, Reader]) -> None:
+    assert {name for name, page in read.items() if page.open} == set()
+    assert len(read) > 70
+
+
+def test_every_link_leads_to_a_page_and_every_fragment_to_a_place(
+    pages: Path, read: dict[str, Reader]
+) -> None:
+    ids = {
+        name: {attributes["id"] for _, attributes in page.tags if attributes.get("id")}
+        for name, page in read.items()
+    }
+    kernels = read["index.html"].text
+    broken = []
+    for name, page in read.items():
+        for link in page.all("a"):
+            path, fragment = urldefrag(link["href"] or "")
+            target = (pages / name).parent.joinpath(path).resolve() if path else pages / name
+            where = target.relative_to(pages.resolve()).as_posix()
+            if fragment.startswith("kernel="):  # of the first page's filters
+                fragment = "experiments-heading" if unquote(fragment[7:]) in kernels else "?"
+            if not target.is_file() or (fragment and fragment not in ids[where]):
+                broken.append((name, link["href"]))
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_elsewhere(read: dict[str, Reader]) -> None:
+    loaded = {
+        (name, tag)
+        for name, page in read.items()
+        for tag, attributes in page.tags
+        if attributes.keys() & {"src", "srcset", "data", "action", "background"} or tag == "link"
+    }
+    assert loaded == set()
+
+
+def test_every_page_has_a_policy_a_language_a_title_and_one_first_heading(
+    read: dict[str, Reader],
+) -> None:
+    for name, page in read.items():
+        policies = [m["content"] for m in page.all("meta") if m.get("http-equiv")]
+        assert len(policies) == 1, name
+        assert "default-src 'none'" in (policies[0] or "")
+        assert "unsafe" not in (policies[0] or "")
+        assert (len(page.all("h1")), page.all("html")[0]["lang"]) == (1, "en"), name
+
+
+def test_tables_have_header_cells_with_a_scope(read: dict[str, Reader]) -> None:
+    scopes = {each.get("scope") for page in read.values() for each in page.all("th")}
+    assert scopes == {"col", "colgroup", "row"}
+
+
+def test_no_element_has_a_style_or_a_handler_of_its_own(read: dict[str, Reader]) -> None:
+    named = {key for page in read.values() for _, attributes in page.tags for key in attributes}
+    assert [key for key in named if key.startswith("on") or key == "style"] == []
+
+
+def test_the_figures_are_those_of_the_log(
+    kx: Kx, part: Path, pages: Path, read: dict[str, Reader]
+) -> None:
+    logged = json.loads(kx("log", "--json", cwd=part).stdout)
+    assert json.loads((pages / "log.json").read_text()) == logged
+    expected = [
+        arm[name]
+        for log in logged
+        for section in ("history", "experiments")
+        for entry in log[section]
+        for arm in entry["arms"]
+        if arm["arm"] == "candidate"
+        for name in site.index.NUMBERS
+        if name in arm
+    ]
+    shown = [
+        float(cell["data-value"] or "")
+        for cell in read["index.html"].all("td")
+        if "data-value" in cell
+    ]
+    assert shown == expected
+    assert len(shown) > 10
+
+
+def test_an_experiment_has_its_words_evidence_plot_reproduction_and_costs(
+    read: dict[str, Reader],
+) -> None:
+    text = read["experiments/H3.html"].text
+    for words in (
+        "hypothesis",
+        "Verdict:",
+        "kernelexp run --record 20261121T014950Z-633bb845",
+        "Lines that cost most",
+        "99.75% interval",
+    ):
+        assert words in text
+
+
+def test_a_measured_experiment_without_a_figure_of_its_own_says_what_changed(
+    tmp_path: Path,
+) -> None:
+    root = copy(tmp_path, "T1")
+    text = Reader((build(root, tmp_path / "out") / "experiments/T1.html").read_text()).text
+    assert "changed since" in text  # its sources are not there
+
+
+def test_words_of_people_and_records_run_nothing(tmp_path: Path) -> None:
+    out = build(hostile(tmp_path), tmp_path / "out")
+    assert json.loads((out / "log.json").read_text())
+    for path in out.rglob("*.html"):
+        page = Reader(path.read_text())
+        scripts = page.all("script")
+        assert len(scripts) == (path.name == "index.html"), path
+        assert page.all("img") == []
+        assert not page.open
+    text = Reader((out / "experiments/X1.html").read_text()).text
+    assert "<script>document.title=1</script>" in text
+    assert "{{ 7*7 }}" in text
+    assert "{{ 7*7 }} \\x1b[2J\\u202e" in Reader((out / "experiments/T1.html").read_text()).text
+
+
+def test_no_file_from_outside_of_the_project_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("mine")
+    (tmp_path / "project").mkdir()
+    texts = code.Texts(tmp_path / "project")
+    assert texts.now("../secret") == ""
+    (tmp_path / "project/near").write_text("ours")
+    assert texts.now("near") == "ours"
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_figures_can_be_read_on_every_shade(read: dict[str, Reader], scheme: int) -> None:
+    style = read["index.html"].text
+    value = {
+        name: re.findall(rf"--{name}: (#[0-9a-f]{{6}})", style)[scheme]
+        for name in ("fg", "h1", "h2", "h3", "h5", "h3-text", "h5-text")
+    }
+    for shade, words in (("h1", "fg"), ("h2", "fg"), ("h3", "h3-text"), ("h5", "h5-text")):
+        assert contrast(value[shade], value[words]) >= 4.5, shade
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG defines it."""
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_marks_of_the_history_lead_to_their_experiments(read: dict[str, Reader]) -> None:
+    links = [each for each in read["index.html"].all("a") if each.get("aria-label")]
+    assert {"experiments/S7.html", "experiments/abf04a5.html"} <= {e["href"] for e in links}
+
+
+def test_defines_of_the_variants_stand_side_by_side(read: dict[str, Reader]) -> None:
+    text = read["experiments/T1.html"].text
+    assert "-DKX_LAYOUT=plain" in text
+    assert "+-DKX_LAYOUT=padded" in text
+
+
+def test_words_between_backticks_are_code(read: dict[str, Reader]) -> None:
+    page = read["experiments/H3.html"]
+    assert page.all("code")
+    assert "<code>" not in page.text
+    assert "`" not in page.text
+
+
+@pytest.mark.slow
+def test_sass_differs_where_both_builds_are_kept_and_sources_since_the_run(
+    kx: Kx, scale: Path, tmp_path: Path
+) -> None:
+    assert kx("run", "S1", "--no-gpu", cwd=scale).exit_code == errors.OK
+    before = Reader((build(scale, tmp_path / "a") / "experiments/S1.html").read_text()).text
+    assert "SASS of baseline and candidate" in before
+    assert "@@" in before
+    assert "since run" not in before
+    source = next((scale / "variants/scale").glob("*.cu"))
+    source.write_text(f"{source.read_text()}// a later thought\n")
+    after = Reader((build(scale, tmp_path / "b") / "experiments/S1.html").read_text()).text
+    assert f"{source.relative_to(scale)} since run" in after
+    assert "+// a later thought" in after
+
+
+def test_lines_of_code_are_hot_where_the_emulation_counted_most(
+    read: dict[str, Reader],
+) -> None:
+    cells = read["experiments/T1.html"].all("td")
+    shades = {word for each in cells for word in (each.get("class") or "").split()} & {"h1", "h5"}
+    assert shades == {"h1", "h5"}
+
+
+def test_a_source_is_served_to_those_who_come_by_its_link(
+    part: Path, read: dict[str, Reader]
+) -> None:
+    path = next(name for name in read if name.startswith("sources/"))
+    shown = Reader((site.Site(project.load(part, sources=False)).render(path) or b"").decode())
+    assert shown.text == read[path].text
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """A project whose problem.py leaves a file where it is imported."""
+    root = tmp_path / "scale"
+    shutil.copytree(ROOT / "tests/projects/scale", root)
+    problem = root / "variants/scale/problem.py"
+    problem.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n{problem.read_text()}")
+    runpy.run_path(str(problem))
+    (tmp_path / "ran").unlink()  # it works
+    return root
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list",),
+        ("show", "S1"),
+        ("log",),
+        ("log", "--json"),
+        ("report",),
+        ("plot", "history"),
+    ],
+)
+def test_what_only_reads_never_runs_a_projects_python(
+    kx: Kx, trap: Path, arguments: tuple[str, ...]
+) -> None:
+    kx(*arguments, cwd=trap)
+    assert not (trap.parent / "ran").exists()
+
+
+def test_completion_never_runs_a_projects_python(trap: Path) -> None:
+    words = completion.complete(completion.variant_names)(
+        SimpleNamespace(params={"project": trap}, args=[]), "S"
+    )
+    assert [name for name, _ in words] == ["S1", "S2"]
+    assert not (trap.parent / "ran").exists()
+
+
+def test_a_folder_with_other_files_is_left_as_it_is(kx: Kx, trap: Path) -> None:
+    (trap / "report").mkdir()
+    (trap / "report" / "thesis.tex").write_text("mine")
+    said = kx("report", cwd=trap)
+    assert (said.exit_code, "holds files" in said.stderr) == (errors.USAGE, True)
+    assert [each.name for each in (trap / "report").iterdir()] == ["thesis.tex"]
+
+
+def test_a_report_is_written_over_its_former_self(kx: Kx, trap: Path) -> None:
+    assert kx("report", cwd=trap).exit_code == errors.OK
+    edit(trap, "title: ", "title: Anew, ")
+    assert kx("report", cwd=trap).exit_code == errors.OK
+
+
+def test_a_folder_with_a_log_of_its_own_is_no_report(kx: Kx, trap: Path) -> None:
+    (trap / "report").mkdir()
+    for name in ("log.json", "index.html"):
+        (trap / "report" / name).write_text("mine")
+    assert kx("report", cwd=trap).exit_code == errors.USAGE
+    assert (trap / "report/index.html").read_text() == "mine"
+
+
+def test_pages_of_what_is_no_more_are_removed_and_files_of_others_kept(kx: Kx, trap: Path) -> None:
+    text = (trap / "experiments.yaml").read_text()
+    edit(trap, "  S1:", "  S0:")
+    kx("report", cwd=trap)
+    (trap / "report/experiments/notes.html").write_text("mine")
+    assert (trap / "report/experiments/S0.html").is_file()
+    (trap / "experiments.yaml").write_text(text)
+    assert kx("report", cwd=trap).exit_code == errors.OK
+    left = {each.name for each in (trap / "report/experiments").iterdir()}
+    assert left == {"S1.html", "S2.html", "aaaaaaa.html", "notes.html"}
+
+
+def test_a_file_in_the_place_of_a_new_page_is_kept_unless_forced(kx: Kx, trap: Path) -> None:
+    kx("report", cwd=trap)
+    edit(trap, "  S1:", "  S0:")
+    own = trap / "report/experiments/S0.html"
+    own.write_text("mine")
+    said = kx("report", cwd=trap)
+    assert (said.exit_code, "was not written by kernelexp" in said.stderr) == (errors.USAGE, True)
+    assert own.read_text() == "mine"
+    assert kx("report", "--force", cwd=trap).exit_code == errors.OK
+    assert own.read_text() != "mine"
+
+
+def test_nothing_is_written_or_removed_through_a_link_out_of_the_folder(kx: Kx, trap: Path) -> None:
+    kx("report", cwd=trap)
+    elsewhere = trap / "elsewhere"
+    (trap / "report/experiments").rename(elsewhere)
+    (trap / "report/experiments").symlink_to(elsewhere)
+    before = (elsewhere / "S1.html").stat().st_mtime_ns
+    said = kx("report", cwd=trap)
+    assert (said.exit_code, "is a link out of" in said.stderr) == (errors.USAGE, True)
+    assert (elsewhere / "S1.html").stat().st_mtime_ns == before
+
+
+def test_a_folder_that_cannot_be_made_is_said(kx: Kx, trap: Path) -> None:
+    said = kx("report", "--out", "experiments.yaml/pages", cwd=trap)
+    assert said.exit_code in (errors.USAGE, errors.ENVIRONMENT)
+    assert said.stderr.startswith("error: experiments.yaml/pages")
+    assert said.stderr.count("\n") == 1
+
+
+def test_a_broken_record_is_named_and_the_others_shown(kx: Kx, trap: Path) -> None:
+    folder = trap / records.FOLDER / "S1"
+    folder.mkdir(parents=True)
+    (folder / "20260101T000000Z-00000000.build.json").write_text("{")
+    said = kx("report", "--out", "pages", cwd=trap / "variants")
+    assert said.exit_code == errors.OK
+    assert "warning: skipped logs/runs/S1/20260101T000000Z-00000000.build.json" in said.stderr
+    page = Reader((trap / "variants/pages/experiments/S1.html").read_text())
+    assert "No records yet" in page.text
+
+
+def test_serving_writes_no_folder(kx: Kx, trap: Path) -> None:
+    said = kx("report", "--serve", "--out", "x", cwd=trap)
+    assert (said.exit_code, "leave out --out" in said.stderr) == (errors.USAGE, True)

@@ -1,0 +1,229 @@
+"""The web pages in Chromium, from files: no errors, filters, sorting, links, nothing hostile runs.
+
+Skipped where there is no Chromium with its driver: apt-get install chromium chromium-driver.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from site_project import build, copy, hostile
+from support import Kx, edit, wait_until
+
+from kernelexp.report.site import server
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("site"),
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver here"),
+]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM or ""
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with webdriver.Chrome(options, Service(DRIVER)) as driver:
+        yield driver
+
+
+@pytest.fixture
+def page(chromium: webdriver.Chrome, every_page: Path) -> webdriver.Chrome:
+    """The first page, opened from its file."""
+    show(chromium, every_page / "index.html")
+    return chromium
+
+
+def show(chromium: webdriver.Chrome, path: Path, fragment: str = "") -> None:
+    chromium.get("about:blank")
+    chromium.get_log("browser")  # what earlier pages said
+    chromium.get(path.as_uri() + fragment)
+
+
+def visible(chromium: webdriver.Chrome) -> list[str]:
+    """The ids in the table's rows that are shown, in their order."""
+    found = chromium.execute_script(
+        "return [...document.querySelectorAll('#experiments tbody tr')]"
+        ".filter(row => row.offsetParent).map(row => row.dataset.id)"
+    )
+    return list(found)
+
+
+def figures(chromium: webdriver.Chrome, name: str) -> list[float | None]:
+    found = chromium.execute_script(
+        "const heads = [...document.querySelectorAll('#experiments thead th')];"
+        "const place = heads.findIndex(head => head.dataset.key === arguments[0]);"
+        "return [...document.querySelectorAll('#experiments tbody tr')]"
+        ".map(row => row.cells[place]).filter(cell => cell.offsetParent)"
+        ".map(cell => 'value' in cell.dataset ? Number(cell.dataset.value) : null)",
+        name,
+    )
+    return list(found)
+
+
+def control(chromium: webdriver.Chrome, name: str) -> WebElement:
+    return chromium.find_element(By.CSS_SELECTOR, f"#filters [name={name}]")
+
+
+def head(chromium: webdriver.Chrome, key: str) -> WebElement:
+    return chromium.find_element(By.CSS_SELECTOR, f"#experiments th[data-key={key}]")
+
+
+def test_no_page_has_an_error_on_its_console(chromium: webdriver.Chrome, every_page: Path) -> None:
+    said = {}
+    for path in [*sorted(every_page.rglob("*.html"))[::4], every_page / "index.html"]:
+        show(chromium, path)
+        if entries := chromium.get_log("browser"):
+            said[path.name] = entries
+    assert said == {}
+
+
+def test_words_filter_the_rows_and_their_number_is_said(page: webdriver.Chrome) -> None:
+    everything = visible(page)
+    control(page, "q").send_keys("transpose rows=16")
+    assert visible(page) == ["T3"]
+    assert page.find_element(By.ID, "count").text == f"1 of {len(everything)} rows"
+
+
+def test_a_filter_is_in_the_address_and_comes_back_with_it(
+    page: webdriver.Chrome, every_page: Path
+) -> None:
+    control(page, "verdict").send_keys("IMPROVED")
+    control(page, "q").send_keys("S")
+    filtered = visible(page)
+    fragment = page.current_url.partition("#")[2]
+    assert fragment == "q=S&verdict=IMPROVED"
+    show(page, every_page / "index.html", f"#{fragment}")
+    assert visible(page) == filtered
+    assert 0 < len(filtered) < 40
+
+
+def test_the_keyboard_sorts_by_figures_and_says_so(page: webdriver.Chrome) -> None:
+    before = visible(page)
+    cell = head(page, "time_ms")
+    button = cell.find_element(By.TAG_NAME, "button")
+    page.execute_script("arguments[0].focus()", button)
+    button.send_keys(Keys.ENTER)
+    times = figures(page, "time_ms")
+    known = [time for time in times if time is not None]
+    assert known == sorted(known)
+    assert times[len(known) :] == [None] * (len(times) - len(known))  # what has no time comes last
+    assert cell.get_attribute("aria-sort") == "ascending"
+    page.switch_to.active_element.send_keys(Keys.SPACE)
+    known = [time for time in figures(page, "time_ms") if time is not None]
+    assert known == sorted(known, reverse=True)
+    assert cell.get_attribute("aria-sort") == "descending"
+    page.switch_to.active_element.send_keys(Keys.ENTER)
+    assert (cell.get_attribute("aria-sort"), visible(page)) == ("none", before)
+
+
+def test_clearing_shows_every_row_again(page: webdriver.Chrome) -> None:
+    everything = visible(page)
+    control(page, "q").send_keys("nothing has these words")
+    assert visible(page) == []
+    page.find_element(By.CSS_SELECTOR, "#filters [type=reset]").click()
+    wait_until(lambda: visible(page) == everything, 20)
+
+
+def test_the_figures_on_the_screen_are_those_of_the_log(kx: Kx, page: webdriver.Chrome) -> None:
+    logged = [
+        arm.get("time_ms")
+        for log in json.loads(kx("log", "--json").stdout)
+        for section in ("history", "experiments")
+        for entry in log[section]
+        for arm in entry["arms"]
+        if arm["arm"] == "candidate"
+    ]
+    assert figures(page, "time_ms") == logged
+
+
+def test_a_row_leads_to_its_experiment(page: webdriver.Chrome) -> None:
+    page.find_element(By.LINK_TEXT, "H3").click()
+    assert page.find_element(By.TAG_NAME, "h1").text.startswith("H3: ")
+    assert page.get_log("browser") == []
+
+
+def test_the_first_tab_skips_to_the_content(page: webdriver.Chrome) -> None:
+    page.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
+    assert page.switch_to.active_element.text == "Skip to content"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_follow_the_system_and_contrast(page: webdriver.Chrome, scheme: str) -> None:
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    colours = page.execute_script(
+        "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+    )
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    front, back = map(luminance, colours)
+    assert (back > front) == (scheme == "light")
+    assert (max(front, back) + 0.05) / (min(front, back) + 0.05) > 7
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, as WCAG defines it, of `rgb(1, 2, 3)`."""
+    parts = [int(each) / 255 for each in colour[4:-1].split(",")]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_phone_scrolls_tables_but_not_the_page(page: webdriver.Chrome, every_page: Path) -> None:
+    phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    widths = {}
+    for name in ("index.html", "experiments/H3.html"):
+        show(page, every_page / name)
+        widths[name] = page.execute_script("return document.documentElement.scrollWidth")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert all(width <= 360 for width in widths.values()), widths
+
+
+def test_hostile_words_are_shown_and_do_nothing(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    out = build(hostile(tmp_path), tmp_path / "out")
+    for path in sorted(out.rglob("*.html")):
+        show(chromium, path, "#q=<script>document.title=1</script>&sort=<img src=x>")
+        assert chromium.title not in ("1", "run"), path
+        assert chromium.get_log("browser") == [], path
+        assert not chromium.find_elements(By.TAG_NAME, "img")
+
+
+def test_the_policy_stops_a_script_that_escaping_missed(
+    chromium: webdriver.Chrome, every_page: Path, tmp_path: Path
+) -> None:
+    text = (every_page / "index.html").read_text()
+    bad = tmp_path / "index.html"
+    bad.write_text(text.replace("<h1>", "<script>document.title='run'</script><h1>", 1))
+    show(chromium, bad)
+    assert chromium.title != "run"
+    assert any("Content Security Policy" in each["message"] for each in chromium.get_log("browser"))
+
+
+def test_a_served_page_shows_a_change_by_itself(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1")
+    with server.make(root, 0) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.05,))
+        thread.start()
+        chromium.get(f"http://127.0.0.1:{running.server_port}/#q=T1")
+        assert visible(chromium) == ["T1"]
+        edit(root, "title: One word of padding", "title: Quite anew")
+        wait_until(lambda: "Quite anew" in chromium.page_source)
+        assert visible(chromium) == ["T1"]
+        chromium.get("about:blank")
+        running.shutdown()
+        thread.join()

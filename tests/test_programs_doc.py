@@ -1,0 +1,49 @@
+"""docs/programs.md: its project loads, and its command prints what it shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support import ROOT, Kx
+
+from kernelexp import errors, project
+
+TEXT = (ROOT / "docs/programs.md").read_text()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """The project that the page shows, file by file."""
+    files = re.findall(r"^<!-- (\S+\.\S+) -->\n```\w+\n(.*?)^```$", TEXT, re.M | re.S)
+    for name, text in files:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_its_project_loads(own: Path) -> None:
+    loaded = project.load(own)
+    assert list(loaded.experiments) == ["C1"]
+
+
+def test_its_table_has_every_key() -> None:
+    from kernelexp.model import Program
+
+    keys = re.findall(r"^\| `(\w+)` \|", TEXT, re.M)
+    assert sorted(keys) == sorted(Program.__struct_fields__)
+
+
+@pytest.mark.slow
+def test_its_command_prints_what_it_shows(own: Path, kx: Kx) -> None:
+    (arguments, shown), *others = re.findall(
+        r"^```console\n\$ kernelexp ([^\n]*)\n(.*?)^```$", TEXT, re.M | re.S
+    )
+    assert not others
+    result = kx(*arguments.split(), cwd=own)
+    assert result.exit_code == errors.OK, result.stderr
+    assert [line.rstrip() for line in result.stdout.strip().splitlines()] == [
+        line.rstrip() for line in shown.strip().splitlines()
+    ]
