@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelexp.emulator.arithmetic import bits
@@ -13,11 +13,14 @@ ALL = 0xFFFFFFFF
 WORD = st.one_of(st.integers(0, ALL), st.integers(0, 70), st.sampled_from([ALL, 1 << 31, ALL >> 1]))
 BITS = {"U32": 32, "S32": 32, "U64": 64, "S64": 64}
 
+some = settings(max_examples=40)
+
 
 def word(value: int) -> np.ndarray:
     return np.array([value], np.uint32)
 
 
+@some
 @given(WORD, WORD, WORD, st.integers(0, 255))
 def test_a_logic_function_is_looked_up_bit_by_bit(a, b, c, table):
     want = sum(
@@ -26,12 +29,14 @@ def test_a_logic_function_is_looked_up_bit_by_bit(a, b, c, table):
     assert bits.lop3(word(a), word(b), word(c), table)[0] == want
 
 
+@some
 @given(st.booleans(), st.booleans(), st.booleans(), st.integers(0, 255))
 def test_a_function_of_predicates_is_looked_up(p, q, r, table):
     found = bits.truth(table, *(np.array([each]) for each in (p, q, r)))
     assert found[0] == bool(table >> (p << 2 | q << 1 | r) & 1)
 
 
+@some
 @given(WORD, WORD, WORD)
 def test_bytes_are_picked_with_their_sign(a, selector, b):
     octets, want = (b << 32 | a).to_bytes(8, "little"), 0
@@ -42,6 +47,7 @@ def test_bytes_are_picked_with_their_sign(a, selector, b):
     assert bits.permute(word(a), word(selector), word(b))[0] == want
 
 
+@some
 @given(WORD, WORD, WORD, st.booleans(), st.sampled_from(list(BITS)), st.booleans(), st.booleans())
 def test_a_shift_of_two_words_is_clamped_or_wraps(low, shift, high, left, kind, wraps, upper):
     width, both = BITS[kind], high << 32 | low
@@ -58,6 +64,7 @@ def test_a_shift_of_two_words_is_clamped_or_wraps(low, shift, high, left, kind, 
     assert found[0] == want
 
 
+@some
 @given(WORD, st.booleans(), st.booleans())
 def test_the_highest_bit_is_counted_from_either_end(a, signed, shift):
     value = ~a & ALL if signed and a >> 31 else a
@@ -66,11 +73,13 @@ def test_the_highest_bit_is_counted_from_either_end(a, signed, shift):
     assert bits.highest(word(a), signed=signed, shift=shift)[0] == want
 
 
+@some
 @given(WORD)
 def test_bits_are_reversed(a):
     assert bits.reverse(word(a))[0] == int(f"{a:032b}"[::-1], 2)
 
 
+@some
 @given(WORD, WORD, st.booleans())
 def test_a_mask_has_so_many_ones(position, length, wraps):
     if wraps:
@@ -79,6 +88,7 @@ def test_a_mask_has_so_many_ones(position, length, wraps):
     assert bits.mask(word(position), word(length), wraps=wraps)[0] == want
 
 
+@some
 @given(WORD, WORD, st.booleans(), st.booleans())
 def test_low_bits_are_extended(a, length, signed, wraps):
     length = length % 32 if wraps else min(length, 32)

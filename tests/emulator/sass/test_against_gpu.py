@@ -19,7 +19,7 @@ from kernelexp.emulator import Module, Schedule, UnsupportedInstruction, load_cu
 from kernelexp.toolchain import Toolchain
 
 _LATE = Schedule(seed=0, asynchrony="late")
-_QUICK = ("warp",)
+_QUICK = "fp8_conversion"
 # Cases with an instruction that is refused, of all cases.
 _REFUSED = {
     "integer_conversion": (1, 194),
@@ -88,7 +88,7 @@ def executed(found: Module, case: Case):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(
     "area",
-    [pytest.param(a, marks=() if a in _QUICK else pytest.mark.slow) for a in _AREAS],
+    [pytest.param(a, marks=() if a == _QUICK else pytest.mark.slow) for a in _AREAS],
 )
 def test_the_sass_writes_what_the_gpu_wrote(area: str, module) -> None:  # type: ignore[no-untyped-def]
     outputs, cases = golden.load(area).outputs, golden.cases(area)
@@ -147,10 +147,8 @@ def test_the_sass_of_an_older_architecture_writes_the_same(area: str) -> None:
     assert compared == _OLDER[area]
 
 
-@pytest.mark.parametrize(
-    "area",
-    [pytest.param(a, marks=() if a in _QUICK else pytest.mark.slow) for a in _COUNTED],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("area", _COUNTED)
 def test_the_sass_counts_what_ncu_counted(area: str, module) -> None:  # type: ignore[no-untyped-def]
     counted, apart, compared = golden.counters(), {}, 0
     for case in golden.cases(area):
