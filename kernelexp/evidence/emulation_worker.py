@@ -63,8 +63,8 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     """Path."""
     cubin: str = ""
     """Path of the cubin, where its SASS is to be executed instead."""
-    sass: str = ""
-    """What cuobjdump prints of it."""
+    listing: str = ""
+    """Path of what cuobjdump prints of it."""
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
@@ -177,12 +177,13 @@ def _load(job: EmulationJob) -> Module:
     if not job.cubin:
         return emulator.load(Path(job.ptx).read_text())
     path = Path(job.cubin)
+    listing = Path(job.listing).read_text("utf-8", "replace")
 
     def sources(entry: str) -> dict[int, Source]:
-        code = sass_lines.read(path, job.sass, entry)
+        code = sass_lines.read(path, listing, entry)
         return {each.offset: each.source for each in code if each.source}
 
-    return emulator.load_cubin(path.read_bytes(), job.sass, sources)
+    return emulator.load_cubin(path.read_bytes(), listing, sources)
 
 
 class _Case(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ def emulation(
         arch=arm.arch,
         ptx=str(made.ptx),
         cubin=str(made.cubin) if isa == "sass" else "",
-        sass=made.sass if isa == "sass" else "",
+        listing=str(made.listing) if isa == "sass" else "",
         axes=arm.axes,
         size=size,
         entries=_symbols(arm),
