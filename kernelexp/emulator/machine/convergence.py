@@ -97,6 +97,7 @@ class Converge(Gate):
     """The end of a convergence barrier."""
 
     barrier: int
+    unites = True
 
     def _groups(self, machine: Machine, fragment: Fragment) -> list[Group]:
         return machine.state(Groups).of(fragment.warp, self.barrier, fragment.mask)

@@ -61,6 +61,9 @@ class Gate:
     pending: ClassVar[bool] = False
     """Whether it waits for operations that the fragment's threads or warp issued."""
 
+    unites: ClassVar[bool] = False
+    """Whether fragments of a warp that it lets go at once go on as one."""
+
     def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
         """The fragment, or fragments of its lanes where not all of them wait for the same."""
         return (fragment,)

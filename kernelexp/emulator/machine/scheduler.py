@@ -275,16 +275,24 @@ class Scheduler:
 
     def _wake(self) -> bool:
         """Lets parked fragments go on that can; whether any could."""
-        machine, woken = self.machine, False
+        machine = self.machine
+        woken: list[Fragment] = []
+        united: dict[tuple[int, int], Fragment] = {}
         for fragment in list(self.parked):
             block = self.blocks[fragment.pc]
             if not fragment.gathering and block.gate and block.gate.ready(machine, fragment):
                 self.parked.remove(fragment)
                 block.gate.leave(machine, fragment)
                 fragment.pc = block.last
-                self._put(fragment)
-                woken = True
-        return self.gathering.reunite() or woken
+                whole = fragment
+                if block.gate.unites:
+                    whole = united.setdefault((fragment.warp, fragment.pc), fragment)
+                    whole.mask |= fragment.mask
+                if whole is fragment:
+                    woken.append(fragment)
+        for fragment in woken:
+            self._put(fragment)
+        return self.gathering.reunite() or bool(woken)
 
     def _land(self) -> bool:
         """Lands an operation, if it can be one that somebody waits for; whether there was any."""

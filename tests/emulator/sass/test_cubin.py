@@ -11,9 +11,17 @@ from harness import assemble, found, ptx, run_sass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.emulator import CubinError, SassSyntaxError, UnsupportedInstruction, load_cubin
+from kernelexp.emulator import (
+    CubinError,
+    SassSyntaxError,
+    Schedule,
+    UnsupportedInstruction,
+    load_cubin,
+    run,
+)
 from kernelexp.emulator.sass import text
 from kernelexp.emulator.sass.syntax import Address, Constant, Immediate, Other, Register
+from kernelexp.launch import Launch, Pointer
 
 COPY = "mad.wide.u32 %d0, %t, 4, %a; ld.global.u32 %r0, [%d0];"
 STORE = "mad.wide.u32 %d0, %t, 4, %out; st.global.u32 [%d0], %r0;"
@@ -97,6 +105,30 @@ def test_lanes_that_wait_for_one_that_never_comes_hang():
     result = run_sass(ptx(body, ["a", "out"], target="sm_90a"), "sm_90a", arrays(), threads=64)
     assert found(result) == {"hang"}
     assert "barrier 1: 32 of 64 threads arrived" in result.hang[0].waits_for
+
+
+DIVERGENT = """mad.wide.u32 %d0, %t, 4, %a; and.b32 %r1, %t, 3; mov.u32 %r0, 0;
+AGAIN: { @%p1 bra OVER; ld.global.u32 %r2, [%d0]; setp.gt.u32 %p1, %r2, 7;
+@%p1 st.global.u32 [%d0], 7; OVER: }
+add.u32 %r0, %r0, %t; sub.u32 %r1, %r1, 1; setp.ge.s32 %p0, %r1, 0; @%p0 bra AGAIN;
+shfl.sync.bfly.b32 %r0, %r0, 1, 0x1f, -1; mad.wide.u32 %d0, %t, 4, %out; st.global.u32 [%d0], %r0;
+"""
+
+
+def test_lanes_that_have_met_at_a_barrier_go_on_together_under_every_schedule():
+    module = load_cubin(*assembled("setp.ne.u32 %p1, 0, 0;" + DIVERGENT))
+    launch = Launch(
+        entry="k",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        arguments=(Pointer(array="a"), Pointer(array="out")),
+    )
+    lanes = np.arange(32) ^ 1
+    for seed in range(6):
+        both = arrays()
+        result = run(module, launch, both, schedule=Schedule(seed=seed))
+        assert not result.findings
+        assert (both["out"] == lanes * ((lanes & 3) + 1)).all()
 
 
 INDICES = st.integers(0, 254)
