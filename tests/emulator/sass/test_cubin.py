@@ -109,7 +109,7 @@ def test_lanes_that_wait_for_one_that_never_comes_hang():
 
 QUOTIENTS = f"""{COPY} .reg .f32 %f<3>; mov.b32 %f0, %r0; mov.f32 %f1, 0f40400000;
 div.rn.f32 %f2, %f0, %f1; mov.b32 %r0, %f2; shfl.sync.bfly.b32 %r1, %r0, 1, 0x1f, -1;
-add.u32 %r0, %r0, %r1; {STORE}"""
+add.u32 %r0, %r0, %r1; shfl.sync.bfly.b32 %r1, %r0, 2, 0x1f, -1; add.u32 %r0, %r0, %r1; {STORE}"""
 
 
 def test_lanes_that_have_met_at_a_barrier_go_on_together_under_every_schedule():
@@ -118,15 +118,16 @@ def test_lanes_that_have_met_at_a_barrier_go_on_together_under_every_schedule():
     module = load_cubin(cubin, listing)
     launch = Launch(
         entry="k",
-        grid=(4, 1, 1),
+        grid=(1, 1, 1),
         block=(64, 1, 1),
         arguments=(Pointer(array="a"), Pointer(array="out")),
     )
     # Every other lane takes the slow way of a division, in which the warp parts.
     x = np.where(np.arange(64) % 2, np.float32(1e-41), np.float32(6)).astype(np.float32)
     quotients = (x / np.float32(3)).view(np.uint32)
-    want = quotients + quotients[np.arange(64) ^ 1]
-    for seed in range(6):
+    pairs = quotients + quotients[np.arange(64) ^ 1]
+    want = pairs + pairs[np.arange(64) ^ 2]
+    for seed in range(24):
         both = {"a": x.view(np.uint32).copy(), "out": np.zeros(64, np.uint32)}
         result = run(module, launch, both, schedule=Schedule(seed=seed))
         assert not result.findings
