@@ -89,7 +89,7 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """A template with its values in place of @NAME@."""
+    """A template with each @NAME@ replaced by its value."""
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return text

@@ -74,11 +74,11 @@ def plot(
         common.require_folder(out)
     charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
     if out is None:
-        output(charts, text.render(charts), json)
+        output("plot", charts, text.render(charts), json)
         return
     matplot.write(charts, out)
     if json:
-        output(charts, (), json)
+        output("plot", charts, (), json)
     else:
         typer.echo(f"wrote {out}")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp import accesses, isolated, results, tensors
+from kernelexp import accesses, confine, isolated, results, tensors
 from kernelexp.accesses import Access
 from kernelexp.arm import (
     EmulatedEvidence,
@@ -76,6 +76,10 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     emulation_limit: Limit
     native: str = ""
     """Path of the compiled part of the emulator; without it Python computes the same."""
+    memory_bytes: int = 0
+    """What the emulation may allocate; 0: what there is."""
+    seed: int = SEED
+    """Of the inputs."""
 
 
 class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +121,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     """
     from kernelexp import emulator
 
+    if job.memory_bytes:
+        confine.limit_growth(job.memory_bytes)
     if job.native:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
@@ -206,7 +212,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
 def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     require_size(job.kernel, problem.sizes, job.size)
     size = problem.sizes[job.size]
-    inputs, others = tensors.draw_inputs(problem, size, SEED, "cpu")
+    inputs, others = tensors.draw_inputs(problem, size, job.seed, "cpu")
     given = problem.arrange(others, job.axes)
     outputs = problem.outputs(size)
     workspaces = problem.workspaces(job.axes, size, job.exports)

@@ -55,11 +55,14 @@ def source(kernel: str, target: str, defines: dict[str, object]) -> str:
 def both(
     text: str, target: str, launch: Launch, given: dict[str, np.ndarray], out: np.ndarray
 ) -> list[tuple[np.ndarray, dict[str, int]]]:
-    """What the PTX writes and counts, then what its SASS does."""
+    """What the PTX writes and counts, then what its SASS does under another schedule."""
     found = []
-    for module in (emulator.load(text), emulator.load_cubin(*assemble(text, target))):
-        mine = np.zeros_like(out)
-        result = emulator.run(module, launch, {**given, "out": mine}, unwritten=["out"])
+    ptx, sass = emulator.load(text), emulator.load_cubin(*assemble(text, target))
+    for module, seed in ((ptx, 0), (sass, 1)):
+        mine, schedule = np.zeros_like(out), emulator.Schedule(seed=seed)
+        result = emulator.run(
+            module, launch, {**given, "out": mine}, unwritten=["out"], schedule=schedule
+        )
         assert not result.findings
         found.append((mine, result.counters.kernel))
     return found
