@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from kernelexp.measurement import ArrayResult, Effect
 from kernelexp.model import AxisValue, Program, Variant
+
+Isa: TypeAlias = Literal["ptx", "sass"]
+"""An instruction set that the emulator executes."""
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,9 +139,11 @@ class EmulatedLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What executing a variant's PTX on a CPU showed: kind `emulated`, the same on any machine."""
+    """What executing a variant on a CPU showed: kind `emulated`, the same on any machine."""
 
     size: str
+    isa: Isa = "ptx"
+    """What was executed: what nvcc made, or what ptxas made of it."""
     schedules: tuple[str, ...] = ()
     arrays: tuple[ArrayResult, ...] = ()
     changed: tuple[str, ...] = ()
@@ -159,11 +164,14 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     hang: tuple[str, ...] = ()
     """Who waited for what when nothing could go on."""
     counters: dict[str, int] = {}
-    """Of all launches: on PTX, named ptx__ and ncu's counter that counts the same on SASS."""
+    """Of all launches: of PTX, named ptx__ and ncu's counter that counts the same on SASS; of SASS,
+    by ncu's own name."""
     launches: tuple[EmulatedLaunch, ...] = ()
     """In their order, where there are several."""
     lines: tuple[EmulatedLine, ...] = ()
     """The lines with the most wavefronts and sectors."""
+    opcodes: dict[str, int] = {}
+    """Of SASS: executed warp instructions by opcode, as ncu's sass__inst_executed_per_opcode."""
     widths: tuple[AccessWidths, ...] = ()
     """Where the counters, which are of PTX, can't be the hardware's."""
     unsupported: str = ""

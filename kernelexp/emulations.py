@@ -75,15 +75,16 @@ def emulate(
     emulations = []
     for variant, arm in prepared.named(variants):
         right = arm.emulated if arm.emulated and not arm.refused else None
-        scaled = _scale(project, arm, right, how.size, limits) if full and right else ()
+        scaled = _scale(project, arm, right, how, limits) if full and right else ()
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 
 
 def _scale(
-    project: Project, arm: Arm, first: EmulatedEvidence, size: str, limits: Limits
+    project: Project, arm: Arm, first: EmulatedEvidence, how: How, limits: Limits
 ) -> tuple[Full, ...]:
-    """From the evidence at `size` and an emulation at another small size."""
+    """From the evidence at the size at hand and an emulation at another small size."""
+    size = how.size
     name = f"variants/{arm.kernel}/problem.py"
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
     answer = launches(project, arm, list(sizes), limits)
@@ -98,7 +99,7 @@ def _scale(
             "and, where a CTA has several tiles, another number of tiles per CTA"
             f"{'' if _has_tiles(answer) else ', as tiles() says it'}."
         )
-    (second,) = emulated.take(project.root, [arm], other, limits)
+    (second,) = emulated.take(project.root, [arm], other, limits, isa=how.isa)
     if isinstance(second, KernelexpError):
         raise second
     if refused := verdict.emulated(second):

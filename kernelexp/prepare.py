@@ -305,6 +305,7 @@ def emulated(
         how.schedules,
         executor.emulate,
         executor.slots,
+        how.isa,
     )
     arms, faults = dict(prepared.arms), dict(prepared.faults)
     for name, result in zip(wanted, taken, strict=True):

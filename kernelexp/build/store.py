@@ -34,6 +34,8 @@ class Artefacts(msgspec.Struct, frozen=True, kw_only=True):
 
     cubin: Path
     ptx: Path
+    listing: Path
+    """Of `sass`."""
     sass: str
     """Resource usage and SASS, as cuobjdump prints them."""
     ptxas_report: str
@@ -59,6 +61,7 @@ def artefacts(root: Path, identity: str) -> Artefacts:
     return Artefacts(
         cubin=folder / CUBIN,
         ptx=folder / PTX,
+        listing=folder / SASS,
         sass=(folder / SASS).read_text("utf-8", "replace"),
         ptxas_report=(folder / PTXAS_LOG).read_text("utf-8", "replace"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -49,6 +49,12 @@ def emulate(
             "--schedule", metavar="SEED", help="Under this one alone: 'seed 5, late' for example."
         ),
     ] = None,
+    isa: Annotated[
+        str,
+        typer.Option(
+            "--isa", metavar="ISA", help="What to execute: ptx, or sass, which ptxas makes of it."
+        ),
+    ] = "ptx",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -60,7 +66,7 @@ def emulate(
 
     For example: kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
-    how = _how(size, schedules, schedule, pedantic)
+    how = _how(size, schedules, schedule, pedantic, isa)
     from kernelexp import emulations
     from kernelexp.report import emulations as report
 
@@ -79,13 +85,17 @@ def emulate(
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
 
 
-def _how(size: str, count: int | None, named: str | None, pedantic: bool) -> How:
+def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: str) -> How:
     from kernelexp import schedule
+    from kernelexp.arm import Isa
     from kernelexp.evidence.emulated import How
 
     if count is not None and named is not None:
         raise UsageError("--schedules and --schedule exclude each other.")
+    known: dict[str, Isa] = {name: name for name in get_args(Isa)}
+    if isa not in known:
+        raise UsageError(f"--isa is one of {', '.join(known)}, not {isa!r}.")
     chosen = (
         (schedule.parse(named),) if named else schedule.first_schedules(count or schedule.USUAL)
     )
-    return How(size=size, schedules=chosen, pedantic=pedantic)
+    return How(size=size, schedules=chosen, pedantic=pedantic, isa=known[isa])

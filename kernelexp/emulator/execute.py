@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.counters import Counters, add_up, collect
+from kernelexp.emulator.machine.counters import Counters, Runs, add_up, collect
 from kernelexp.emulator.machine.execution import Execution, Printed
 from kernelexp.emulator.machine.findings import Fatal, Finding
 from kernelexp.emulator.machine.hangs import Waiter
@@ -21,9 +21,11 @@ from kernelexp.emulator.machine.program import Program
 from kernelexp.emulator.machine.scheduler import Scheduler
 from kernelexp.emulator.ptx.decode import decode
 from kernelexp.emulator.ptx.parser import parse
-from kernelexp.emulator.ptx.syntax import Module as Syntax
+from kernelexp.emulator.sass import cubin
+from kernelexp.emulator.sass import decode as sass
 from kernelexp.errors import UsageError
 from kernelexp.launch import Launch
+from kernelexp.lineinfo import Source
 from kernelexp.schedule import USUAL, Schedule, first_schedules
 
 
@@ -65,21 +67,23 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
     """Programs by the names of their entries."""
 
     entries: Mapping[str, Program]
+    what: str = "PTX"
+    """What they were read from."""
 
 
 class _Decoded(Mapping[str, Program]):
-    """The entries of a PTX file; each is decoded when it is first asked for."""
+    """Entries, each of which is decoded when it is first asked for."""
 
-    def __init__(self, syntax: Syntax) -> None:
-        self._syntax = syntax
-        self._names = tuple(f.name for f in syntax.functions.values() if f.entry)
+    def __init__(self, names: Sequence[str], decode: Callable[[str], Program]) -> None:
+        self._names = tuple(names)
+        self._decode = decode
         self._programs: dict[str, Program] = {}
 
     def __getitem__(self, name: str) -> Program:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._programs:
-            self._programs[name] = decode(self._syntax, name)
+            self._programs[name] = self._decode(name)
         return self._programs[name]
 
     def __contains__(self, name: object) -> bool:
@@ -97,10 +101,33 @@ def load(ptx: str) -> Module:
 
     PtxSyntaxError for what can't be read, UnsupportedInstruction for what is not covered.
     """
-    decoded = _Decoded(parse(ptx))
+    syntax = parse(ptx)
+    names = [function.name for function in syntax.functions.values() if function.entry]
+    return Module(entries=_decoded(names, lambda name: decode(syntax, name)))
+
+
+def load_cubin(
+    content: bytes, listing: str, sources: Callable[[str], Mapping[int, Source]] | None = None
+) -> Module:
+    """Reads a cubin and the listing that `cuobjdump -sass` makes of it; decodes as load() does.
+
+    sources: the lines that the code of an entry comes from, by address.
+    CubinError and SassSyntaxError for what can't be read, UnsupportedInstruction for what is not
+    covered.
+    """
+
+    def one(name: str) -> Program:
+        return sass.decode(content, listing, name, sources(name) if sources else None)
+
+    return Module(entries=_decoded(cubin.entries(content), one), what="cubin")
+
+
+def _decoded(names: Sequence[str], decode_one: Callable[[str], Program]) -> _Decoded:
+    """The entries; if there is but one, it is decoded at once."""
+    decoded = _Decoded(names, decode_one)
     if len(decoded) == 1:
         dict(decoded)
-    return Module(entries=decoded)
+    return decoded
 
 
 def run(
@@ -181,7 +208,7 @@ def _run(
         except Fatal:
             pass
     execution.world.write_back()
-    counters = collect(program.sites, execution.tallies, count.warps, count.lanes, count.indices)
+    counters = collect(program.sites, execution.tallies, count)
     result = _result(schedule, execution, hang, counters, time.perf_counter() - started)
     return result, execution.world
 
@@ -230,7 +257,7 @@ def _entry(module: Module, launch: Launch) -> Program:
     entry = launch.entry
     if entry not in module.entries:
         known = ", ".join(module.entries) or "none"
-        raise UsageError(f"the PTX has no entry {entry!r}; its entries are {known}.")
+        raise UsageError(f"the {module.what} has no entry {entry!r}; its entries are {known}.")
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         raise UsageError(f"grid {launch.grid} is not a multiple of cluster {launch.cluster}.")
     program, threads = module.entries[entry], math.prod(launch.block)
@@ -248,14 +275,8 @@ def _entry(module: Module, launch: Launch) -> Program:
     return program
 
 
-class _Count:
+class _Count(Runs):
     """How often each instruction ran, in warps and in lanes."""
-
-    def __init__(self) -> None:
-        self.warps: dict[int, int] = {}
-        self.lanes: dict[int, int] = {}
-        self.indices: dict[int, int] = {}
-        """The warps of a CTA that came to it, a bit each."""
 
     def add(self, program: Program, scheduler: Scheduler) -> None:
         """A wave's, from how often its blocks ran."""
@@ -270,9 +291,12 @@ class _Count:
                     self.indices[number] = self.indices.get(number, 0) | warps.indices
         for first, times in scheduler.executed.items():
             for number in range(first, program.blocks[first].last):
-                on = guarded.get(number, (times, scheduler.lanes[first]))
+                whole = times, scheduler.lanes[first]
+                on = guarded.get(number, whole)
                 self.warps[number] = self.warps.get(number, 0) + on[0]
                 self.lanes[number] = self.lanes.get(number, 0) + on[1]
+                self.issued[number] = self.issued.get(number, 0) + whole[0]
+                self.issued_lanes[number] = self.issued_lanes.get(number, 0) + whole[1]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

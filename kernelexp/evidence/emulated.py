@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp import build, isolated, processes
-from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence
+from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import jobs, sass_lines, widths
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob, LineCost
@@ -36,6 +36,7 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[Schedule, ...] = _USUAL
     pedantic: bool = False
     """Whether warnings make a variant wrong."""
+    isa: Isa = "ptx"
 
 
 def take(
@@ -48,6 +49,7 @@ def take(
     schedules: Sequence[Schedule] = _USUAL,
     emulator: Emulator | None = None,
     slots: int | None = None,
+    isa: Isa = "ptx",
 ) -> list[EmulatedEvidence | KernelexpError]:
     """Emulates each arm in a process of its own, as many at once as there are cores; or `slots` at
     once by `emulator`.
@@ -59,7 +61,7 @@ def take(
 
     def one(arm: Arm) -> EmulatedEvidence | KernelexpError:
         try:
-            return _take(root, arm, size, limits, label(arm), schedules, emulator or execute)
+            return _take(root, arm, size, limits, label(arm), schedules, emulator or execute, isa)
         except KernelexpError as error:
             return error
 
@@ -72,10 +74,14 @@ def take(
 
 
 def find(
-    root: Path, arm: Arm, size: str = SIZE, schedules: Sequence[Schedule] = _USUAL
+    root: Path,
+    arm: Arm,
+    size: str = SIZE,
+    schedules: Sequence[Schedule] = _USUAL,
+    isa: Isa = "ptx",
 ) -> EmulatedEvidence | None:
     """The evidence that is kept next to the build of an arm; None where there is none."""
-    kept = build.kept(*_place(root, arm, size, schedules))
+    kept = build.kept(*_place(root, arm, size, schedules, isa=isa))
     return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
 
 
@@ -92,12 +98,18 @@ def lines(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> tuple[
 
 
 def _place(
-    root: Path, arm: Arm, size: str, schedules: Sequence[Schedule], what: str = "emulated"
+    root: Path,
+    arm: Arm,
+    size: str,
+    schedules: Sequence[Schedule],
+    what: str = "emulated",
+    isa: Isa = "ptx",
 ) -> tuple[Path, str]:
     folder, digest = build.artefacts(root, arm.identity).ptx.parent, _digest(root, arm.kernel)
     if tuple(schedules) != _USUAL:
         digest = hashlib.sha256(f"{digest}: {'; '.join(map(str, schedules))}".encode()).hexdigest()
-    return folder, f"{what}-{size}-{digest[:12]}.json"
+    kind = what if isa == "ptx" else f"{what}-{isa}"
+    return folder, f"{kind}-{size}-{digest[:12]}.json"
 
 
 def _take(
@@ -108,10 +120,11 @@ def _take(
     label: str,
     schedules: Sequence[Schedule],
     emulator: Emulator,
+    isa: Isa,
 ) -> EmulatedEvidence:
-    if (kept := find(root, arm, size, schedules)) is not None:
+    if (kept := find(root, arm, size, schedules, isa)) is not None:
         return kept
-    return _emulate(root, arm, size, limits, label, schedules, emulator).evidence
+    return _emulate(root, arm, size, limits, label, schedules, emulator, isa).evidence
 
 
 def _emulate(
@@ -122,16 +135,19 @@ def _emulate(
     label: str,
     schedules: Sequence[Schedule],
     emulator: Emulator,
+    isa: Isa = "ptx",
 ) -> Emulated:
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
-    job = jobs.emulation(root, arm, size, problem, whole, schedules)
+    job = jobs.emulation(root, arm, size, problem, whole, schedules, isa)
     found = emulator(job)
     evidence = msgspec.structs.replace(
-        found.evidence, emulator=_emulator(), widths=_widths(root, arm, found.lines)
+        found.evidence,
+        emulator=_emulator(),
+        widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
     )
-    build.keep(*_place(root, arm, size, schedules, "lines"), msgspec.json.encode(found.lines))
-    build.keep(*_place(root, arm, size, schedules), msgspec.json.encode(evidence))
+    for what, content in (("lines", found.lines), ("emulated", evidence)):
+        build.keep(*_place(root, arm, size, schedules, what, isa), msgspec.json.encode(content))
     return Emulated(evidence=evidence, lines=found.lines)
 
 

@@ -23,10 +23,11 @@ from kernelexp.arm import (
     EmulatedLaunch,
     EmulatedLine,
     EmulatedPrint,
+    Isa,
 )
 from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
-from kernelexp.evidence import ptx_accesses
+from kernelexp.evidence import ptx_accesses, sass_lines
 from kernelexp.isolated import Limit, Watch
 from kernelexp.launch import Launch, of_entries
 from kernelexp.lineinfo import Source
@@ -40,7 +41,7 @@ from kernelexp.schedule import Schedule
 if TYPE_CHECKING:
     import torch
 
-    from kernelexp.emulator import Comparison, Counters, Finding, Result
+    from kernelexp.emulator import Comparison, Counters, Finding, Module, Result
 
 PRELOAD = ("torch", "kernelexp.emulator")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
@@ -48,7 +49,8 @@ SEED = 1
 LINES_KEPT = 8
 PRINTS_KEPT = 100
 # What a line is judged by: the two that cost time in a kernel which waits for memory.
-COSTS = (f"{PTX}memory_l1_wavefronts_shared", f"{PTX}memory_l2_theoretical_sectors_global")
+_COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
+COSTS = (*(f"{PTX}{name}" for name in _COSTS), *_COSTS)
 
 
 class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,10 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     arch: str
     ptx: str
     """Path."""
+    cubin: str = ""
+    """Path of the cubin, where its SASS is to be executed instead."""
+    listing: str = ""
+    """Path of what cuobjdump prints of it."""
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
@@ -121,9 +127,9 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
     try:
-        module = emulator.load(Path(job.ptx).read_text())
-    except (emulator.UnsupportedInstruction, emulator.PtxSyntaxError) as fault:
-        return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
+        module = _load(job)
+    except emulator.REFUSALS as fault:
+        return _unsupported(job, fault)
     import torch  # noqa: F401 - where it was not preloaded, its seconds are not problem.py's
 
     with watch.stage(job.problem_limit):
@@ -142,8 +148,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
                 unwritten=case.unwritten,
                 scratch=tuple(case.workspaces),
             )
-    except emulator.UnsupportedInstruction as fault:
-        return Emulated(evidence=EmulatedEvidence(size=job.size, unsupported=str(fault)))
+    except emulator.REFUSALS as fault:
+        return _unsupported(job, fault)
     except UsageError as fault:
         raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
     changed = [
@@ -153,10 +159,37 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         chunks = problem.reference(case.inputs, case.size)
         checked = results.compare(case.outputs, chunks, case.tolerance)
     root = Path(job.root)
+    evidence = _evidence(root, case, compared, checked, tuple(changed))
     return Emulated(
-        evidence=_evidence(root, case, compared, checked, tuple(changed)),
+        evidence=_of_sass(evidence, compared) if job.cubin else evidence,
         lines=_every_line(root, case.launches, compared.launches),
     )
+
+
+def _unsupported(job: EmulationJob, fault: UsageError) -> Emulated:
+    isa: Isa = "sass" if job.cubin else "ptx"
+    return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))
+
+
+def _of_sass(evidence: EmulatedEvidence, compared: Comparison) -> EmulatedEvidence:
+    opcodes = compared.results[0].counters.by_opcode()
+    return msgspec.structs.replace(evidence, isa="sass", opcodes=opcodes)
+
+
+def _load(job: EmulationJob) -> Module:
+    """The code of a variant: its PTX, or the SASS that ptxas made of it."""
+    from kernelexp import emulator
+
+    if not job.cubin:
+        return emulator.load(Path(job.ptx).read_text())
+    path = Path(job.cubin)
+    listing = Path(job.listing).read_text("utf-8", "replace")
+
+    def sources(entry: str) -> dict[int, Source]:
+        code = sass_lines.read(path, listing, entry)
+        return {each.offset: each.source for each in code if each.source}
+
+    return emulator.load_cubin(path.read_bytes(), listing, sources)
 
 
 class _Case(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelexp import build
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, Isa
 from kernelexp.evidence import native
 from kernelexp.evidence.emulation_worker import EmulationJob
 from kernelexp.gpu.job import ArmJob
@@ -23,13 +23,17 @@ def emulation(
     problem: Limit,
     whole: Limit,
     schedules: Sequence[Schedule] = first_schedules(USUAL),
+    isa: Isa = "ptx",
 ) -> EmulationJob:
     """An arm that is built, to execute at a size of its problem."""
+    made = build.artefacts(root, arm.identity)
     return EmulationJob(
         root=str(root),
         kernel=arm.kernel,
         arch=arm.arch,
-        ptx=str(build.artefacts(root, arm.identity).ptx),
+        ptx=str(made.ptx),
+        cubin=str(made.cubin) if isa == "sass" else "",
+        listing=str(made.listing) if isa == "sass" else "",
         axes=arm.axes,
         size=size,
         entries=_symbols(arm),

@@ -14,12 +14,13 @@ from kernelexp.results import describe
 from kernelexp.text import printable
 
 _LINES_SHOWN = 3
+_OPCODES_SHOWN = 8
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
-_INSTRUCTIONS = f"{PTX}inst_executed"
+_INSTRUCTIONS = {"ptx": f"{PTX}inst_executed", "sass": "smsp__inst_executed"}
 _COSTS = {
-    f"{PTX}memory_l1_wavefronts_shared": "shared wavefronts (PTX)",
-    f"{PTX}memory_l2_theoretical_sectors_global": "global sectors (PTX)",
+    "memory_l1_wavefronts_shared": "shared wavefronts",
+    "memory_l2_theoretical_sectors_global": "global sectors",
 }
 
 
@@ -120,18 +121,36 @@ def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
         yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
 
 
+def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """What was executed most, for each arm whose SASS was."""
+    for name, arm in zip(names, arms, strict=True):
+        executed = arm.emulated.opcodes if arm.emulated else {}
+        if executed:
+            most = list(executed.items())[:_OPCODES_SHOWN]
+            listed = ", ".join(f"{opcode} {count:,}" for opcode, count in most)
+            yield paragraph(f"{name}, most executed of {len(executed)} opcodes: {listed}")
+
+
 def launches(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """What each launch of a job of several counts."""
     for name, arm in zip(names, arms, strict=True):
         if arm.emulated and arm.emulated.launches:
+            isa, prefix = arm.emulated.isa, _prefix(arm.emulated)
             yield table(
-                (f"{name}, on PTX", "entry", "CTAs", "instructions", "wavefronts", "sectors"),
+                (
+                    f"{name}, on {isa.upper()}",
+                    "entry",
+                    "CTAs",
+                    "instructions",
+                    "wavefronts",
+                    "sectors",
+                ),
                 (
                     (
                         f"launch {number}",
                         plain_name(each.entry),
-                        *map(figures.value, (each.ctas, each.counters.get(_INSTRUCTIONS, 0))),
-                        *(figures.value(each.counters.get(cost, 0)) for cost in _COSTS),
+                        *map(figures.value, (each.ctas, each.counters.get(_INSTRUCTIONS[isa], 0))),
+                        *(figures.value(each.counters.get(prefix + cost, 0)) for cost in _COSTS),
                     )
                     for number, each in enumerate(arm.emulated.launches, 1)
                 ),
@@ -139,10 +158,16 @@ def launches(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
             )
 
 
+def _prefix(evidence: EmulatedEvidence) -> str:
+    """What the names of its counters begin with, where they are not ncu's own."""
+    return PTX if evidence.isa == "ptx" else ""
+
+
 def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """The source lines with the most wavefronts and sectors, for each arm."""
     for name, arm in zip(names, arms, strict=True):
-        for cost, words in _COSTS.items():
+        prefix = _prefix(arm.emulated) if arm.emulated else ""
+        for cost, words in ((prefix + cost, words) for cost, words in _COSTS.items()):
             every = arm.emulated.lines if arm.emulated else ()
             lines = [line for line in every if line.counters.get(cost)]
             lines.sort(key=lambda line: -line.counters[cost])
@@ -151,7 +176,7 @@ def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
                     f"{line.file.rpartition('/')[2]}:{line.line} {line.counters[cost]:,}"
                     for line in lines[:_LINES_SHOWN]
                 )
-                yield paragraph(f"{name}, most {words}: {most}")
+                yield paragraph(f"{name}, most {words}{' (PTX)' if prefix else ''}: {most}")
         for each in arm.emulated.widths if arm.emulated else ():
             place = f"{each.file.rpartition('/')[2]}:{each.line}"
             yield paragraph(f"{name}, {place}: {widths.spell(each)}.")

@@ -26,6 +26,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     yield from emulation.results(names, arms)
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         yield from shared.all_figures(names, arms, ("emulated",))
+        yield from emulation.opcodes(names, arms)
         yield from emulation.launches(names, arms)
         yield from emulation.dearest(names, arms)
     else:
@@ -55,6 +56,6 @@ def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
         "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
         "is the same work at every size; where problem.py has no tiles(), a CTA is taken as one "
         "tile. Counters that do not fit that in whole numbers are left "
-        "out. From PTX: what ptxas adds per launch, as for tcgen05.alloc, is not in them.",
+        "out. Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc.",
         style="dim",
     )

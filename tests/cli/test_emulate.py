@@ -157,3 +157,20 @@ def test_one_schedule_and_many_exclude_each_other(kx: Kx) -> None:
     result = kx("emulate", "scale", "--schedules", "4", "--schedule", "seed 3, late", cwd=ROOT)
     assert result.exit_code == errors.USAGE
     assert "--schedules and --schedule exclude each other." in result.stderr
+
+
+def test_the_sass_of_a_variant_is_executed_too(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale@sm_90a", "--isa", "sass", "--schedules", "1", "--json", cwd=scale)
+    assert result.exit_code == errors.OK
+    (found,) = json.loads(result.stdout)
+    taken = found["arm"]["emulated"]
+    assert (taken["isa"], taken["arrays"][0]["wrong"]) == ("sass", 0)
+    assert taken["opcodes"]["STG"] == taken["counters"]["sass__inst_executed_global_stores"]
+    assert taken["counters"]["smsp__inst_executed"] == sum(taken["opcodes"].values())
+    assert not any(name.startswith("ptx__") for name in taken["counters"])
+
+
+def test_an_unknown_instruction_set_is_a_sentence(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale", "--isa", "arm", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "--isa is one of ptx, sass, not 'arm'." in result.stderr

@@ -6,6 +6,7 @@ import functools
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,8 +48,13 @@ ret;
 """
 
 
-def run(
-    text: str,
+def run(text: str, arrays: Mapping[str, np.ndarray], **how: Any) -> emulator.Result:
+    """Runs entry `k` with the arrays as its arguments, in order."""
+    return _launched(emulator.load(text), arrays, **how)
+
+
+def _launched(
+    module: emulator.Module,
     arrays: Mapping[str, np.ndarray],
     *,
     threads: int = 32,
@@ -59,7 +65,6 @@ def run(
     schedule: emulator.Schedule = LATE,
     unwritten: Sequence[str] = (),
 ) -> emulator.Result:
-    """Runs entry `k` with the arrays as its arguments, in order."""
     launch = Launch(
         entry="k",
         grid=(grid, 1, 1),
@@ -68,7 +73,7 @@ def run(
         dynamic_smem_bytes=dynamic,
         arguments=tuple(arguments or [Pointer(array=name) for name in arrays]),
     )
-    return emulator.run(emulator.load(text), launch, arrays, schedule=schedule, unwritten=unwritten)
+    return emulator.run(module, launch, arrays, schedule=schedule, unwritten=unwritten)
 
 
 def found(result: emulator.Result) -> set[str]:
@@ -148,3 +153,25 @@ def compile_cu(
         completed = processes.run(command)
         assert completed.returncode == 0, completed.stderr
         return out.read_text()
+
+
+def assemble(text: str, target: str) -> tuple[bytes, str]:
+    """What ptxas makes of PTX: the cubin, and the listing that cuobjdump prints of it."""
+    from kernelexp import processes, toolchain
+
+    with tempfile.TemporaryDirectory() as folder:
+        tools = toolchain.find(None, Path(folder))
+        ptx_, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
+        ptx_.write_text(text)
+        done = processes.run([tools.ptxas, f"-arch={target}", str(ptx_), "-o", str(cubin)])
+        assert done.returncode == 0, done.stdout + done.stderr
+        listed = processes.run([tools.cuobjdump, "-sass", str(cubin)])
+        assert listed.returncode == 0, listed.stderr
+        return cubin.read_bytes(), listed.stdout
+
+
+def run_sass(
+    text: str, target: str, arrays: Mapping[str, np.ndarray], **how: Any
+) -> emulator.Result:
+    """Runs entry `k` of PTX as run() does, but by the SASS that ptxas makes of it."""
+    return _launched(emulator.load_cubin(*assemble(text, target)), arrays, **how)

@@ -80,7 +80,7 @@ def test_a_program_of_another_instruction_set_runs():
 def test_its_counters_begin_with_the_name_of_its_listing():
     result, _ = run(program())
     kernel = result.counters.kernel
-    assert kernel["sass__inst_executed"] == 4 * THREADS // 32
+    assert kernel["smsp__inst_executed"] == 4 * THREADS // 32
     assert kernel["sass__inst_executed_barrier"] == THREADS // 32
     assert kernel["sass__inst_executed_global_stores"] == THREADS // 32
     assert not any(name.startswith("ptx__") for name in kernel)

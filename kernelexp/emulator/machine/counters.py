@@ -52,9 +52,12 @@ class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
 
     instruction: Site
     executed: int
-    """Warp instructions with at least one active lane."""
+    """Warp instructions: of PTX those with at least one lane for which its guard holds, of SASS all
+    (as ncu's inst_executed)."""
     lanes: int
     """Active lanes of these."""
+    requests: int
+    """Warp instructions with at least one lane for which its guard holds."""
     warps: int
     """The warps of a CTA that came to it, in any CTA, whatever its guard: bit 3 is warp 3."""
     tally: Tally
@@ -84,6 +87,13 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[LineCounters, ...]
     instructions: tuple[InstructionCount, ...]
 
+    def by_opcode(self) -> dict[str, int]:
+        """Executed warp instructions by opcode without modifiers, the most frequent first."""
+        found: Counter[str] = Counter()
+        for count in self.instructions:
+            found[count.instruction.opcode.partition(".")[0]] += count.executed
+        return dict(found.most_common())
+
     def by_source(self) -> list[SourceCounters]:
         """What has a line, by the line with all that it was inlined at, and by warps."""
         groups: dict[tuple[Source, int], list[InstructionCount]] = {}
@@ -101,26 +111,39 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def collect(
-    sites: Sequence[Site],
-    tallies: Mapping[int, Tally],
-    executed: Mapping[int, int],
-    lanes: Mapping[int, int],
-    indices: Mapping[int, int],
-) -> Counters:
+class Runs:
+    """How often each instruction ran, by its number."""
+
+    def __init__(self) -> None:
+        self.warps: dict[int, int] = {}
+        """Of guarded ones: in which the guard held for any lane."""
+        self.lanes: dict[int, int] = {}
+        self.issued: dict[int, int] = {}
+        """Whatever the guard."""
+        self.issued_lanes: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
+        """The warps of a CTA that came to it, a bit each."""
+
+
+def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> Counters:
     """Counters from how often each instruction ran and from the tallies of memory instructions."""
+    listing = sites[0].listing
+    executed, lanes = runs.warps, runs.lanes
+    if listing in _OF_HARDWARE:
+        executed, lanes = runs.issued, runs.issued_lanes
     counts = [
         InstructionCount(
             instruction=site,
             executed=executed[site.number],
             lanes=lanes[site.number],
-            warps=indices[site.number],
+            requests=runs.warps[site.number],
+            warps=runs.indices[site.number],
             tally=tallies.get(site.number) or Tally(),
         )
         for site in sites
         if site.kind and executed.get(site.number)
     ]
-    return _of_counts(counts, sites[0].listing)
+    return _of_counts(counts, listing)
 
 
 def add_up(parts: Sequence[Counters]) -> Counters:
@@ -143,6 +166,7 @@ def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
         instruction=one.instruction,
         executed=one.executed + other.executed,
         lanes=one.lanes + other.lanes,
+        requests=one.requests + other.requests,
         warps=one.warps | other.warps,
         tally=Tally(**sums),
     )
@@ -208,9 +232,10 @@ def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
     """Sums of instruction counts by counter; `listing`, "PTX" or "SASS", decides on the names."""
     counts, prefix = list(counts), listing.lower() + "__"
     ncu = "" if listing in _OF_HARDWARE else prefix
+    whole = "smsp__" if listing in _OF_HARDWARE else prefix
     return {
-        f"{prefix}inst_executed": sum(c.executed for c in counts),
-        f"{prefix}thread_inst_executed": sum(c.lanes for c in counts),
+        f"{whole}inst_executed": sum(c.executed for c in counts),
+        f"{whole}thread_inst_executed": sum(c.lanes for c in counts),
         **{ncu + name: value for name, value in _executed(counts, _EXECUTED)},
         **{prefix + name: value for name, value in _executed(counts, _SPELLED)},
         **{
@@ -224,9 +249,15 @@ def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
 def _executed(
     counts: list[InstructionCount], kinds: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[str, int]]:
-    """How often instructions of these kinds were executed, by the counter's name."""
+    """How often instructions of these kinds were executed, by the counter's name.
+
+    ncu's counters of hardware count an instruction whatever its guard; those of its own (sass__),
+    where the guard holds for any lane.
+    """
     for name, own in kinds.items():
-        yield name, sum(c.executed for c in counts if c.instruction.kind in own)
+        of_kind = [c for c in counts if c.instruction.kind in own]
+        guarded = name.startswith("sass__")
+        yield name, sum(c.requests if guarded else c.executed for c in of_kind)
 
 
 def _of(counts: list[InstructionCount], *kinds: str) -> list[Tally]:
@@ -259,7 +290,7 @@ def _global(counts: list[InstructionCount]) -> dict[str, int]:
     values = {}
     for name, kinds in (("ld", ("global load", "cp.async")), ("st", ("global store",))):
         kind = [c for c in counts if c.instruction.kind in kinds]
-        requests, sectors = sum(c.executed for c in kind), sum(c.tally.sectors for c in kind)
+        requests, sectors = sum(c.requests for c in kind), sum(c.tally.sectors for c in kind)
         values[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}"] = requests
         values[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}"] = sectors
     world = _of(counts, *_GLOBAL)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.constants import fill
 from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.findings import Findings
 from kernelexp.emulator.machine.image import Image
@@ -76,6 +77,11 @@ class Execution:
         if before:
             self.world.take_over(before)
         self.parameters = Parameters(image, launch, self.world)
+        self.banks = {
+            number: fill(bank, launch, self.world, self.parameters, self.local)
+            for number, bank in image.banks.items()
+        }
+        """Constant banks, as bytes."""
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""
         self.warps = self.resident * self.warps_per_cta

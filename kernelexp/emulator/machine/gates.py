@@ -45,9 +45,12 @@ class Fragment:
     """PC of a `.sync` instruction whose other lanes it need not wait for any more."""
     gathering: bool = False
     """Whether it is parked at a `.sync` instruction until its other lanes come."""
+    group: int = 0
+    """The mask of an instruction that lanes with another mask execute apart from these; 0: none."""
 
     def same_place(self, other: Fragment) -> bool:
-        return self.meetings == other.meetings and self.gathered == other.gathered
+        mine = self.meetings, self.gathered, self.group
+        return mine == (other.meetings, other.gathered, other.group)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,13 @@ class Gate:
     site: Site
     pending: ClassVar[bool] = False
     """Whether it waits for operations that the fragment's threads or warp issued."""
+
+    unites: ClassVar[bool] = False
+    """Whether fragments of a warp that it lets go at once go on as one."""
+
+    def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
+        """The fragment, or fragments of its lanes where not all of them wait for the same."""
+        return (fragment,)
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         """What happens on arrival; whether the fragment goes on at once."""

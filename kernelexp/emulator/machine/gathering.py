@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.gates import Fragment
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.partings import Partings
 from kernelexp.emulator.machine.program import Block, Program
-from kernelexp.emulator.machine.warps import ALL, expand
+from kernelexp.emulator.machine.warps import ALL, expand, lanes_of
 
 
 class Gathering:
@@ -34,6 +34,15 @@ class Gathering:
 
     def hold(self, batch: Batch, block: Block) -> bool:
         """Parks those of a batch whose other lanes are not here yet; False if all may go on."""
+        if not block.exclusive:
+            return batch.mask is not True and self._wait(batch, block)
+        if self._divide(batch, block) or self._wait(batch, block):
+            return True
+        for fragment in batch.fragments:
+            fragment.group = 0
+        return False
+
+    def _wait(self, batch: Batch, block: Block) -> bool:
         missing = []
         for row, fragment in enumerate(batch.fragments):
             fragment.pc = block.first
@@ -50,6 +59,28 @@ class Gathering:
                 self._put(fragment)
         return True
 
+    def _divide(self, batch: Batch, block: Block) -> bool:
+        """Makes fragments of the lanes of a batch that have different masks; False if none have."""
+        assert block.sync is not None
+        parts: list[Fragment] = []
+        for row, fragment in enumerate(batch.fragments):
+            members = batch.set.R[block.sync][row]
+            lanes_by_mask: dict[int, int] = {}
+            for lane in lanes_of(fragment.mask):
+                mask = int(members[lane])
+                lanes_by_mask[mask] = lanes_by_mask.get(mask, 0) | 1 << lane
+            parts += [
+                Fragment(fragment.warp, lanes, block.first, fragment.meetings, group=mask)
+                for mask, lanes in lanes_by_mask.items()
+            ]
+        if len(parts) == len(batch.fragments):
+            for fragment, part in zip(batch.fragments, parts, strict=True):
+                fragment.group = part.group
+            return False
+        for part in parts:
+            self._put(part)
+        return True
+
     def _missing(self, fragment: Fragment, block: Block, R: list[Array], row: int) -> int:
         here = fragment.mask | self._machine.exited[fragment.warp]
         if block.sync == -1:
@@ -61,13 +92,13 @@ class Gathering:
 
     def reunite(self) -> bool:
         """Lets fragments of a warp go on that together make up the lanes of an instruction."""
-        places: dict[tuple[int, int], list[Fragment]] = {}
+        places: dict[tuple[int, int, int], list[Fragment]] = {}
         for fragment in self._parked:
             if fragment.gathering:
                 pc = -1 if self._blocks[fragment.pc].anywhere else fragment.pc
-                places.setdefault((fragment.warp, pc), []).append(fragment)
+                places.setdefault((fragment.warp, pc, fragment.group), []).append(fragment)
         woken = False
-        for (warp, pc), fragments in places.items():
+        for (warp, pc, _), fragments in places.items():
             if pc == -1:
                 woken |= self._apart(fragments)
             else:
@@ -77,7 +108,7 @@ class Gathering:
     def _together(self, warp: int, pc: int, fragments: list[Fragment]) -> bool:
         """At one instruction: the fragments become one."""
         outer = common(fragments)
-        whole = Fragment(warp, _union(fragments), pc, outer)
+        whole = Fragment(warp, _union(fragments), pc, outer, group=fragments[0].group)
         if self._missing(whole, self._blocks[pc], self._machine.registers.arrays, warp):
             return False
         for fragment in fragments:

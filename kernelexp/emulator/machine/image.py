@@ -31,6 +31,28 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
     """Where the initial value is an address."""
 
 
+class Bank(msgspec.Struct, frozen=True, kw_only=True):
+    """A constant bank, as far as a kernel may read it."""
+
+    size: int
+    """Bytes."""
+    data: bytes = b""
+    """What it begins with, whatever the launch."""
+    addresses: tuple[Pointed, ...] = ()
+    fields: dict[int, str] = {}
+    """What the launch puts there, by offset: names as in constants.py, or of parameters."""
+    absent: frozenset[int] = frozenset()
+    """Offsets of words of `data` for which there is no value, such as addresses of functions."""
+
+    def has(self, offset: int, size: int) -> bool:
+        """Whether it is known what these bytes hold."""
+        if any(at in self.absent for at in range(offset, offset + size, 4)):
+            return False
+        if offset + size <= len(self.data):
+            return True
+        return all(at in self.fields for at in range(offset, offset + size, 4))
+
+
 class Image(msgspec.Struct, frozen=True, kw_only=True):
     """An entry's registers, variables and demands on its launch."""
 
@@ -47,6 +69,11 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """What malloc() may give."""
     global_unit: int = 4
     """The same of global memory."""
+    banks: dict[int, Bank] = {}
+    """Constant banks, by number; PTX has none."""
+    strict: bool = True
+    """Whether races, and reads of what nobody wrote, are findings. Not of SASS: ptxas moves, widens
+    and merges accesses where it has proved that no result depends on it."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None

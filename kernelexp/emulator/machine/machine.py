@@ -24,8 +24,8 @@ from kernelexp.emulator.machine.layout import (
 )
 from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.neighbours import Neighbours
-from kernelexp.emulator.machine.races import Races
-from kernelexp.emulator.machine.registers import Special, Symbol
+from kernelexp.emulator.machine.races import Races, Unchecked
+from kernelexp.emulator.machine.registers import Constant, Special, Symbol
 from kernelexp.emulator.machine.residents import Cta, Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.spaces import (
@@ -93,6 +93,7 @@ class Machine(Residents):
         self.late = execution.late
         self.registers = execution.registers
         self.world = execution.world
+        self._kind = Races if execution.image.strict else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
         self.clocks = Clocks(warps)
@@ -126,14 +127,14 @@ class Machine(Residents):
         columns = min(self.warps_per_cta, READERS)
         unit = self.execution.image.shared_unit
         history = History(len(self.shared.data), unit, columns)
-        return Races(
+        return self._kind(
             self, self.clocks, self.shared, history, "shared", self.shared_name, self.shared_object
         )
 
     def _global_races(self) -> Races:
         arena = self.world.arena
         history = History(len(arena.data), self.execution.image.global_unit, GLOBAL_READERS)
-        return Races(
+        return self._kind(
             self, self.clocks, arena, history, "global", self.world.name_at, self.world.object_at
         )
 
@@ -162,6 +163,9 @@ class Machine(Residents):
                 array[...] = special(self, slot.name).astype(DTYPES[slot.bits])
             elif isinstance(slot, Symbol):
                 array[...] = self._address(slot)
+            elif isinstance(slot, Constant):
+                words = self.execution.banks[slot.bank].view(DTYPES[slot.bits])
+                array[...] = words[slot.offset * 8 // slot.bits]
 
     def _address(self, symbol: Symbol) -> Array | int:
         execution, name, offset = self.execution, symbol.name, symbol.offset

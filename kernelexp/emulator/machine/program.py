@@ -44,6 +44,8 @@ class Block:
     """Slot of the member mask of a first instruction that needs its lanes together; -1: all."""
     anywhere: bool = False
     """Whether the lanes may stand at different instructions of that kind (__syncwarp)."""
+    exclusive: bool = False
+    """Whether lanes with different masks execute it one group after the other."""
     weight: int = 1
     """How much of a turn it takes: polls of memory are more than one."""
     end: Branch | Exit | None = None

@@ -315,6 +315,31 @@ class Races:
         self._note_write(units, thread)
 
 
+class Unchecked(Races):
+    """Of a program whose accesses have been reordered, so that nothing can be said of races.
+
+    Atomics and other accesses that meet in any order are still noted as such.
+    """
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """Not a finding."""
+
+    def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        self.residents.execution.contended = True
+
+    def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        self.residents.execution.contended |= access.relaxed
+
+    def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """Not a finding."""
+
+    def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
+        """Not a finding."""
+
+    def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
+        """Not a finding."""
+
+
 def _listed(units: Array | slice) -> Array:
     """Units as int64 [n]."""
     if isinstance(units, slice):

@@ -53,7 +53,15 @@ class Symbol(msgspec.Struct, frozen=True):
     bits: int
 
 
-Slot: TypeAlias = Register | Literal | Sink | Special | Symbol
+class Constant(msgspec.Struct, frozen=True):
+    """A word of a constant bank: see constants.py."""
+
+    bank: int
+    offset: int
+    bits: int = WORD
+
+
+Slot: TypeAlias = Register | Literal | Sink | Special | Symbol | Constant
 
 
 class RegisterFile:

@@ -125,7 +125,7 @@ class Scheduler:
             if batch.meets and block.joins and self.partings.meet(batch, pc):
                 self.spent[first] = turn, polls
                 return
-            if block.sync is not None and mask is not True and self.gathering.hold(batch, block):
+            if block.sync is not None and self.gathering.hold(batch, block):
                 self.spent[first] = turn, polls
                 return
             turn += block.weight
@@ -258,32 +258,41 @@ class Scheduler:
         """Arrives at a gate; True if the whole batch may go on."""
         gate = block.gate
         assert gate is not None
-        machine, parked = self.machine, []
+        machine = self.machine
+        parked: list[Fragment] = []
+        passed: list[Fragment] = []
         for fragment in batch.fragments:
-            fragment.pc = block.first
-            if not gate.enter(machine, fragment):
-                parked.append(fragment)
-        if not parked:
+            for part in gate.parts(machine, fragment):
+                part.pc = block.first
+                (passed if gate.enter(machine, part) else parked).append(part)
+        if not parked and len(passed) == len(batch.fragments):
             return True
         self.parked += parked
-        for fragment in batch.fragments:
-            if fragment not in parked:
-                fragment.pc = block.last
-                self._put(fragment)
+        for fragment in passed:
+            fragment.pc = block.last
+            self._put(fragment)
         return False
 
     def _wake(self) -> bool:
         """Lets parked fragments go on that can; whether any could."""
-        machine, woken = self.machine, False
+        machine = self.machine
+        woken: list[Fragment] = []
+        united: dict[tuple[int, int], Fragment] = {}
         for fragment in list(self.parked):
             block = self.blocks[fragment.pc]
             if not fragment.gathering and block.gate and block.gate.ready(machine, fragment):
                 self.parked.remove(fragment)
                 block.gate.leave(machine, fragment)
                 fragment.pc = block.last
-                self._put(fragment)
-                woken = True
-        return self.gathering.reunite() or woken
+                whole = fragment
+                if block.gate.unites:
+                    whole = united.setdefault((fragment.warp, fragment.pc), fragment)
+                    whole.mask |= fragment.mask
+                if whole is fragment:
+                    woken.append(fragment)
+        for fragment in woken:
+            self._put(fragment)
+        return self.gathering.reunite() or bool(woken)
 
     def _land(self) -> bool:
         """Lands an operation, if it can be one that somebody waits for; whether there was any."""

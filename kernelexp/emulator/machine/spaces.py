@@ -167,6 +167,8 @@ class Space(Memory):
         if outside.any():
             what = f"({access.size} bytes) is outside every object"
             self.fail("out-of-bounds", what, warps, self.shown(warps, offsets), access, outside)
+        if not self.residents.execution.image.strict:
+            return
         octets = states == UNWRITTEN
         if access.used is not None:
             octets = octets & (access.used >> np.arange(access.size) & 1).astype(bool)

@@ -1,0 +1,1 @@
+"""SASS, the instructions of a cubin: read, decoded by its tables, executed by the same machine."""

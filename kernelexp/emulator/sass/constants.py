@@ -1,0 +1,57 @@
+"""Constant bank 0: where the driver puts what a launch is told, by architecture."""
+
+from __future__ import annotations
+
+from kernelexp.emulator.machine.constants import WORD
+from kernelexp.emulator.machine.image import Bank
+from kernelexp.emulator.sass.cubin import HOPPER, Cubin
+
+_DIMENSIONS = ("ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z")
+_EARLIER = {0x28: "stack", 0x20: "local window", 0x24: "local window+4"}
+_AMPERE = _EARLIER | {
+    0x18: "shared window",
+    0x1C: "shared window+4",
+    0x2C: "dynamic shared",
+    0x118: "nothing",
+    0x11C: "nothing",
+}
+_HOPPER = _EARLIER | {0x2C: "dynamic shared", 0x208: "nothing", 0x20C: "nothing"}
+
+
+def parameter_names(cubin: Cubin) -> tuple[str, ...]:
+    """What the entry's parameters are called."""
+    return tuple(f"parameter {index}" for index in range(len(cubin.parameters)))
+
+
+def bank_0(cubin: Cubin) -> Bank:
+    """Bank 0 of an entry."""
+    known = _HOPPER if cubin.sm >= HOPPER else _AMPERE
+    fields = {WORD * index: name for index, name in enumerate(_DIMENSIONS)} | known
+    size = max(fields) + WORD
+    for name, parameter in zip(parameter_names(cubin), cubin.parameters, strict=True):
+        place = cubin.parameter_base + parameter.offset
+        size = max(size, place + parameter.size)
+        fields |= {
+            place + at: f"{name}+{at}" for at in range(0, parameter.size, WORD) if place % WORD == 0
+        }
+    return Bank(size=size, fields=fields)
+
+
+def banks(cubin: Cubin) -> dict[int, Bank]:
+    """All banks of an entry."""
+    others = {number: _filled(cubin, number) for number in cubin.banks}
+    return {0: bank_0(cubin), **others}
+
+
+def _filled(cubin: Cubin, number: int) -> Bank:
+    """A bank that the cubin fills in, but for addresses of what only the driver has."""
+    known = {variable.name for variable in cubin.variables}
+    pointers = cubin.addresses.get(number, ())
+    return Bank(
+        size=len(cubin.banks[number]),
+        data=cubin.banks[number],
+        addresses=tuple(each for each in pointers if each.name in known),
+        absent=frozenset(
+            each.offset + at for each in pointers if each.name not in known for at in (0, WORD)
+        ),
+    )

@@ -1,0 +1,208 @@
+"""Instructions to closures over register arrays: done once, when a cubin is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.gates import Gate
+from kernelexp.emulator.machine.image import Image, Variable
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
+from kernelexp.emulator.sass import constants, cubin, text, word
+from kernelexp.emulator.sass import isa as isa  # importing it fills the table
+from kernelexp.emulator.sass.cubin import Cubin
+from kernelexp.emulator.sass.decoder import Decoder, is_uniform
+from kernelexp.emulator.sass.faults import SassSyntaxError, refuse
+from kernelexp.emulator.sass.isa.barrier import is_packed
+from kernelexp.emulator.sass.registry import Result, Together, Turn, find
+from kernelexp.emulator.sass.syntax import AROUND, UNPACK, Instruction
+from kernelexp.lineinfo import Source
+
+STACK_BYTES = 1024
+"""Of each thread, beyond what the entry itself needs, for the functions that it calls and for what
+it takes as it runs: as much as the driver sets aside unless it is told otherwise."""
+_LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
+"""Opcodes that local memory may be used by."""
+_WHOLE = frozenset({"BAR", "BSYNC", "WARPSYNC", "DEPBAR", "LDSM", "STSM", "MOVM", "HMMA", "IMMA"})
+"""Opcodes at which lanes wait, or act as one: those that a guard leaves out go around."""
+
+
+def decode(
+    content: bytes, listing: str, entry: str, sources: Mapping[int, Source] | None = None
+) -> Program:
+    """The program of an entry of a cubin, whose listing is cuobjdump's; `sources` by address.
+
+    UnsupportedInstruction for the first instruction that is not covered; CubinError, and
+    SassSyntaxError for a listing that cannot be read.
+    """
+    found = cubin.read(content, entry)
+    code = text.read(listing, entry, sources or {})
+    for ins in code:
+        if ins.word != word.at(found.code, ins.address):
+            sentence = f"`{ins.text}` is not what the cubin has at {ins.address:#x}."
+            raise SassSyntaxError(f"{ins.where()}: {sentence}")
+        if ins.address in found.relocated:
+            raise refuse(ins, "is changed by the loader, which is not covered")
+    banks = constants.banks(found)
+    decoder = Decoder(list(_expanded(code)), found.sm, banks)
+    made = [_build(decoder, number) for number in range(decoder.length())]
+    blocks = _blocks(decoder, made)
+    return Program(_image(found, decoder), decoder.sites, blocks)
+
+
+def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
+    """The code with what the emulator puts before an instruction at which lanes wait."""
+    number = 0
+    for ins in code:
+        before: list[Instruction] = []
+        if ins.base == "BAR" and is_packed(ins.operands[:2]):
+            before.append(msgspec.structs.replace(ins, opcode=UNPACK, guard=None))
+        if ins.base in _WHOLE and ins.guard is not None:
+            before.append(msgspec.structs.replace(ins, opcode=AROUND))
+            ins = msgspec.structs.replace(ins, guard=None)
+        for each in (*before, ins):
+            yield msgspec.structs.replace(each, number=number)
+            number += 1
+
+
+def _image(found: Cubin, decoder: Decoder) -> Image:
+    names = constants.parameter_names(found)
+    parameters = [
+        Variable(name=name, space="param", type="b8", align=8, size=parameter.size)
+        for name, parameter in zip(names, found.parameters, strict=True)
+    ]
+    used = any(ins.base in _LOCAL for ins in decoder.code)
+    stack = found.frame_bytes + (STACK_BYTES if used else 0)
+    return Image(
+        entry=found.entry,
+        slots=decoder.slots,
+        parameters=tuple(parameters),
+        variables=(*found.variables, *_shared(found), *_local(stack)),
+        shared_unit=decoder.shared_unit,
+        global_unit=decoder.global_unit,
+        banks=decoder.banks,
+        strict=False,
+        cluster=found.cluster,
+        block=found.block,
+        max_threads=found.max_threads,
+    )
+
+
+def _shared(found: Cubin) -> Iterator[Variable]:
+    """Static shared memory as one variable, and the dynamic array behind it."""
+    if found.shared_bytes:
+        yield Variable(name="shared", space="shared", type="b8", align=16, size=found.shared_bytes)
+    yield Variable(name="dynamic", space="shared", type="b8", align=found.shared_align, size=0)
+
+
+def _local(size: int) -> Iterator[Variable]:
+    if size:
+        yield Variable(name="stack", space="local", type="b8", align=16, size=-(-size // 16) * 16)
+
+
+def _build(decoder: Decoder, number: int) -> Result:
+    decoder.at(number)
+    ins = decoder.instruction
+    builder = find(ins.opcode)
+    if builder is None:
+        raise decoder.refuse()
+    made = builder(decoder)
+    if not callable(made):
+        return made
+    if is_uniform(ins):
+        return _uniform(decoder, made)
+    return made if ins.guard is None else _guarded(decoder, made)
+
+
+def _uniform(decoder: Decoder, op: Op) -> Op:
+    """An operation of the warp: whatever lanes are active, all of them keep its registers."""
+    if decoder.instruction.guard is None:
+        return lambda R, m, warps: op(R, True, warps)
+    slot, negated = decoder.guard()
+
+    def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        op(R, ~R[slot] if negated else R[slot], warps)
+
+    return guarded
+
+
+def _guarded(decoder: Decoder, op: Op) -> Op:
+    slot, negated = decoder.guard()
+    number = decoder.site.number
+
+    def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        on = ~R[slot] if negated else R[slot]
+        if m is not True:
+            on = on & m
+        count = int(np.count_nonzero(on))
+        if count == on.size:
+            warps.note(number, warps.count, count)
+            op(R, True, warps)
+        elif count:
+            warps.note(number, int(np.count_nonzero(on.any(axis=1))), count)
+            op(R, on, warps)
+        else:
+            warps.note(number, 0, 0)
+
+    return guarded
+
+
+def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
+    starts = {0}
+    if any(isinstance(each, Turn) and each.index is not None for each in made):
+        starts |= set(decoder.starts().values())
+    for number, each in enumerate(made):
+        if isinstance(each, Turn):
+            starts |= {number + 1, *(each.targets if each.index is None else ())}
+        elif isinstance(each, Exit):
+            starts.add(number + 1)
+        elif isinstance(each, Gate):
+            starts |= {number, number + 1}
+        elif isinstance(each, Together):
+            starts.add(number)
+    ordered = sorted(start for start in starts if 0 <= start < len(made))
+    blocks = {}
+    for first, last in zip(ordered, [*ordered[1:], len(made)], strict=True):
+        block = blocks[first] = Block(first, last)
+        for number in range(first, last):
+            _put(block, number, made[number])
+        if _polls(block, decoder.code[first:last]):
+            block.weight = POLL
+    return blocks
+
+
+def _put(block: Block, number: int, each: Result) -> None:
+    """Adds an instruction to its block."""
+    if isinstance(each, Gate):
+        block.gate = each
+    elif isinstance(each, Together):
+        block.sync, block.anywhere = each.members, each.anywhere
+        block.exclusive = each.exclusive
+    elif isinstance(each, Exit):
+        block.end = each
+    elif isinstance(each, Turn):
+        if each.before is not None:
+            block.ops.append(each.before)
+            block.numbers.append(number)
+        block.end = Branch(each.targets, number + 1, each.guard, each.negated, each.index)
+    else:
+        block.ops.append(each)
+        block.numbers.append(number)
+
+
+def _polls(block: Block, code: Sequence[Instruction]) -> bool:
+    """Whether a block may ask whether another thread has done something yet.
+
+    A volatile load of shared memory is a plain one here: it asks where it is all of a loop.
+    """
+    loops = isinstance(block.end, Branch) and block.end.targets == (block.first,)
+    for ins in code:
+        if ins.base in ("ATOM", "ATOMG", "ATOMS", "NANOSLEEP"):
+            return True
+        if ins.base in ("LDS", "LDG", "LD") and (loops or "STRONG" in ins.modifiers):
+            return True
+    return False

@@ -1,0 +1,147 @@
+"""Atomic updates of memory: lanes execute one at a time, in lane order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelexp.emulator.arithmetic.reductions import global_add, global_add_64, reduction
+from kernelexp.emulator.machine import atomics
+from kernelexp.emulator.machine.access import Access
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.sass.decoder import Decoder, copyto
+from kernelexp.emulator.sass.operands import Reader
+from kernelexp.emulator.sass.registry import covers
+from kernelexp.emulator.sass.syntax import ZERO, Operand, Register
+
+_KINDS = {
+    "S32": "s32", "64": "u64", "S64": "s64", "F32": "f32", "F64": "f64", "F16x2": "f16x2",
+    "BF16x2": "bf16x2",
+}  # fmt: skip
+_NAMES = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")
+_SCOPE = ".STRONG.{:SM|GPU|SYS}"
+_FORMS = (
+    "{:ADD|MIN|MAX}{:|.S32|.64|.S64}",
+    "{:INC|DEC|AND|OR|XOR}",
+    "{:AND|OR|XOR}.64",
+    "ADD.F32.FTZ.RN",
+    "ADD.F64.RN",
+    "ADD.{:F16x2|BF16x2}.RN",
+)
+
+
+class Update:
+    """What the modifiers of an atomic operation say."""
+
+    def __init__(self, d: Decoder, space: str) -> None:
+        names = d.instruction.modifiers
+        self.name = next(each for each in names if each in _NAMES)
+        self.type = next((_KINDS[each] for each in names if each in _KINDS), "u32")
+        self.words = 2 if self.type.endswith("64") else 1
+        self.space = space
+        self.access = Access(d.site, 4 * self.words, 1, store=True, relaxed=True)
+        d.note_unit(space, 4 * self.words)
+
+    def function(self) -> Callable[[Array, Array], Array] | None:
+        if self.name == "CAS":
+            return None
+        if self.name == "ADD" and self.type == "f32":
+            return global_add
+        if self.name == "ADD" and self.type == "f64":
+            return global_add_64
+        return reduction(self.name.lower(), self.type)
+
+    def source(self, d: Decoder, operand: Operand) -> Reader:
+        return d.pair(operand) if self.words == 2 else d.bits(operand)
+
+
+def _updating(
+    d: Decoder, update: Update, target: Operand | None, where: Reader, operands: list[Operand]
+) -> Op:
+    sources = [update.source(d, operand) for operand in operands]
+    wanted = target is not None and getattr(target, "index", ZERO) != ZERO
+    targets = d.to_words(target, update.words) if wanted and target is not None else []
+    function, access, space = update.function(), update.access, update.space
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = [source(R) for source in sources]
+        memory = warps.machine.spaces[space]
+        old = atomics.update(warps, memory, where(R), values, function, access, m, relaxed=True)
+        for part, slot in enumerate(targets):
+            word = old if part == 0 else old >> np.uint64(32)
+            copyto(R[slot], word.astype(np.uint32), where=m)
+
+    return op
+
+
+def _patterns(stem: str, forms: tuple[str, ...], end: str) -> tuple[str, ...]:
+    return tuple(f"{stem}.{form}{end}" for form in forms)
+
+
+@covers(*_patterns("{:ATOMG|ATOM}.E", (*_FORMS, "{:EXCH|CAS}{:|.64}"), _SCOPE))
+def atomg(d: Decoder) -> Op:
+    """Gives the old value. Its predicate, of which nothing is known, may not be used."""
+    unused, target, address, *operands = d.operands
+    if not (isinstance(unused, Register) and unused.file == "P" and unused.index == ZERO):
+        raise d.refuse("gives a predicate, which is not covered")
+    update = Update(d, "global" if d.instruction.base == "ATOMG" else "generic")
+    d.take(operands, 2 if update.name == "CAS" else 1)
+    return _updating(d, update, target, d.address(address, wide=True), operands)
+
+
+@covers(*_patterns("{:REDG|RED}.E", _FORMS, _SCOPE))
+def redg(d: Decoder) -> Op:
+    address, operand = d.take(d.operands, 2)
+    where = d.address(address, wide=True)
+    return _updating(d, Update(d, "global"), None, where, [operand])
+
+
+@covers("ATOMS.{:ADD|MIN|MAX}{:|.S32}", "ATOMS.{:INC|DEC|AND|OR|XOR}", "ATOMS.{:EXCH|CAS}{:|.64}")
+def atoms(d: Decoder) -> Op:
+    """Gives the old value."""
+    target, address, *operands = d.operands
+    update = Update(d, "shared")
+    d.take(operands, 2 if update.name == "CAS" else 1)
+    return _updating(d, update, target, d.shared_address(address), operands)
+
+
+@covers("ATOMS.CAST.SPIN{:|.64}")
+def cast(d: Decoder) -> Op:
+    """Stores the new value where the old one is as expected: 1 where it has, else 0."""
+    target, address, expected, new = d.take(d.operands, 4)
+    words = 2 if "64" in d.modifiers else 1
+    access = Access(d.site, 4 * words, 1, store=True, relaxed=True)
+    d.note_unit("shared", 4 * words)
+    slots, where = d.to_words(target, words), d.shared_address(address)
+    read = d.pair if words == 2 else d.bits
+    sources = [read(expected), read(new)]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = [source(R) for source in sources]
+        memory = warps.machine.spaces["shared"]
+        old = atomics.update(warps, memory, where(R), values, None, access, m, relaxed=True)
+        stored = (old == values[0]).astype(np.uint32)
+        for slot, value in zip(slots, (stored, np.zeros_like(stored)), strict=False):
+            copyto(R[slot], value, where=m)
+
+    return op
+
+
+@covers("ATOMS.POPC.INC.32")
+def count(d: Decoder) -> Op:
+    """Each active lane adds one; the old value may not be used."""
+    target, address = d.take(d.operands, 2)
+    if getattr(target, "index", 0) != ZERO:
+        raise d.refuse("gives the old value, which is not covered")
+    access = Access(d.site, 4, 1, store=True, relaxed=True)
+    d.note_unit("shared", 4)
+    where, function = d.shared_address(address), reduction("add", "u32")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        ones = [np.ones((warps.count, 32), np.uint32)]
+        memory = warps.machine.spaces["shared"]
+        atomics.update(warps, memory, where(R), ones, function, access, m, relaxed=True)
+
+    return op
