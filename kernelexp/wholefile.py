@@ -33,7 +33,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> Path:
                 os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        _undo(temporary.unlink)
         if isinstance(error, OSError):
             error.filename = os.fspath(path)  # what was to be written, and not under which name
         raise
