@@ -24,9 +24,7 @@ LOG = """Kernel: `gemm` — a small one, for SM90a.
 | aaaaaa1 | First | 2.0 | |
 | 6319928 | Tiles | 1.0 | best |
 """
-SOURCE = "__global__ void twice(const float* x, float* y) { y[threadIdx.x] = 2 * x[0]; }\n"
-    "__global__ void twice(const float* x, float* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }\n"
-)
+SOURCE = "__global__ void none(const float* x, float* y) { y[threadIdx.x] = 0 * x[0]; }\n"
 RUN = ("run", "S1", "--no-gpu")
 SLOW = pytest.mark.slow
 
@@ -50,7 +48,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "sweep, timed": ("sweep", "scale", "width=1,2,4"),
     "audit": ("audit", "S1", "--against", "S1:baseline"),
     "source": (
-        *("new", "--from", "@/twice.cu", "--block", "32", "--grid", "1"),
+        *("new", "--from", "@/none.cu", "--block", "32", "--grid", "1"),
         *("--shape", "x=32", "--shape", "y=32", "--reference", "y=0 * x"),
     ),
 }
@@ -61,7 +59,7 @@ EVERY = [name if name in ORDINARY else pytest.param(name, marks=SLOW) for name i
 def prepare(disk: Disk, kx: Kx, name: str) -> None:
     """What a command reads: a baseline, records, files beside the project."""
     (disk.folder / "LOG.md").write_text(LOG)
-    (disk.folder / "twice.cu").write_text(SOURCE)
+    (disk.folder / "none.cu").write_text(SOURCE)
     shutil.copy(NCU / "raw.csv", disk.folder)
     if name not in ORDINARY:
         kx("run", "S1", cwd=disk.root)
