@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kernelexp.text import shorten
+from kernelexp.text import CONTROL, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,8 +45,10 @@ def print_json(values: Any) -> None:
 
         text = json.dumps(msgspec.to_builtins(values, enc_hook=str))
         encoded = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\\\x\1", text).encode()
-    # As bytes: JSON is UTF-8, whatever the console is.
-    typer.echo(msgspec.json.format(encoded, indent=2))
+    # As bytes: JSON is UTF-8, whatever the console is. A terminal would act on some characters that
+    # JSON may have as they are.
+    text = msgspec.json.format(encoded, indent=2).decode()
+    typer.echo(CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
 
 
 def print_text(text: str) -> None:
