@@ -173,6 +173,8 @@ def _rank(standing: Standing) -> int:
     current = not standing.changed
     if current and decides:
         return 5 if record.measurement else 4 if record.provenance == "published" else 3
+    if current and verdict.status is Status.INCONCLUSIVE and record.measurement:
+        return 3  # a figure of what is there now, with its interval
     if decides and not _is_untimed(record):
         return 2  # of what was there before
     return 1 if current else 0

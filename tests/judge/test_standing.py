@@ -191,6 +191,14 @@ def test_a_wrong_result_of_what_is_there_now_overrules_an_older_measurement(
     assert rows(house, kx, "T2")[0][4] in ("INCORRECT", "INVALID")
 
 
+def test_a_measurement_that_decides_nothing_speaks_before_a_verdict_on_former_sources(
+    house: Path, kx: Kx
+) -> None:
+    shutil.copytree(ROOT / "experiments", house / "experiments")
+    (persistent, _) = rows(house, kx, "A17")
+    assert persistent[3:] == ["ctas=persistent: 0.629 ms, -1.06%", "INCONCLUSIVE"]
+
+
 def test_figures_of_what_has_changed_are_in_no_export(house: Path, kx: Kx) -> None:
     path = house / "variants/transpose/transpose.cu"
     path.write_text(path.read_text() + "// changed\n")

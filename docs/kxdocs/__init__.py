@@ -1,0 +1,44 @@
+"""What the documentation's pages take from the package itself, and how their links become a site.
+
+Loaded by Sphinx (conf.py). A page names what is to be generated in a comment of its own line,
+<!-- generated: commands -->, so that it is Markdown like any other where it is not built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kxdocs import commands, problem, schema
+from kxdocs.links import settle
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "commands": commands.commands,
+    "exit codes": commands.exit_codes,
+    "problem functions": problem.functions,
+    "problem types": problem.types,
+    "launch types": problem.launch_types,
+    "experiments.yaml": schema.tables,
+}
+_MARK = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
+
+
+def fill(text: str) -> str:
+    """A page with what it names; KeyError for a name that generates nothing."""
+    return _MARK.sub(lambda match: GENERATED[match[1]](), text)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Called by Sphinx."""
+
+    def begin(app: Any, name: str, source: list[str]) -> None:
+        source[0] = fill(source[0])
+
+    def end(app: Any, tree: Any) -> None:
+        name = app.env.docname
+        settle(app.srcdir, name, tree, map(str, app.env.dependencies[name]))
+
+    app.connect("source-read", begin)
+    app.connect("doctree-read", end)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
