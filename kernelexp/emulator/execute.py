@@ -20,6 +20,7 @@ from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.program import Program
 from kernelexp.emulator.machine.scheduler import Scheduler
 from kernelexp.emulator.ptx.decode import decode
+from kernelexp.emulator.ptx.faults import MALFORMED, PtxSyntaxError
 from kernelexp.emulator.ptx.parser import parse
 from kernelexp.emulator.ptx.syntax import Module as Syntax
 from kernelexp.errors import UsageError
@@ -79,7 +80,11 @@ class _Decoded(Mapping[str, Program]):
         if name not in self._names:
             raise KeyError(name)
         if name not in self._programs:
-            self._programs[name] = decode(self._syntax, name)
+            try:
+                self._programs[name] = decode(self._syntax, name)
+            except MALFORMED as error:
+                why = f"{type(error).__name__}: {error}"
+                raise PtxSyntaxError(f"entry {name} can't be decoded ({why}).") from error
         return self._programs[name]
 
     def __contains__(self, name: object) -> bool:

@@ -6,6 +6,7 @@ values where it is JSON.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from fake_gpu import FakeGpu
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from support import ROOT
@@ -91,7 +92,7 @@ def edited(value: Any, edits: list[tuple[float, str, Any]]) -> Any:
         elif kind == "double" and isinstance(inside, list):
             inside.insert(key, inside[key])
         else:
-            inside[key] = instead
+            inside[key] = copy.deepcopy(instead)
     return value
 
 
@@ -273,7 +274,12 @@ def fuzz(kind: str, root: Path, count: int) -> int:
     done = 0
 
     @settings(
-        max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=count,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        phases=[Phase.generate],  # to make a case smaller takes minutes where it is a command
+        report_multiple_bugs=False,
     )
     @given(case=strategy)
     def run(case: Any) -> None:

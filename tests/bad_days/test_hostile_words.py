@@ -37,7 +37,12 @@ MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 COMMANDS = [
     *[("list",), ("show", "S1"), ("show", "S1", "--verbose"), ("show", "RUN"), ("log",)],
     *[("log", "--csv"), ("verdict", "S1"), ("diff", "S1", "S1"), ("plot", "run", "S1")],
-    *[("plot", "history"), ("compare", "S1:baseline", "S1"), ("sections", "PROFILE"), ("accept", "S1")],
+    *[
+        ("plot", "history"),
+        ("compare", "S1:baseline", "S1"),
+        ("sections", "PROFILE"),
+        ("accept", "S1"),
+    ],
     *[("audit", "S1", "--against", "S1:baseline"), ("explain", "S1")],
     *[("log", "--json"), ("show", "S1", "--json"), ("list", "--json")],
 ]
