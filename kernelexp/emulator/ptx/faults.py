@@ -6,7 +6,6 @@ from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.ptx.syntax import Instruction
 from kernelexp.errors import UsageError
 
-
 MALFORMED = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError),
     *(TypeError, ValueError),
