@@ -22,7 +22,7 @@ READING = [
     *[("verdict", "S1"), ("accept", "S1"), ("reject", "S2"), ("replace", "S1", "--by", "aaaaaaa")],
     *[("new", "Two", "--set", "width=2"), ("sections", "S1")],
 ]
-EXECUTING = [("run", "S1", "--no-gpu"), ("build", "S1"), ("emulate", "S1"), ("check",)]
+EXECUTING = [("run", "S1", "--no-gpu"), ("build", "S1"), ("emulate", "S1"), ("check", "--update")]
 SLOW = pytest.mark.slow
 
 

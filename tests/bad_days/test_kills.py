@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import subprocess
@@ -46,6 +47,10 @@ class Victim:
         self.ended = Counter[str]()
         for words in (("run", "S1", "--no-gpu"), ("reject", "S2"), ("log", "--write")):
             assert kx(*words, cwd=root).exit_code == errors.OK
+
+    @property
+    def killed(self) -> int:
+        return sum(count for name, count in self.ended.items() if name.endswith("killed"))
 
     def start(self, name: str, token: str) -> subprocess.Popen[bytes]:
         paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
@@ -117,16 +122,17 @@ def test_50_kills_lose_nothing_and_corrupt_nothing(scale: Path, kx: Kx, part: in
     seed = random.SystemRandom().randrange(1 << 31)
     print(f"kills, part {part}: seed {seed}")
     victim = Victim(scale, kx, random.Random(seed))
-    for number in range(50):
-        victim.kill(list(COMMANDS)[number % len(COMMANDS)])
+    for name in itertools.cycle(COMMANDS):
+        victim.kill(name)
+        if victim.killed >= 50:
+            break
     for name in COMMANDS:
         victim.complete(name)
     victim.is_whole()
     leftovers = list(scale.rglob("*.tmp"))
     found, _ = records.read_all(scale)
     print(
-        f"kills, part {part}: {sum(victim.ended.values())} ({dict(victim.ended)}); 0 records lost "
+        f"kills, part {part}: {victim.killed} ({dict(victim.ended)}); 0 records lost "
         f"or changed, 0 files unreadable, 0 processes left, 0 following commands failed; "
         f"{len(found)} records and {len(leftovers)} temporary files at the end"
     )
-    assert sum(count for name, count in victim.ended.items() if "killed" in name) >= 30
