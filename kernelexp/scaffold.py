@@ -13,7 +13,7 @@ import msgspec
 from kernelexp import project, wholefile
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.errors import UsageError, suggest
-from kernelexp.project import shape
+from kernelexp.project import layout, shape
 
 TEMPLATES = resources.files("kernelexp") / "templates"
 SCHEMA = "experiments.schema.json"
@@ -28,12 +28,13 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...]
     """What was written, or added to (a .gitignore)."""
     experiment: str
-    """The one that it has."""
+    """The one that it has; none where the project is empty."""
 
 
-def start(folder: Path, arch: str) -> Started:
+def start(folder: Path, arch: str, empty: bool = False) -> Started:
     """Writes a project for `arch` into `folder`, which may have other files.
 
+    An empty one has neither kernels nor experiments.
     The workflow goes where GitHub looks for it, at the top of the repository. UsageError for an
     unknown architecture, and where a file is there already: nothing is written then.
     """
@@ -51,8 +52,12 @@ def start(folder: Path, arch: str) -> Started:
     }
     wanted = {root / SCHEMA: json.dumps(shape.schema(), indent=1) + "\n"}
     for name, text in _files(TEMPLATES / "project"):
+        if empty and name.startswith("variants/"):
+            continue
         place = top if name.startswith(f"{_WORKFLOWS}/") else root
         wanted[place / name] = fill(text, values)
+    if empty:
+        wanted[root / layout.FILE] = _without_entries(wanted[root / layout.FILE])
     ignore = root / _IGNORE
     taken = sorted(str(path) for path in wanted if path.exists() and path != ignore)
     if taken:
@@ -65,7 +70,7 @@ def start(folder: Path, arch: str) -> Started:
         for path, text in wanted.items():
             files.write(path, text.encode())
         loaded = project.load(root)
-    return Started(root=root, files=tuple(wanted), experiment=next(iter(loaded.experiments)))
+    return Started(root=root, files=tuple(wanted), experiment=next(iter(loaded.experiments), ""))
 
 
 def requirement() -> str:
@@ -81,6 +86,12 @@ def requirement() -> str:
     return "kernelexp"
 
 
+def _without_entries(text: str) -> str:
+    """An experiments.yaml down to its version, with no kernels and no experiments."""
+    head, _, _ = text.partition("kernels:\n")
+    return f"{head}kernels: {{}}\n\nexperiments: {{}}\n"
+
+
 def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
     for each in sorted(folder.iterdir(), key=lambda each: each.name):
         if each.is_dir() and each.name != "__pycache__":
@@ -90,7 +101,7 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """A template with its values in place of @NAME@."""
+    """A template with each @NAME@ replaced by its value."""
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return text

@@ -27,6 +27,9 @@ class Toolchain(msgspec.Struct, frozen=True, kw_only=True):
     cuobjdump: str
     version: str
     """The compiler's full version, such as 13.0.88."""
+    confined_to: str = ""
+    """The folder that the sources must lie in, which is all that is read besides the compiler, the
+    package's headers and the system's programs; empty: whatever the source includes is read."""
 
 
 def find(nvcc: str | None, cache: Path) -> Toolchain:

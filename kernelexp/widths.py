@@ -53,7 +53,7 @@ def summarize(evidence: EmulatedEvidence | None) -> str:
     does = "merges" if all(map(_is_wider, every)) else "changes the widths of"
     return (
         f"counted on PTX, and ptxas {does} {', '.join(parts)}: requests, wavefronts and bank "
-        "conflicts there will be others on the card"
+        "conflicts there will differ on a GPU"
     )
 
 

@@ -118,6 +118,8 @@ def _key(plan: Plan, files: Files) -> str:
         plan.compiler.digest,
         *plan.arguments,
         *PTXAS_FLAGS,
+        # What was built unconfined may hold what no confined build could read.
+        *(["confined"] if plan.tools.confined_to else []),
         *(("program",) if plan.variant.program else ()),
         # The root's own name says nothing of what is compiled.
         *(each.replace(root, ".") for each in environment),

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kernelexp import processes, toolchain
+from kernelexp import confined, processes, toolchain
 from kernelexp.build import dependencies, diagnosis, store
 from kernelexp.build.planning import PTXAS_FLAGS, Plan
 from kernelexp.errors import EnvironmentFault
@@ -147,6 +147,8 @@ def _run(
     Raises DoesNotBuild where the compiler refuses the source, EnvironmentFault where the machine
     failed, TimedOut past the limit.
     """
+    if plan.tools.confined_to:
+        return _run_confined(plan, folder, tool, argv, fault)
     env = {"LC_ALL": "C", "TMPDIR": _relative(plan, folder)}
     for last in (False, True):
         try:
@@ -170,6 +172,32 @@ def _run(
         if last:
             raise DoesNotBuild(f"{tool}: the compiler crashed twice; it {how}.\n{words}".rstrip())
     raise AssertionError("unreachable")
+
+
+def _run_confined(
+    plan: Plan, folder: Path, tool: str, argv: Sequence[str], fault: Callable[[Completed], str]
+) -> Completed:
+    """The same within limits: what a source makes a compiler do is the source's fault."""
+    env = {"LC_ALL": "C", "TMPDIR": _relative(plan, folder)}
+    try:
+        done = confined.run(
+            argv, plan.tools, folder, cwd=plan.root, env=env, timeout_s=plan.timeout_s
+        )
+    except TimedOut:
+        limit = f"the limit of {plan.timeout_s:g} s for a step of a build"
+        raise DoesNotBuild(f"{tool}: error: it ran past {limit}.") from None
+    left = fault(done) if done.returncode == 0 else ""
+    if done.returncode == 0 and not left:
+        return done
+    _require_space(plan, folder, tool)
+    words = _clean(plan, folder, done.stderr + done.stdout)[: confined.LONGEST_LOG]
+    if done.returncode == confined.CANNOT:
+        raise EnvironmentFault(f"{plan.label}: {words}.")
+    if diagnosis.find_cause(done, words) == "source":
+        raise DoesNotBuild(f"{tool}:\n{words}")
+    raise DoesNotBuild(
+        f"{tool}: error: under the limits of a hostile source it {left or _ending(done)}.\n{words}"
+    )
 
 
 def _ending(done: Completed) -> str:

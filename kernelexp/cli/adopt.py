@@ -13,9 +13,10 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.emulate import emulate
-from kernelexp.errors import UsageError
+from kernelexp.errors import WRONG_RESULT, UsageError
 
 if TYPE_CHECKING:
+    from kernelexp.foreign.copying import Left
     from kernelexp.foreign.draft import Answers
     from kernelexp.foreign.entry import Parameter
     from kernelexp.foreign.service import Compiled
@@ -36,6 +37,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     shapes: Sequence[str]
     workspaces: Sequence[str]
     values: Sequence[str]
+    emulated: Sequence[str]
     references: Sequence[str]
     flags: Sequence[str]
 
@@ -66,7 +68,24 @@ def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
     if missing:
         typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(chosen.kernel)}")
     else:
-        emulate([chosen.kernel], project=loaded.root, nvcc=nvcc)
+        _execute(loaded.root, chosen.kernel, text, nvcc)
+
+
+def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
+    """Emulates it; with a note where it is wrong, since its tolerance is a guess."""
+    try:
+        emulate([kernel], project=root, nvcc=nvcc)
+    except typer.Exit as end:
+        if end.exit_code == WRONG_RESULT:
+            lines = problem.splitlines()
+            line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
+            typer.echo(
+                "note: if the values are almost right, say how much they may differ, at "
+                f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
+                f"kernelexp emulate {shlex.quote(kernel)}",
+                err=True,
+            )
+        raise
 
 
 def _usual_arch(loaded: Project) -> str:
@@ -92,6 +111,7 @@ def _answers(words: Words) -> Answers:
         },
         workspaces=tuple(words.workspaces),
         values={name: _number(text) for name, text in _pairs(words.values, "--value")},
+        emulated={name: _whole(text) for name, text in _pairs(words.emulated, "--emulated")},
         references={
             name: draft.parse_python(text) for name, text in _pairs(words.references, "--reference")
         },
@@ -117,6 +137,13 @@ def _number(text: str) -> int | float:
     raise UsageError(f"{text!r} should be a number, as the value of a parameter.")
 
 
+def _whole(text: str) -> int:
+    value = _number(text)
+    if not isinstance(value, int):
+        raise UsageError(f"{text!r} should be a whole number.")
+    return value
+
+
 def _tell(compiled: Compiled, answers: Answers) -> None:
     """What was found and what was left out."""
     entry = compiled.entry
@@ -127,36 +154,51 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
         star = "*" if each.is_pointer else ""
         typer.echo(f"  {each.name}: {each.type}{star}, {each.size} bytes, {role}")
     for each in entry.parameters:
-        if _is_in_and_out(each) and each.name not in answers.workspaces:
+        if _is_in_and_out(each) and each.name not in (*answers.workspaces, *answers.references):
             typer.echo(
                 f"note: {each.name} is read and written: it is an input and an output, and holds "
                 "the input before every launch; if it is the kernel's own memory, which starts "
                 f"as zero, say --workspace {each.name}",
                 err=True,
             )
-    if entry.dynamic_smem:
-        typer.echo("note: it uses dynamic shared memory, whose size is --smem BYTES", err=True)
     for file in dict.fromkeys(each.file for each in compiled.left):
         parts = [
-            f"#include {each.include}" if each.include else f"{each.first_line}-{each.last_line}"
+            f"#include {each.include}" if each.include else _spell_lines(each)
             for each in compiled.left
             if each.file == file
         ]
         typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
 
 
+def _spell_lines(left: Left) -> str:
+    if left.first_line == left.last_line:
+        return str(left.first_line)
+    return f"{left.first_line}-{left.last_line}"
+
+
 def _ask(compiled: Compiled, answers: Answers) -> Answers:
     """The answers with those of a person at the terminal; an empty one leaves a blank."""
     from kernelexp.foreign import draft
 
-    shapes, values = dict(answers.shapes), dict(answers.values)
-    references, grid = dict(answers.references), answers.grid
-    workspaces = list(answers.workspaces)
+    values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
     for each in compiled.entry.parameters:
         if each.scalar and each.name not in values:
             value = _prompt(f"value of {each.type} {each.name}", _number)
             values.update({each.name: value} if value is not None else {})
-    for each in compiled.entry.parameters:
+    answers = _ask_arrays(compiled.entry.parameters, answers)
+    if compiled.entry.dynamic_smem and not smem_bytes:
+        smem_bytes = _prompt("bytes of dynamic shared memory", _whole) or 0
+    if not grid:
+        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
+    return msgspec.structs.replace(answers, values=values, grid=grid, smem_bytes=smem_bytes)
+
+
+def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
+    from kernelexp.foreign import draft
+
+    shapes, references = dict(answers.shapes), dict(answers.references)
+    workspaces = list(answers.workspaces)
+    for each in parameters:
         if each.is_pointer and each.name not in shapes:
             shape = _prompt(f"shape of {each.name}, as in M,K", draft.parse_expressions)
             shapes.update({each.name: shape} if shape else {})
@@ -166,15 +208,8 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
         if each.is_pointer and each.written and each.name not in (*references, *workspaces):
             expected = _prompt(f"what {each.name} should be, as in A @ B", draft.parse_python)
             references.update({each.name: expected} if expected else {})
-    if not grid:
-        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
     return msgspec.structs.replace(
-        answers,
-        shapes=shapes,
-        workspaces=tuple(workspaces),
-        values=values,
-        references=references,
-        grid=grid,
+        answers, shapes=shapes, workspaces=tuple(workspaces), references=references
     )
 
 

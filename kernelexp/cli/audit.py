@@ -68,7 +68,7 @@ def audit(
         found = auditing.audit(loaded, variant, against, asked)
     today = date.today().isoformat()
     if json:
-        print_json(report.to_values(found, today))
+        print_json("audit", report.to_values(found, today))
         return
     place = (found.kernel, found.arch)
     own = [each for each in logs.assemble(loaded) if (each.kernel, each.arch) == place]

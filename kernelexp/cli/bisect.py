@@ -77,5 +77,5 @@ def bisect(
             on_progress=bars,
         )
         found = bisecting.bisect(loaded, wanted, asked)
-    output(found, report.bisected(found), json)
+    output("bisect", found, report.bisected(found), json)
     raise typer.Exit(errors.OK if len(found.first_bad) == 1 else errors.INCONCLUSIVE)

@@ -64,6 +64,6 @@ def build(
     arms = {loaded.label(each): arm for each, arm in prepared.named(wanted)}
     for error in prepared.errors():
         typer.echo(f"error: {error}", err=True)
-    output(arms, builds.render(arms, verbose), json)
+    output("build", arms, builds.render(arms, verbose), json)
     refused = any(arm.refused for arm in arms.values())
     raise typer.Exit(prepared.exit_code() or (errors.BUILD if refused else errors.OK))

@@ -24,7 +24,7 @@ def calibrate(
 
     with progress_bars() as bars:
         rates = calibration.against_itself(device, margin / 100, nvcc, bars)
-    output(rates, report.render(rates), json)
+    output("calibrate", rates, report.render(rates), json)
 
 
 @app.command()
@@ -43,4 +43,4 @@ def selftest(
 
     with progress_bars() as bars:
         rates = calibration.injected(inject, device, margin / 100, nvcc, bars)
-    output(rates, report.render(rates), json)
+    output("calibrate", rates, report.render(rates), json)

@@ -136,7 +136,7 @@ def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> N
         print_text(text)
         _append_summary(text)
     else:
-        output(findings, report.render(checked), json)
+        output("check", findings, report.render(checked), json)
 
 
 def _refuse(

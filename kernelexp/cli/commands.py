@@ -20,6 +20,7 @@ SUMMARIES = {
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
     "emulate": "Execute variants on the CPU: result, barriers, counters.",
+    "evaluate": "Evaluate a source text in place of a variant's own.",
     "list": "List kernels, axes, experiments and verdicts.",
     "show": "Show an experiment and its records, or one run.",
     "log": "Print the log: history and experiments with verdicts.",
@@ -44,7 +45,8 @@ SUMMARIES = {
     "calibrate": "Measure this machine's rate of false verdicts.",
     "selftest": "Measure the smallest slowdown that a run detects here.",
     "doctor": "Check tools, versions and capabilities.",
-    "schema": "Print the JSON Schema of experiments.yaml, for editors.",
+    "schema": "Print the JSON Schema of experiments.yaml, of outputs.",
+    "mcp": "Serve commands to other programs as MCP tools.",
 }
 """In the order of --help."""
 _FILES = {

@@ -75,7 +75,7 @@ def compare(
 
         print_text(rendering.render(differences.render(found, names=True)))
     else:
-        output(differences.to_values(found), differences.render(found), json)
+        output("compare", differences.to_values(found), differences.render(found), json)
 
 
 def _compare(

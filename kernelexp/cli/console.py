@@ -8,12 +8,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kernelexp.text import CONTROL, shorten
+from kernelexp.text import shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,29 +26,26 @@ if TYPE_CHECKING:
 REMIND_S = 30.0
 
 
-def output(values: Any, document: Document, json: bool) -> None:
-    """The values as JSON, or the document for people."""
+def output(kind: str, values: Any, document: Document, json: bool) -> None:
+    """The values as JSON of this kind, one of report.outputs.VERSIONS; or the document for
+    people."""
     if json:
-        print_json(values)
+        print_json(kind, values)
     else:
         print_document(document)
 
 
-def print_json(values: Any) -> None:
+def print_json(kind: str, values: Any) -> None:
+    from kernelexp.report import outputs
+
+    # As bytes: JSON is UTF-8, whatever the console is.
+    typer.echo(outputs.encode(kind, values))
+
+
+def print_schema(schema: Mapping[str, Any]) -> None:
     import msgspec
 
-    try:
-        encoded = msgspec.json.encode(values, enc_hook=str)
-    except UnicodeEncodeError:  # the name of a file that is not UTF-8
-        import json
-        import re
-
-        text = json.dumps(msgspec.to_builtins(values, enc_hook=str))
-        encoded = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\\\x\1", text).encode()
-    # As bytes: JSON is UTF-8, whatever the console is. A terminal would act on some characters that
-    # JSON may have as they are.
-    text = msgspec.json.format(encoded, indent=2).decode()
-    typer.echo(CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
+    typer.echo(msgspec.json.format(msgspec.json.encode(schema), indent=2))
 
 
 def print_text(text: str) -> None:

@@ -125,5 +125,5 @@ def _show(project: Project, made: Sequence[Decision], json: bool) -> None:
     decided, unreadable = decisions.read_all(project.root)
     common.warn(project.root, unreadable)
     best = decisions.best(decided, made[-1].kernel, made[-1].arch)
-    values = {"decisions": made, "best": best}
-    output(values, report.made(project, made, best), json)
+    values = report.Made(decisions=tuple(made), best=best)
+    output("decisions", values, report.made(project, made, best), json)

@@ -28,4 +28,4 @@ def diff(
     loaded = common.load(project, sources=False)
     one, other = (records.read_file(records.find(loaded.root, text)) for text in (before, after))
     found = comparison.compare(loaded.root, one, other)
-    output(comparison.to_values(found), comparison.render(found), json)
+    output("diff", comparison.to_values(found), comparison.render(found), json)

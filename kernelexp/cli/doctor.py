@@ -18,5 +18,5 @@ def doctor(
     from kernelexp.report import machine
 
     facts = checks.examine(nvcc, project)
-    output(facts, machine.render(facts), json)
+    output("doctor", facts, machine.render(facts), json)
     raise typer.Exit(checks.exit_code(facts))

@@ -75,7 +75,7 @@ def emulate(
         )
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)
-    output(found, report.render(found, verbose), json)
+    output("emulate", found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
 
 

@@ -69,7 +69,7 @@ def explain(
         one, other, standing = examine.experiment(loaded, name, candidate, asked)
     found = report.assemble(name, written, candidate, standing, one, other)
     if json:
-        print_json(report.to_values(found))
+        print_json("explain", report.to_values(found))
     elif markdown:
         print_text(marking.render(report.render(found)))
     else:

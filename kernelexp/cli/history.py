@@ -84,4 +84,4 @@ def history(
     if markdown:
         print_text(rendering.render(report.timeline(found)))
     else:
-        output(found, report.timeline(found), json)
+        output("history", found, report.timeline(found), json)

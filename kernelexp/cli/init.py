@@ -28,6 +28,10 @@ def init(
             help=f"Architecture, as in sm_100a; this machine's GPU's, or {DEFAULT_ARCH}.",
         ),
     ] = None,
+    empty: Annotated[
+        bool,
+        typer.Option("--empty", help="Without the example, for kernels of your own."),
+    ] = False,
 ) -> None:
     """Start a project: a kernel in two variants, an experiment, a CI workflow.
 
@@ -35,12 +39,13 @@ def init(
     """
     from kernelexp import scaffold
 
-    started = scaffold.start(folder, arch or _arch_here())
+    started = scaffold.start(folder, arch or _arch_here(), empty)
     for path in started.files:
         typer.echo(f"wrote {os.path.relpath(path)}")
     where = os.path.relpath(started.root)
     change = "" if where == "." else f"cd {shlex.quote(where)} && "
-    typer.echo(f"next: {change}kernelexp run {started.experiment}")
+    following = f"run {started.experiment}" if started.experiment else "new --from FILE.cu"
+    typer.echo(f"next: {change}kernelexp {following}")
 
 
 def _arch_here() -> str:

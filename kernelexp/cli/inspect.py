@@ -90,7 +90,7 @@ def inspect(
         print_text(rendering.render(render(found, judged, top)))
     else:
         values = to_values(found, judged, top) if json else None
-        output(values, render(found, judged, top), json)
+        output("inspect", values, render(found, judged, top), json)
     missed = any(each.result == "missed" for _, each in judged)
     code = emulations.exit_code([each.arm for each in found], faults)
     raise typer.Exit(code or (REGRESSION if missed else OK))

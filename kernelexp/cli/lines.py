@@ -65,6 +65,7 @@ def lines(
     from kernelexp import emulations
     from kernelexp.lines import service
     from kernelexp.report import lines as report
+    from kernelexp.report import lines_values
     from kernelexp.report import markdown as renderer
 
     loaded = common.load(project)
@@ -81,6 +82,6 @@ def lines(
     if markdown:
         print_text(renderer.render(report.render(found, by, top, role, sass, markdown=True)))
     else:
-        values = report.to_values(found, by, top, role, sass) if json else None
-        output(values, report.render(found, by, top, role, sass), json)
+        values = lines_values.to_values(found, by, top, role, sass) if json else None
+        output("lines", values, report.render(found, by, top, role, sass), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))

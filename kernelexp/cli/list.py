@@ -20,4 +20,4 @@ def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
     common.warn(loaded.root, (each for one in standings.values() for each in one.unreadable))
     decided, _ = tree.decided
     values = listing.to_values(loaded, standings, decided)
-    output(values, listing.render(loaded, standings, decided), json)
+    output("list", values, listing.render(loaded, standings, decided), json)

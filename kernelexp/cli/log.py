@@ -56,7 +56,7 @@ def log(
             typer.echo(f"{logfile.NAME} is out of date: render it with `kernelexp log --write`.")
             raise typer.Exit(errors.REGRESSION)
     elif json:
-        print_json(export.to_values(logs))
+        print_json("log", export.to_values(logs))
     elif csv:
         print_text(export.to_csv(logs))
     elif sys.stdout.isatty():

@@ -84,6 +84,12 @@ def new(
         list[str] | None,
         typer.Option("--value", metavar="NAME=NUMBER", help="A scalar's value. Repeatable."),
     ] = None,
+    emulated: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--emulated", metavar="NAME=NUMBER", help="A smaller size on the CPU. Repeatable."
+        ),
+    ] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(
@@ -126,13 +132,14 @@ def new(
             shapes=shape or (),
             workspaces=workspace or (),
             values=value or (),
+            emulated=emulated or (),
             references=reference or (),
             flags=flag or (),
         )
         adopt(project, Path(origin), words, nvcc)
         return
     arrays = shape or workspace or reference
-    if entry or arch or block or grid or smem or arrays or value or flag:
+    if entry or arch or block or grid or smem or arrays or value or emulated or flag:
         raise UsageError("these options describe a source: name it with --from FILE.cu.")
     from kernelexp.project import editing
 

@@ -71,17 +71,7 @@ def opportunities(
     found, suppressed = rules.find(case)
     uses = bounds.uses(case)
     if json:
-        print_json(
-            {
-                "variant": case.label,
-                "opportunities": found,
-                "suppressed": suppressed,
-                "uses": uses,
-                "changed_since_measured": examined.changed,
-                "profile": examined.profile.run if examined.profile else None,
-                "profile_changed_since": examined.profile_changed,
-            }
-        )
+        print_json("opportunities", report.to_values(examined, uses, found, suppressed))
         return
     document = report.render(examined, uses, found, suppressed)
     if markdown:

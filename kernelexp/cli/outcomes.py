@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
     """The page of each run, and a summary where there are several."""
-    from kernelexp.judge import expectations
-    from kernelexp.report import page
+    from kernelexp.report import page, ran
     from kernelexp.report.document import paragraph
 
     for each in outcomes:
@@ -35,14 +34,4 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
     if len(outcomes) > 1:
         failures = {each.experiment: str(each.error) for each in outcomes if each.error}
         pages += page.summary([each.record for each in outcomes if each.record], failures)
-    values = [
-        {
-            "experiment": each.experiment,
-            "path": str(each.path) if each.path else None,
-            "record": each.record,
-            "expectations": expectations.of_record(each.record) if each.record else {},
-            "error": str(each.error) if each.error else None,
-        }
-        for each in outcomes
-    ]
-    output(values, pages, json)
+    output("run", ran.to_values(outcomes), pages, json)

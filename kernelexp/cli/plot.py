@@ -74,11 +74,11 @@ def plot(
         common.require_folder(out)
     charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
     if out is None:
-        output(charts, text.render(charts), json)
+        output("plot", charts, text.render(charts), json)
         return
     matplot.write(charts, out)
     if json:
-        output(charts, (), json)
+        output("plot", charts, (), json)
     else:
         typer.echo(f"wrote {out}")
 
@@ -108,7 +108,7 @@ def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
         kernel, _, arch = name.partition("@")
         own = {each for each in every if each[0] == kernel and arch in ("", each[1])}
         if not own:
-            known = (*project.kernels, *(f"{kernel}@{arch}" for kernel, arch in every))
+            known = sorted({*project.kernels, *(f"{kernel}@{arch}" for kernel, arch in every)})
             raise UsageError(f"there is no kernel {name!r}{suggest(name, known)}.")
         chosen |= own
     return chosen or every

@@ -204,4 +204,4 @@ def _print(done: list[Profiling], json: bool, markdown: bool) -> None:
     if markdown and not json:
         print_text(renderer.render(profiles.render(done)))
         return
-    output(done, profiles.render(done), json)
+    output("profile", done, profiles.render(done), json)

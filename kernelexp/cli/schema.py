@@ -1,43 +1,52 @@
-"""kernelexp schema: the JSON Schema of the files that people write."""
+"""kernelexp schema: the JSON Schema of the files that people write, and of what commands print."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from kernelexp.cli.app import app
-from kernelexp.cli.console import print_json
-
-
-class File(StrEnum):
-    """The files that have a schema."""
-
-    project = "project"
-    experiment = "experiment"
-    section = "section"
+from kernelexp.cli.console import print_schema
+from kernelexp.errors import UsageError
 
 
 @app.command()
 def schema(
     of: Annotated[
-        File,
+        str,
         typer.Option(
             "--of",
-            help="experiments.yaml, a file with one experiment or step, or a section file.",
+            metavar="WHAT",
+            help="A file: project (experiments.yaml), experiment (a file with one experiment or "
+            "step), section. Or what a command prints with --json: run, log, show, ...",
         ),
-    ] = File.project,
+    ] = "project",
 ) -> None:
-    """Print the JSON Schema of experiments.yaml, for editors.
+    """Print the JSON Schema of experiments.yaml, or of a command's --json.
 
     With the YAML language server: # yaml-language-server: $schema=schema.json
+
+    For example: kernelexp schema --of run
     """
+    print_schema(_schema(of))
+
+
+def _schema(of: str) -> Mapping[str, Any]:
     from kernelexp.project import shape
 
-    if of is File.section:
+    if of == "project" or of == "experiment":
+        return shape.schema(of)
+    if of == "section":
         from kernelexp.sections.shape import Section
 
-        print_json(shape.schema_of(Section))
-    else:
-        print_json(shape.schema(of.value))
+        return shape.schema_of(Section)
+    from kernelexp.errors import suggest
+    from kernelexp.report import outputs
+    from kernelexp.text import quote
+
+    known = ("project", "experiment", "section", *outputs.VERSIONS)
+    if of not in known:
+        raise UsageError(f"--of {quote(of)}: there is no such schema{suggest(of, known)}.")
+    return outputs.schema(of)

@@ -108,7 +108,7 @@ def sections(
 
         print_text(rendering.render(_document(found, readings, names)))
     else:
-        output(readings, _document(found, readings, names), json)
+        output("sections", readings, _document(found, readings, names), json)
 
 
 def _find(text: str, start: Path) -> Subject:

@@ -32,9 +32,9 @@ def show(
 ) -> None:
     """Show an experiment and its records, or one run."""
     from kernelexp import profiles, records
-    from kernelexp.judge import expectations, standing
+    from kernelexp.judge import standing
     from kernelexp.names import is_sweep
-    from kernelexp.report import listing, page, sweep
+    from kernelexp.report import listing, page, sweep, swept
     from kernelexp.report import profiles as profiled_report
 
     loaded = common.load(project, sources=False)
@@ -43,31 +43,26 @@ def show(
         record = records.read_file(path)
         place = path.relative_to(loaded.root) if path.is_relative_to(loaded.root) else path
         if is_sweep(record.experiment):
-            output(sweep.to_values(record), sweep.render(record, None, str(place), verbose), json)
+            output(
+                "sweep",
+                swept.to_values(record),
+                sweep.render(record, None, str(place), verbose),
+                json,
+            )
         else:
-            output(record, page.render(record, (), str(place), verbose), json)
+            output("record", record, page.render(record, (), str(place), verbose), json)
         return
     tree = standing.Tree(loaded.root)
     standings = standing.of_experiment(loaded, name, tree)
     profiled = standing.of_profiles(loaded, name, tree)
     found, unreadable = records.read(loaded.root, name)
     common.warn(loaded.root, (*unreadable, *profiles.unreadable(loaded.root)))
-    values = {
-        "id": name,
-        "experiment": standings.experiment,
-        "standing": listing.standing_values(standings),
-        "expectations": expectations.of_experiment(name, standings),
-        "records": found,
-        "profiles": [
-            {"name": each.name, "run": each.profile.run, "changed_since": each.changed}
-            for each in profiled
-        ],
-    }
+    values = listing.experiment_values(name, standings, found, profiled)
     shown = (
         *listing.experiment(name, standings, found, every, verbose),
         *profiled_report.mentioned(profiled),
     )
-    output(values, shown, json)
+    output("show", values, shown, json)
 
 
 def _names_a_run(name: str) -> bool:

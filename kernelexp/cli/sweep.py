@@ -140,6 +140,7 @@ def sweep(
     from kernelexp.measurement import Options
     from kernelexp.project import editing
     from kernelexp.report import sweep as report
+    from kernelexp.report import swept
     from kernelexp.report import tuning as searches
     from kernelexp.runner import Settings
     from kernelexp.search import Strategy
@@ -164,12 +165,13 @@ def sweep(
     mapped = service.parse_map(list(grid.swept), by) if by else None
     limits = parse_limits(limit)
     if dry_run and tuning:
-        output({"sweep": grid}, searches.planned(grid, trials, tuning.strategy.value), json)
+        planned = searches.planned(grid, trials, tuning.strategy.value)
+        output("sweep-plan", swept.PlannedSweep(sweep=grid), planned, json)
         return
     if dry_run:
         refused = service.refusals(loaded, grid, limits)
-        values = {"sweep": grid, "refused": refused}
-        output(values, report.planned(grid, refused), json)
+        values = swept.PlannedSweep(sweep=grid, refused=refused)
+        output("sweep-plan", values, report.planned(grid, refused), json)
         return
     options = Options(
         peers=False,
@@ -218,8 +220,11 @@ def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
 def _print(
     outcome: Outcome, mapped: tuple[str, str] | None, verbose: bool, json: bool, csv: bool
 ) -> None:
+    import msgspec
+
     from kernelexp.model import spell_point
     from kernelexp.report import sweep as report
+    from kernelexp.report import swept
 
     for variant, fault in outcome.faults:
         typer.echo(f"error: {spell_point(variant.axes)}: {fault}", err=True)
@@ -230,5 +235,5 @@ def _print(
     if csv:
         print_text(report.to_csv(record))
     else:
-        values = {**report.to_values(record), "path": path or None}
-        output(values, report.render(record, mapped, path, verbose), json)
+        values = msgspec.structs.replace(swept.to_values(record), path=path or None)
+        output("sweep", values, report.render(record, mapped, path, verbose), json)

@@ -35,5 +35,5 @@ def verdict(
 
     path = common.record_file(project, record)
     found = again.judge(path, None if margin is None else margin / 100)
-    output(found, verdicts.render(found), json)
+    output("verdict", found, verdicts.render(found), json)
     raise typer.Exit(exit_code({each.status for each in found.verdicts}))

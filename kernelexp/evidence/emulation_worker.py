@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp import accesses, isolated, results, tensors
+from kernelexp import accesses, confine, isolated, results, tensors
 from kernelexp.accesses import Access
 from kernelexp.arm import (
     EmulatedEvidence,
@@ -70,6 +70,10 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     emulation_limit: Limit
     native: str = ""
     """Path of the compiled part of the emulator; without it Python computes the same."""
+    memory_bytes: int = 0
+    """What the emulation may allocate; 0: what there is."""
+    seed: int = SEED
+    """Of the inputs."""
 
 
 class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +115,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     """
     from kernelexp import emulator
 
+    if job.memory_bytes:
+        confine.limit_growth(job.memory_bytes)
     if job.native:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
@@ -173,7 +179,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
 def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     require_size(job.kernel, problem.sizes, job.size)
     size = problem.sizes[job.size]
-    inputs, others = tensors.draw_inputs(problem, size, SEED, "cpu")
+    inputs, others = tensors.draw_inputs(problem, size, job.seed, "cpu")
     given = problem.arrange(others, job.axes)
     outputs = problem.outputs(size)
     workspaces = problem.workspaces(job.axes, size, job.exports)
@@ -250,12 +256,14 @@ def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[Em
 
 
 def _failing(compared: Comparison, checked: tuple[ArrayResult, ...]) -> tuple[str, ...]:
-    """The schedules that failed; the reference is compared with the first one's outputs."""
+    """The schedules that failed; the reference is compared with the first one's outputs, which are
+    those of all schedules where no array depends on them."""
     wrong = any(array.wrong for array in checked)
+    same = not compared.differing and not compared.varying
     return tuple(
         str(result.schedule)
         for number, result in enumerate(compared.results)
-        if result.schedule in compared.failing or (wrong and number == 0)
+        if result.schedule in compared.failing or (wrong and (same or number == 0))
     )
 
 

@@ -6,6 +6,7 @@ import hashlib
 import platform
 import shutil
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernelexp import build, processes
@@ -32,15 +33,24 @@ def library(root: Path) -> str:
     path = root / FOLDER / f"{key.hexdigest()[:16]}.so"
     if path.is_file():
         return str(path)
-    temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
+    import filelock  # takes long to load, and the library is there on all but the first call
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        argv = [compiler, *FLAGS, *map(str, sources), "-o", str(temporary)]
-        if processes.run(argv, timeout_s=LIMIT_S).returncode != 0:
-            return ""
-        temporary.replace(path)
+        # The arms are executed side by side: the first makes it, and the others wait.
+        with filelock.FileLock(path.with_suffix(".lock")):
+            return str(path) if path.is_file() or _compile(compiler, sources, path) else ""
     except (OSError, EnvironmentFault, processes.TimedOut):
         return ""
+
+
+def _compile(compiler: str, sources: Sequence[Path], path: Path) -> bool:
+    temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
+    try:
+        argv = [compiler, *FLAGS, *map(str, sources), "-o", str(temporary)]
+        if processes.run(argv, timeout_s=LIMIT_S).returncode != 0:
+            return False
+        temporary.replace(path)
+        return True
     finally:
         temporary.unlink(missing_ok=True)
-    return str(path)

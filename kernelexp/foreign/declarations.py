@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator
 
@@ -37,7 +38,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str = ""
     """The name of a __global__ function; empty for what is none."""
     parameters: tuple[str, ...] = ()
-    """Of a kernel, as they are written."""
+    """Of a kernel, as they are written, without default values."""
     template: bool = False
     include: str = ""
     """The file that an #include names, in its quotes or brackets."""
@@ -196,9 +197,14 @@ def _split(tokens: list[_Token]) -> Iterator[str]:
     for token in tokens:
         level += (token.text in (*_OPEN, "<")) - (token.text in (*_CLOSE, ">"))
         if token.text == "," and level == 0:
-            yield " ".join(part)
+            yield _declared(part)
             part = []
         else:
             part.append(token.text)
     if part:
-        yield " ".join(part)
+        yield _declared(part)
+
+
+def _declared(parameter: list[str]) -> str:
+    """The words of a parameter up to its default value."""
+    return " ".join(itertools.takewhile(lambda word: word != "=", parameter))

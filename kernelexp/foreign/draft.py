@@ -28,6 +28,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Arrays that are the kernel's own: all zero before a launch, and no result."""
     values: dict[str, int | float] = {}
     """Of scalars, by name."""
+    emulated: dict[str, int] = {}
+    """Of those that are sizes, the values on the CPU where they differ."""
     references: dict[str, str] = {}
     """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
 
@@ -50,20 +52,23 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     given = [each for each in entry.parameters if is_input(each) and each not in workspaces]
     sizes = [each for each in entry.parameters if is_size(each)]
     names = frozenset(each.name for each in sizes)
-    rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
     arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
-    smem = f"        dynamic_smem_bytes={answers.smem_bytes},\n" if answers.smem_bytes else ""
+    unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
+    smem = answers.smem_bytes or unknown
     values = {
-        "VALUES": ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes),
+        "FULL": _sizes(sizes, answers),
+        "EMULATED": _sizes(
+            sizes, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
+        ),
         "OUTPUTS": "".join(_array(each, answers, names) for each in outputs),
         "WORKSPACES": _workspaces(workspaces, answers, names),
         "INPUTS": _inputs(given, answers, names),
         "REFERENCE": _references(outputs, entry, answers),
-        "ROUNDING": str(rounding),
+        "TOLERANCE": _tolerance(outputs, given, answers, names),
         "ENTRY": name,
         "GRID": _grid(answers, names),
         "BLOCK": str(answers.block),
-        "SMEM": smem,
+        "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
         "ARGUMENTS": "".join(arguments),
     }
     body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
@@ -125,6 +130,37 @@ _ROUNDING: dict[str, float] = {
 }
 
 
+# Of each term of a sum, in the type's own precision.
+_OF_TERM = {"f32": 2e-7, "f64": 4e-16}
+
+
+def _tolerance(
+    outputs: Sequence[Parameter],
+    given: Sequence[Parameter],
+    answers: Answers,
+    names: frozenset[str],
+) -> str:
+    """The arguments of a guess: roundings, and the terms of sums over what outputs don't extend."""
+    rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
+    term = max(_OF_TERM.get(each.dtype or "f32", 0.0) for each in outputs)
+    summed = dict.fromkeys(
+        extent
+        for output in outputs
+        for each in given
+        for extent in answers.shapes.get(each.name, ())
+        if output.name in answers.shapes and extent not in answers.shapes[output.name]
+    )
+    if not term or not summed:
+        return f"rtol={rounding}, atol={rounding}"
+    extents = [_spell(each, names) for each in summed]
+    terms = extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
+    return f"rtol={rounding}, atol={rounding} + {term} * {terms}"
+
+
+def _sizes(sizes: Sequence[Parameter], answers: Answers) -> str:
+    return ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes)
+
+
 def blanks(text: str) -> Iterator[tuple[int, str]]:
     """Line and words of each blank of a drafted problem.py."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
@@ -177,19 +213,21 @@ _ARITHMETIC = (
 
 def _check(entry: Entry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
-    pointers = {each.name for each in entry.parameters if each.is_pointer}
-    scalars = {each.name for each in entry.parameters if not each.is_pointer}
-    outputs = {each.name for each in _outputs(entry, answers)}
-    for option, said, known in (
-        ("--shape", answers.shapes, pointers),
-        ("--workspace", answers.workspaces, pointers),
-        ("--value", answers.values, scalars),
-        ("--reference", answers.references, outputs),
+    pointers = [each.name for each in entry.parameters if each.is_pointer]
+    scalars = [each.name for each in entry.parameters if not each.is_pointer]
+    sizes = [each.name for each in entry.parameters if is_size(each)]
+    outputs = [each.name for each in _outputs(entry, answers)]
+    for option, said, known, what in (
+        ("--shape", answers.shapes, pointers, "pointer"),
+        ("--workspace", answers.workspaces, pointers, "pointer"),
+        ("--value", answers.values, scalars, "scalar"),
+        ("--emulated", answers.emulated, sizes, "integer"),
+        ("--reference", answers.references, outputs, "output"),
     ):
         for name in said:
             if name not in known:
                 raise UsageError(
-                    f"{option}: {name!r} is none of the parameters{suggest(name, known)}."
+                    f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
                 )
     for each in entry.parameters:
         if not each.is_pointer and each.scalar is None and each.name in answers.values:

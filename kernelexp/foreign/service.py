@@ -74,7 +74,10 @@ def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
     if not is_name(name):
         raise UsageError(f"{name!r} can't be a kernel's name: give another with --kernel.")
     if name in project.kernels or (project.root / "variants" / name).exists():
-        raise UsageError(f"there is a kernel {name} already: give another name with --kernel.")
+        raise UsageError(
+            f"there is a kernel {name} already: edit variants/{name}/problem.py and run kernelexp "
+            f"emulate {name}, or give another name with --kernel."
+        )
     template = text if declaration.template else ""
     return Chosen(copy=copy, declaration=declaration, template=template, kernel=name)
 

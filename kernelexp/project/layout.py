@@ -49,7 +49,7 @@ def find(start: Path) -> Path:
             return each / FILE
     raise UsageError(
         f"no {FILE} in {str(folder)!r} nor above it: run kernelexp in a project, "
-        "name one with --project, or start one with kernelexp init."
+        "name one with --project, or start one with kernelexp init (--empty: without an example)."
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+import msgspec
 
 from kernelexp import metrics
-from kernelexp.auditing import FLOOR, STALLS, TABLES, Audit, Side, smem_limit
+from kernelexp.arm import MeasuredEvidence, PublishedResult, Resources
+from kernelexp.auditing import FLOOR, STALLS, TABLES, Audit, Peer, Side, smem_limit
 from kernelexp.judge.expectations import command
 from kernelexp.judge.ranking import Group
-from kernelexp.model import spell_point
+from kernelexp.model import AxisValue, spell_point
 from kernelexp.report import decisions, differences, figures, logbook
 from kernelexp.report.document import Block, Cell, Heading, Items, Span, paragraph, table
 from kernelexp.report.log import KernelLog
@@ -18,33 +20,64 @@ BLANK = "TO WRITE"
 """What marks a blank; `grep` finds those that are left."""
 
 
-def to_values(found: Audit, date: str) -> dict[str, Any]:
-    """Plain values, for JSON."""
-    return {
-        "date": date,
-        "kernel": found.kernel,
-        "arch": found.arch,
-        "experiment": found.name,
-        "before": _side_values(found.before),
-        "after": _side_values(found.after),
-        "time_ratio": found.ratio,
-        "time_ratio_how": found.how,
-        "peers": found.peers,
-        "smem_budget": dict(_budget(found.after)),
-        "groups": differences.group_values((*found.tables, *found.findings)),
-    }
+class AuditedSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two variants."""
+
+    label: str
+    axes: dict[str, AxisValue]
+    measured: MeasuredEvidence | None
+    published: PublishedResult | None
+    resources: Resources | None
+    sources: tuple[str, ...]
+    """Where its evidence is from."""
+    changed_since: tuple[str, ...]
 
 
-def _side_values(side: Side) -> dict[str, Any]:
-    return {
-        "label": side.label,
-        "axes": side.variant.axes,
-        "measured": side.arm.measured,
-        "published": side.arm.published,
-        "resources": side.arm.build.resources if side.arm.build else None,
-        "sources": side.subject.about,
-        "changed_since": side.changed,
-    }
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant against the one that it is compared with."""
+
+    date: str
+    kernel: str
+    arch: str
+    experiment: str
+    before: AuditedSide
+    after: AuditedSide
+    time_ratio: float | None
+    """After / before."""
+    time_ratio_how: str
+    peers: tuple[Peer, ...]
+    smem_budget: dict[str, int]
+    """Bytes of shared memory by what they are for."""
+    groups: tuple[differences.ComparedGroup, ...]
+
+
+def to_values(found: Audit, date: str) -> Audited:
+    """The audit, for programs."""
+    return Audited(
+        date=date,
+        kernel=found.kernel,
+        arch=found.arch,
+        experiment=found.name,
+        before=_side_values(found.before),
+        after=_side_values(found.after),
+        time_ratio=found.ratio,
+        time_ratio_how=found.how,
+        peers=found.peers,
+        smem_budget=dict(_budget(found.after)),
+        groups=differences.group_values((*found.tables, *found.findings)),
+    )
+
+
+def _side_values(side: Side) -> AuditedSide:
+    return AuditedSide(
+        label=side.label,
+        axes=side.variant.axes,
+        measured=side.arm.measured,
+        published=side.arm.published,
+        resources=side.arm.build.resources if side.arm.build else None,
+        sources=tuple(side.subject.about),
+        changed_since=side.changed,
+    )
 
 
 def render(found: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -140,14 +139,37 @@ def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list
     return sources.content(root, record, name).decode(errors="replace").splitlines()
 
 
-def to_values(difference: RecordDifference) -> Any:
-    """Without the arms themselves, ready for JSON."""
-    arms = [
-        {"name": arm.name, "axes": arm.axes, "flags": arm.flags, "figures": arm.figures}
-        for arm in difference.arms
-    ]
-    values = msgspec.structs.asdict(difference)
-    return {**values, "arms": arms}
+class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the arms of one name: pairs of before and after."""
+
+    name: str
+    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    flags: tuple[str, str] | None
+    figures: dict[str, tuple[metrics.Value | None, metrics.Value | None]]
+
+
+class Differing(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two records: pairs of before and after."""
+
+    runs: tuple[str, str]
+    facts: dict[str, tuple[str, str]]
+    files: dict[str, str]
+    arms: tuple[DifferingArm, ...]
+    unpaired: tuple[str, ...]
+
+
+def to_values(difference: RecordDifference) -> Differing:
+    """Without the arms themselves, for programs."""
+    return Differing(
+        runs=difference.runs,
+        facts=difference.facts,
+        files=difference.files,
+        arms=tuple(
+            DifferingArm(name=arm.name, axes=arm.axes, flags=arm.flags, figures=arm.figures)
+            for arm in difference.arms
+        ),
+        unpaired=difference.unpaired,
+    )
 
 
 def render(difference: RecordDifference) -> Iterator[Block]:

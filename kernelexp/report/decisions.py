@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from kernelexp.decisions import Decision
 from kernelexp.model import spell_point
 from kernelexp.project import Project
@@ -36,6 +38,13 @@ def sentence(decision: Decision) -> str:
 
 def short(commit: str) -> str:
     return commit[:10] if is_commit_name(commit) else commit
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What was just decided, and what is the best of the kernel now."""
+
+    decisions: tuple[Decision, ...]
+    best: Decision | None
 
 
 def best(project: Project, decision: Decision) -> str:

@@ -3,63 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+import msgspec
 
 from kernelexp import counters
 from kernelexp.comparisons import Comparison, evidence_of
+from kernelexp.counters import Better
 from kernelexp.judge.ranking import Group
-from kernelexp.metrics import Difference
+from kernelexp.measurement import Effect
+from kernelexp.metrics import Difference, Kind, Value
 from kernelexp.model import AxisValue, spell
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
-from kernelexp.subjects import Subject
+from kernelexp.subjects import Conditions, Subject
 
 
-def to_values(found: Comparison) -> Any:
-    """Plain values, ready for JSON; a change that is no number is null."""
-    sides = [
-        {
-            "label": subject.label,
-            "about": subject.about,
-            "evidence": evidence_of(subject.arm),
-            "conditions": subject.conditions,
-        }
-        for subject in found.subjects
-    ]
-    return {
-        "before": sides[0],
-        "after": sides[1],
-        "floor": found.options.floor,
-        "warnings": found.warnings,
-        "unknown": found.unknown,
-        "axes": found.axes,
-        "effect": found.effect,
-        "groups": group_values(found.groups),
-        "not_shown": {"small": found.small, "same": found.same, "others": found.others},
-    }
+class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two that are compared."""
+
+    label: str
+    about: tuple[str, ...]
+    evidence: tuple[str, ...]
+    """Kinds."""
+    conditions: dict[Kind, Conditions]
 
 
-def group_values(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Plain values of all findings, by group."""
-    return [_group_values(group) for group in groups]
+class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of both."""
+
+    metric: str
+    label: str
+    unit: str
+    better: Better
+    before: Value
+    after: Value
+    change: float | None
+    """Relative, 0.1 for 10% more; None where it is no number."""
+    direction: str
+    """`better`, `worse`, or empty where neither is known."""
+    others: tuple[str, ...]
+    """Further metrics of the same counter."""
 
 
-def _group_values(group: Group) -> dict[str, Any]:
-    findings = [
-        {
-            "metric": each.difference.metric.name,
-            "label": each.difference.metric.label.strip(),
-            "unit": each.difference.metric.unit,
-            "better": each.difference.metric.better,
-            "before": each.difference.before,
-            "after": each.difference.after,
-            "change": each.difference.change,
-            "direction": _direction(each.difference),
-            "others": each.others,
-        }
+class ComparedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures about one subject, of one kind of evidence, largest change first."""
+
+    group: str
+    kind: str
+    findings: tuple[ComparedFigure, ...]
+
+
+class NotShown(msgspec.Struct, frozen=True, kw_only=True):
+    """How many figures are left out, by why."""
+
+    small: int
+    same: int
+    others: int
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two subjects."""
+
+    before: ComparedSide
+    after: ComparedSide
+    floor: float
+    warnings: tuple[str, ...]
+    unknown: dict[str, tuple[str, ...]]
+    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    effect: Effect | None
+    groups: tuple[ComparedGroup, ...]
+    not_shown: NotShown
+
+
+def to_values(found: Comparison) -> Compared:
+    """The comparison, for programs."""
+    before, after = map(_side, found.subjects)
+    return Compared(
+        before=before,
+        after=after,
+        floor=found.options.floor,
+        warnings=found.warnings,
+        unknown=found.unknown,
+        axes=found.axes,
+        effect=found.effect,
+        groups=group_values(found.groups),
+        not_shown=NotShown(small=found.small, same=found.same, others=found.others),
+    )
+
+
+def _side(subject: Subject) -> ComparedSide:
+    return ComparedSide(
+        label=subject.label,
+        about=subject.about,
+        evidence=tuple(evidence_of(subject.arm)),
+        conditions=subject.conditions,
+    )
+
+
+def group_values(groups: Sequence[Group]) -> tuple[ComparedGroup, ...]:
+    """All findings, by group."""
+    return tuple(map(_group_values, groups))
+
+
+def _group_values(group: Group) -> ComparedGroup:
+    findings = (
+        ComparedFigure(
+            metric=each.difference.metric.name,
+            label=each.difference.metric.label.strip(),
+            unit=each.difference.metric.unit,
+            better=each.difference.metric.better,
+            before=each.difference.before,
+            after=each.difference.after,
+            change=each.difference.change,
+            direction=_direction(each.difference),
+            others=each.others,
+        )
         for each in group.findings
-    ]
-    return {"group": group.name, "kind": group.kind, "findings": findings}
+    )
+    return ComparedGroup(group=group.name, kind=group.kind, findings=tuple(findings))
 
 
 def _direction(each: Difference) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
 
 import msgspec
 
 from kernelexp import metrics, subjects, widths
+from kernelexp.arm import Verdict
 from kernelexp.examine import Examined
 from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, Told, differences, moved, questions
 from kernelexp.judge.standing import Standing
-from kernelexp.model import Experiment, spell_point
+from kernelexp.model import AxisValue, Experiment, spell_point
 from kernelexp.record import own_axes
 from kernelexp.report import bounds, expectations, figures
 from kernelexp.report.document import Block, Cell, Heading, Items, Span, paragraph, status, table
 
 _SHOWN = 12
+T = TypeVar("T")
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,32 +61,62 @@ def assemble(
     )
 
 
-def to_values(found: Explanation) -> dict[str, object]:
-    """Plain values, for JSON."""
+class OfBoth(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """The same of both arms."""
+
+    baseline: T
+    candidate: T
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evidence says of one candidate of an experiment."""
+
+    experiment: str
+    candidate: dict[str, AxisValue]
+    verdict: Verdict | None
+    run: str | None
+    changed_since: tuple[str, ...]
+    expectations: tuple[Judged, ...]
+    differences: tuple[Told, ...]
+    uses: OfBoth[tuple[Use, ...]]
+    nearest: OfBoth[str | None]
+    """The limit that is nearest."""
+    counters: OfBoth[str | None]
+    """How emulated counters were scaled to the full problem, as the end of a sentence."""
+    power: str | None
+    profiles: OfBoth[str | None]
+    """Their runs."""
+    warnings: tuple[str, ...]
+    undecided: tuple[Question, ...]
+
+
+def to_values(found: Explanation) -> Explained:
+    """The explanation, for programs."""
     standing = found.standing
-    one, other = found.baseline.case, found.candidate.case
-    near = tuple(nearest(each) for each in found.uses)
-    return {
-        "experiment": found.experiment,
-        "candidate": standing.variant.axes,
-        "verdict": standing.verdict,
-        "run": standing.record.run if standing.record else None,
-        "changed_since": standing.changed,
-        "expectations": found.judged,
-        "differences": found.differences,
-        "uses": {"baseline": found.uses[0], "candidate": found.uses[1]},
-        "nearest": {
-            name: each.resource if each else None
-            for name, each in zip(("baseline", "candidate"), near, strict=True)
-        },
-        "counters": {"baseline": one.scaled or None, "candidate": other.scaled or None},
-        "power": other.power or None,
-        "profiles": {
-            name: side.profile.run if side.profile else None for name, side in _sides(found)
-        },
-        "warnings": tuple(_warnings(found)),
-        "undecided": found.questions,
-    }
+    one, other = found.baseline, found.candidate
+    near, other_near = (nearest(each) for each in found.uses)
+    return Explained(
+        experiment=found.experiment,
+        candidate=standing.variant.axes,
+        verdict=standing.verdict,
+        run=standing.record.run if standing.record else None,
+        changed_since=standing.changed,
+        expectations=found.judged,
+        differences=found.differences,
+        uses=OfBoth(baseline=found.uses[0], candidate=found.uses[1]),
+        nearest=OfBoth(
+            baseline=near.resource if near else None,
+            candidate=other_near.resource if other_near else None,
+        ),
+        counters=OfBoth(baseline=one.case.scaled or None, candidate=other.case.scaled or None),
+        power=other.case.power or None,
+        profiles=OfBoth(
+            baseline=one.profile.run if one.profile else None,
+            candidate=other.profile.run if other.profile else None,
+        ),
+        warnings=tuple(_warnings(found)),
+        undecided=found.questions,
+    )
 
 
 def render(found: Explanation) -> Iterator[Block]:
@@ -167,7 +200,10 @@ def _differences(told: Sequence[Told]) -> Iterator[Block]:
     ]
     header = ("differs most", "baseline", "candidate", "change", "kind", "goes")
     if rows:
-        yield table(header, rows, numbers=(1, 2, 3), unwrapped=(4,))
+        width = len(header) if any(each.way for each in shown) else len(header) - 1
+        yield table(
+            header[:width], (row[:width] for row in rows), numbers=(1, 2, 3), unwrapped=(4,)
+        )
     for each in shown:
         if isinstance(each.before, str):
             yield paragraph(f"{each.label} ({each.kind}): {each.before} → {each.after}")

@@ -1,16 +1,20 @@
-"""The log for programs: CSV and plain values for JSON, with every fixed figure by its name."""
+"""The log for programs: as CSV and as values, with every fixed figure by its name."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
 from kernelexp.judge.standing import Standing, Standings
-from kernelexp.model import spell_point
+from kernelexp.model import Experiment, spell_point
+from kernelexp.record import Provenance
 from kernelexp.report.log import KernelLog
 from kernelexp.text import printable
 
@@ -34,30 +38,102 @@ COLUMNS = (
 )
 
 
-def to_values(logs: Sequence[KernelLog]) -> list[dict[str, Any]]:
-    """Each kernel's log with the rows of the CSV, ready for JSON; a figure that is not there is
-    left out."""
+class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm of an experiment or a step, without its figures."""
+
+    id: str
+    title: str
+    arm: Literal["baseline", "candidate"]
+    variant: str
+    date: str
+    run: str
+    """Empty where there is no record of it."""
+    provenance: Provenance | Literal[""]
+    device: str
+    verdict: str
+    """A status such as IMPROVED; empty where there is none."""
+    decision: str
+    """A person's word; empty where there is none."""
+    changed_since: tuple[str, ...]
+    """What has changed since the run; figures and verdict are then left out."""
+    published_approximate: bool
+    printed: dict[str, metrics.Value] | UnsetType = UNSET
+    """Figures that a program printed, by the names that it has for them."""
+
+
+# A row of the table: an arm with the figures that there are of it, each under its own name.
+_FIELDS = {f"figure_{number}": name for number, name in enumerate(metrics.METRICS)}
+if TYPE_CHECKING:
+    LoggedRow: TypeAlias = LoggedArm
+else:
+    LoggedRow = msgspec.defstruct(
+        "LoggedRow",
+        [(field, metrics.Value | UnsetType, UNSET) for field in _FIELDS],
+        bases=(LoggedArm,),
+        rename=_FIELDS,
+        frozen=True,
+        kw_only=True,
+    )
+
+
+class LoggedExperiment(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment or a step of the history with its arms."""
+
+    id: str
+    experiment: Experiment
+    records: int
+    arms: tuple[LoggedRow, ...]
+
+
+class Logged(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of one kernel on one architecture."""
+
+    kernel: str
+    arch: str
+    title: str
+    problem: str
+    device: str
+    best: str | None
+    """The fastest step that still stands."""
+    history: tuple[LoggedExperiment, ...]
+    experiments: tuple[LoggedExperiment, ...]
+
+
+def to_values(logs: Sequence[KernelLog]) -> list[Logged]:
+    """Each kernel's log with the rows of the CSV, for programs; a figure that is not there is left
+    out."""
     return [
-        {
-            "kernel": log.kernel,
-            "arch": log.arch,
-            "title": log.title,
-            "problem": log.problem,
-            "device": log.device,
-            "best": log.best,
-            "history": _section(log.history),
-            "experiments": _section(log.experiments),
-        }
+        Logged(
+            kernel=log.kernel,
+            arch=log.arch,
+            title=log.title,
+            problem=log.problem,
+            device=log.device,
+            best=log.best,
+            history=_section(log.history),
+            experiments=_section(log.experiments),
+        )
         for log in logs
     ]
 
 
-def _section(entries: dict[str, Standings]) -> list[dict[str, Any]]:
-    return [
-        {"id": name, "experiment": entry.experiment, "records": entry.records, "arms": arms}
+def _section(entries: dict[str, Standings]) -> tuple[LoggedExperiment, ...]:
+    return tuple(
+        LoggedExperiment(
+            id=name,
+            experiment=entry.experiment,
+            records=entry.records,
+            arms=tuple(map(_logged, rows)),
+        )
         for name, entry in entries.items()
-        if (arms := list(_arms(name, entry)))
-    ]
+        if (rows := list(_arms(name, entry)))
+    )
+
+
+def _logged(row: dict[str, Any]) -> LoggedArm:
+    own = {key: value for key, value in row.items() if key in COLUMNS}
+    printed = {key: value for key, value in row.items() if key not in COLUMNS}
+    return msgspec.convert({**own, "printed": printed} if printed else own, LoggedRow)
 
 
 def to_csv(logs: Sequence[KernelLog]) -> str:

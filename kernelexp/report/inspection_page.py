@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -12,6 +11,18 @@ from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.report import inspection as one
 from kernelexp.report.code_places import loop_line, place, polls
 from kernelexp.report.document import Block, Heading, paragraph, table
+from kernelexp.report.inspected import (
+    ExecutedBarrier,
+    FullBarriers,
+    Inspected,
+    InspectedAccess,
+    InspectedBarrier,
+    InspectedCondition,
+    InspectedExecution,
+    InspectedLoop,
+    InspectedRepetition,
+    InspectedVariant,
+)
 
 Judged = Sequence[tuple[str, JudgedInstructions]]
 
@@ -111,92 +122,91 @@ def _spell(value: float) -> str:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def to_values(found: Sequence[Inspection], judged: Judged, top: int) -> dict[str, Any]:
-    """The same as plain values: every instruction count, and each barrier and loop."""
+def to_values(found: Sequence[Inspection], judged: Judged, top: int) -> Inspected:
+    """The same for programs: every instruction count, and each barrier and loop."""
     built = [each for each in found if each.arm.build]
-    return {
-        "variants": [_values(each, top) for each in found],
-        "same_sass_as_first": [is_same(built[0], each) for each in built[1:]] if built else [],
-        "expected": [{"variant": label, **msgspec.to_builtins(each)} for label, each in judged],
-    }
+    return Inspected(
+        variants=tuple(_values(each, top) for each in found),
+        same_sass_as_first=tuple(is_same(built[0], each) for each in built[1:]),
+        expected=tuple(
+            InspectedCondition(variant=label, **msgspec.structs.asdict(each))
+            for label, each in judged
+        ),
+    )
 
 
-def _values(each: Inspection, top: int) -> dict[str, Any]:
-    values: dict[str, Any] = {"variant": each.label, "refused": each.arm.refused}
+def _values(each: Inspection, top: int) -> InspectedVariant:
     if each.arm.build is None:
-        return values
-    return {
-        **values,
-        "code": _size(each),
-        "accesses": _access_values(each),
-        "counts": each.counts(),
-        "barriers": [
-            {
-                "offset": i.offset,
-                "instruction": i.text,
-                "loop": each.loop(i),
-                "lines": [str(frame) for frame in i.source.frames()] if i.source else [],
-            }
+        return InspectedVariant(variant=each.label, refused=each.arm.refused)
+    return InspectedVariant(
+        variant=each.label,
+        refused=each.arm.refused,
+        code=_size(each),
+        accesses=_access_values(each),
+        counts=each.counts(),
+        barriers=tuple(
+            InspectedBarrier(
+                offset=i.offset,
+                instruction=i.text,
+                loop=each.loop(i),
+                lines=tuple(str(frame) for frame in i.source.frames()) if i.source else (),
+            )
             for i in each.code
             if i.opcode in one.BARRIER_OPCODES
-        ],
-        "executed": _executed_values(each.executed),
-        "loops": _loop_values(each),
-        "repeated": [
-            {"line": place(source), "instruction": mnemonic, "loop": loop, "copies": count}
+        ),
+        executed=_executed_values(each.executed),
+        loops=_loop_values(each),
+        repeated=tuple(
+            InspectedRepetition(line=place(source), instruction=mnemonic, loop=loop, copies=count)
             for (source, mnemonic, loop), count in one.repeated(each)[: top or None]
-        ],
-        "pipes": each.arm.build.pipes,
-    }
+        ),
+        pipes=each.arm.build.pipes,
+    )
 
 
-def _access_values(each: Inspection) -> list[dict[str, Any]]:
+def _access_values(each: Inspection) -> tuple[InspectedAccess, ...]:
     sass = one.access_counts(each.code)
     looped = one.access_counts([i for i in each.code if each.loop(i)])
     asked = each.asked
-    return [
-        {
-            "kind": access.kind,
-            "bits": access.bits,
-            "sass": sass[access],
-            "in_loops": looped[access],
-            "ptx": None if asked is None else asked.get(access, 0),
-        }
+    return tuple(
+        InspectedAccess(
+            kind=access.kind,
+            bits=access.bits,
+            sass=sass[access],
+            in_loops=looped[access],
+            ptx=None if asked is None else asked.get(access, 0),
+        )
         for access in sorted(set(sass) | set(asked or {}))
-    ]
+    )
 
 
-def _loop_values(each: Inspection) -> list[dict[str, Any]]:
-    return [
-        {
-            "loop": loop.number,
-            "in": loop.parent,
-            "depth": loop.depth,
-            "line": place(loop_line(each, loop)),
-            "instructions": sum(i.offset in loop.offsets for i in each.code),
-            "polls": polls(each, loop),
-        }
+def _loop_values(each: Inspection) -> tuple[InspectedLoop, ...]:
+    return tuple(
+        InspectedLoop(
+            loop=loop.number,
+            parent=loop.parent,
+            depth=loop.depth,
+            line=place(loop_line(each, loop)),
+            instructions=sum(i.offset in loop.offsets for i in each.code),
+            polls=polls(each, loop),
+        )
         for loop in each.flow.loops
-    ]
+    )
 
 
-def _executed_values(executed: Executed | None) -> dict[str, Any] | None:
+def _executed_values(executed: Executed | None) -> InspectedExecution | None:
     if executed is None:
         return None
-    return {
-        "size": executed.size,
-        "ctas": executed.ctas,
-        "tiles": executed.tiles,
-        "lines": [
-            {
-                "kind": each.kind,
-                "line": place(each.source),
-                "warps": each.warps,
-                "times": each.times,
-            }
+    full = FullBarriers(ctas=executed.full_ctas, times=executed.full, how=executed.full_how)
+    return InspectedExecution(
+        size=executed.size,
+        ctas=executed.ctas,
+        tiles=executed.tiles,
+        lines=tuple(
+            ExecutedBarrier(
+                kind=each.kind, line=place(each.source), warps=each.warps, times=each.times
+            )
             for each in executed.lines
-        ],
-        "full": {"ctas": executed.full_ctas, "times": executed.full, "how": executed.full_how}
-        if executed.full
-        else None,
-    }
+        ),
+        full=full if executed.full else None,
+    )

@@ -1,16 +1,14 @@
-"""Cost by source line and by role: the page of `kernelexp lines`, and the same as values."""
+"""Cost by source line and by role: the page of `kernelexp lines`."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from kernelexp import widths
 from kernelexp.lines import costs, ranking
 from kernelexp.lines.costs import FIGURES, Costs, Figure
 from kernelexp.lines.pieces import Instruction, Piece
-from kernelexp.lines.roles import members
 from kernelexp.lines.service import Lines
 from kernelexp.report.document import Block, Document, Listing, Span, paragraph, table
 from kernelexp.text import shorten
@@ -158,7 +156,8 @@ def _columns(lines: Lines, figure: Figure) -> list[Figure]:
     return [each for each in FIGURES.values() if each.name != figure.name and each.read(total)]
 
 
-def _text(lines: Lines, piece: Piece) -> str:
+def source_text(lines: Lines, piece: Piece) -> str:
+    """The line's text, its spaces made one."""
     if not piece.file:
         return "code that no line table names"
     return " ".join(lines.texts.get(piece.file, {}).get(piece.line, "").split())
@@ -194,7 +193,7 @@ def _table(
         (
             (
                 _where(each),
-                _text(lines, each),
+                source_text(lines, each),
                 *([_whose(lines, each)] if roles else []),
                 _number(figure.read(each.costs)),
                 _percent(figure.read(each.costs), whole),
@@ -236,7 +235,7 @@ def _listing(
         share = figure.read(piece.costs) / whole if whole else 0.0
         rest = "".join(f"  {values[index]:>{width}}" for _, values, width in others)
         yield f"{first[index]:>{wide}}  {bar(share)} {100 * share:3.0f}%{rest}"
-        yield shorten(f"    {_where(piece)}  {_text(lines, piece)}", WIDTH)
+        yield shorten(f"    {_where(piece)}  {source_text(lines, piece)}", WIDTH)
         notes = [_whose(lines, piece), _reasons(piece.costs)]
         if any(notes):
             yield shorten("    " + "; ".join(filter(None, notes)), WIDTH)
@@ -257,7 +256,10 @@ def _instructions(found: Sequence[Instruction], total: Costs) -> Iterator[str]:
 
 
 def _sass_of(lines: Lines, piece: Piece, total: Costs) -> Block:
-    rows = [f"{_where(piece)}  {_text(lines, piece)}", *_instructions(piece.instructions, total)]
+    rows = [
+        f"{_where(piece)}  {source_text(lines, piece)}",
+        *_instructions(piece.instructions, total),
+    ]
     return Listing("\n".join(rows))
 
 
@@ -292,55 +294,3 @@ def _compact(value: float) -> str:
         if value < 999.5 * size:
             return f"{value / size:.3g}{unit}"
     return f"{value:.2e}"
-
-
-# ---- values --------------------------------------------------------------------------------------
-
-
-def to_values(
-    every: Sequence[Lines], by: str | None, top: int, role: str | None, sass: bool
-) -> list[dict[str, Any]]:
-    """The same as plain values: all figures of each line, of the kind that they are."""
-    return [_values(lines, by, top, role, sass) for lines in every]
-
-
-def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "variant": lines.label,
-        "size": lines.size,
-        "profile": lines.profile.run if lines.profile else None,
-        "profile_is_of_this_build": lines.by_offset if lines.profile else None,
-        "refused": lines.arm.refused,
-    }
-    if not lines.pieces:
-        return {**values, "roles": [], "lines": []}
-    figure, found = ranking.rank(lines, by, role)
-    warps = {each.name: each.warps for each in lines.roles}
-    return {
-        **values,
-        "by": figure.name,
-        "roles": [
-            {"role": name, "warps": members(warps.get(name, 0)), **_figures(each)}
-            for name, _, each in ranking.role_costs(lines)
-        ],
-        "lines": [
-            {
-                "file": each.file,
-                "line": each.line,
-                "text": _text(lines, each),
-                "widths": widths.of_line(lines.arm.emulated, each.file, each.line),
-                "roles": each.roles,
-                **_figures(each.costs),
-                **({"instructions": each.instructions} if sass else {}),
-            }
-            for each in found[: top or None]
-        ],
-    }
-
-
-def _figures(found: Costs) -> dict[str, Any]:
-    return {
-        "figures": {name: figure.read(found) for name, figure in FIGURES.items()},
-        "emulated": found.emulated,
-        "profiled": found.profiled,
-    }

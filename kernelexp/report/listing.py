@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
 
 from kernelexp import decisions, metrics
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, Verdict
 from kernelexp.decisions import Decision
 from kernelexp.judge import expectations as judging
-from kernelexp.judge.standing import Standings
-from kernelexp.model import Axis, spell, spell_point
+from kernelexp.judge.expectations import Judged
+from kernelexp.judge.standing import StandingProfile, Standings
+from kernelexp.model import Axis, AxisValue, Experiment, Kernel, Target, spell, spell_point
 from kernelexp.project import Project
-from kernelexp.record import Record, own_axes
+from kernelexp.record import Provenance, Record, own_axes
 from kernelexp.report import decisions as report
 from kernelexp.report import expectations, figures, logbook, page
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, status, table, text_of
@@ -21,43 +23,122 @@ from kernelexp.report.emulation import is_right
 RECORDS_SHOWN = 10
 
 
+class ListedCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that speaks for a candidate, and what has changed since."""
+
+    axes: dict[str, AxisValue]
+    run: str | None
+    provenance: Provenance | None
+    verdict: Verdict | None
+    changed_since: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+    """People's, oldest first."""
+
+
+class ListedStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an experiment stands."""
+
+    records: int
+    """How many there are of it."""
+    candidates: tuple[ListedCandidate, ...]
+
+
+class ListedExperiment(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment, and where it stands."""
+
+    experiment: Experiment
+    records: int
+    candidates: tuple[ListedCandidate, ...]
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A project: its kernels with their axes, its experiments and steps by id."""
+
+    root: str
+    kernels: dict[str, Kernel]
+    experiments: dict[str, ListedExperiment]
+    history: tuple[str, ...]
+    best: dict[str, Decision]
+    """The decision that made a variant the current best, by KERNEL@ARCH."""
+
+
+class ShownProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest profile of one variant of an experiment."""
+
+    name: str
+    """Of the variant in the experiment: baseline, candidate 1."""
+    run: str
+    changed_since: tuple[str, ...]
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment with its records and profiles."""
+
+    id: str
+    experiment: Experiment
+    standing: ListedStanding
+    expectations: dict[str, tuple[Judged, ...]]
+    records: tuple[Record, ...]
+    profiles: tuple[ShownProfile, ...]
+
+
 def to_values(
-    project: Project, standings: dict[str, Standings], decided: Sequence[Decision] = ()
-) -> Any:
-    """The project, ready for JSON."""
-    return {
-        "root": str(project.root),
-        "kernels": project.kernels,
-        "experiments": {
-            name: {"experiment": project.experiments[name], **standing_values(each)}
+    project: Project, standings: Mapping[str, Standings], decided: Sequence[Decision] = ()
+) -> Listed:
+    """The project, for programs."""
+    return Listed(
+        root=str(project.root),
+        kernels=project.kernels,
+        experiments={
+            name: ListedExperiment(
+                experiment=project.experiments[name],
+                records=each.records,
+                candidates=_candidates(each),
+            )
             for name, each in standings.items()
         },
-        "history": project.history,
-        "best": {
+        history=project.history,
+        best={
             f"{name}@{arch}": best
             for name, kernel in project.kernels.items()
             for arch in kernel.targets
             if (best := decisions.best(decided, name, arch))
         },
-    }
+    )
 
 
-def standing_values(each: Standings) -> dict[str, Any]:
-    """Which record speaks for each candidate, and what has changed since."""
-    return {
-        "records": each.records,
-        "candidates": [
-            {
-                "axes": candidate.variant.axes,
-                "run": candidate.record.run if candidate.record else None,
-                "provenance": candidate.record.provenance if candidate.record else None,
-                "verdict": candidate.verdict,
-                "changed_since": candidate.changed,
-                "decisions": candidate.decisions,
-            }
-            for candidate in each.candidates
-        ],
-    }
+def experiment_values(
+    name: str,
+    standings: Standings,
+    records: Sequence[Record],
+    profiles: Sequence[StandingProfile],
+) -> Shown:
+    """The experiment, for programs."""
+    return Shown(
+        id=name,
+        experiment=standings.experiment,
+        standing=ListedStanding(records=standings.records, candidates=_candidates(standings)),
+        expectations=judging.of_experiment(name, standings),
+        records=tuple(records),
+        profiles=tuple(
+            ShownProfile(name=each.name, run=each.profile.run, changed_since=each.changed)
+            for each in profiles
+        ),
+    )
+
+
+def _candidates(standings: Standings) -> tuple[ListedCandidate, ...]:
+    return tuple(
+        ListedCandidate(
+            axes=each.variant.axes,
+            run=each.record.run if each.record else None,
+            provenance=each.record.provenance if each.record else None,
+            verdict=each.verdict,
+            changed_since=each.changed,
+            decisions=tuple(each.decisions),
+        )
+        for each in standings.candidates
+    )
 
 
 def render(
@@ -65,17 +146,14 @@ def render(
 ) -> Iterator[Block]:
     """Each kernel with its axes, then its experiments and the steps of its history, and the
     variant that was accepted last."""
+    if not project.kernels:
+        yield paragraph("No kernels yet: kernelexp new --from FILE.cu brings one in.")
     for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
             words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
             yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
-            yield table(
-                ("axis", "values", ""),
-                (
-                    (axis_name, _values(axis), Span(axis.about, "dim"))
-                    for axis_name, axis in target.axes.items()
-                ),
-            )
+            if target.axes:
+                yield _axes(target)
             named = {
                 name: each
                 for name, each in project.experiments.items()
@@ -85,6 +163,13 @@ def render(
                 yield _experiments({name: standings[name] for name in named})
             if best := decisions.best(decided, kernel_name, arch):
                 yield paragraph(f"Current best: {report.best(project, best)}.")
+
+
+def _axes(target: Target) -> Block:
+    return table(
+        ("axis", "values", ""),
+        ((name, _values(axis), Span(axis.about, "dim")) for name, axis in target.axes.items()),
+    )
 
 
 def _experiments(standings: dict[str, Standings]) -> Block:

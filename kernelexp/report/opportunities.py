@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from kernelexp import widths
 from kernelexp.arm import AccessWidths
 from kernelexp.examine import Examined
@@ -14,6 +16,37 @@ from kernelexp.report.document import Block, Heading, Span, paragraph, table
 from kernelexp.text import one_line
 
 _TAKEN = {"run": "profiled", "imported": "profiled elsewhere", "published": "profiled by others"}
+
+
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be gained in a variant, and which warnings of it are false."""
+
+    variant: str
+    opportunities: tuple[Opportunity, ...]
+    suppressed: tuple[Suppressed, ...]
+    uses: tuple[Use, ...]
+    changed_since_measured: tuple[str, ...]
+    profile: str | None
+    """The run of its profile."""
+    profile_changed_since: tuple[str, ...]
+
+
+def to_values(
+    examined: Examined,
+    uses: Sequence[Use],
+    found: Sequence[Opportunity],
+    suppressed: Sequence[Suppressed],
+) -> Offered:
+    """The same, for programs."""
+    return Offered(
+        variant=examined.case.label,
+        opportunities=tuple(found),
+        suppressed=tuple(suppressed),
+        uses=tuple(uses),
+        changed_since_measured=tuple(examined.changed),
+        profile=examined.profile.run if examined.profile else None,
+        profile_changed_since=tuple(examined.profile_changed),
+    )
 
 
 def render(

@@ -369,26 +369,3 @@ def _figures(arm: Arm) -> Iterator[metrics.Value | str]:
     for metric in metrics.METRICS.values():
         value = metric.read(arm)
         yield "" if value is None else value
-
-
-def to_values(record: Record) -> dict[str, Any]:
-    """The record with what it comes to, ready for JSON; rows are positions of its arms."""
-    examined = sweep.examine(record)
-    return {
-        "record": record,
-        "ranking": [int(sweep.row_of(record, name)) for name in examined.ranking],
-        "front": [int(sweep.row_of(record, name)) for name in examined.front],
-        "race": examined.race,
-        "axes": examined.axes,
-        "plateau": _plain(examined.plateau) if examined.plateau else None,
-    }
-
-
-def _plain(flat: Plateau) -> dict[str, Any]:
-    return {
-        "widest": flat.widest,
-        "shared": {each.metric.name: each.value for each in flat.shared},
-        "differing": flat.differing,
-        "same_code": flat.same_code,
-        "hot_line": flat.hot_line,
-    }

@@ -38,6 +38,7 @@ def test_a_published_step_gives_the_tables_of_its_own_audit(kx: Kx) -> None:
     assert text.count("TO WRITE") == 3
 
 
+@pytest.mark.slow
 def test_a_measured_variant_is_compared_with_its_own_baseline(
     scale: Path, kx: Kx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

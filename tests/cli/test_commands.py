@@ -251,6 +251,13 @@ def test_list_marks_the_default_of_each_axis(scale: Path, kx: Kx) -> None:
     assert "1*, 2, 4" in kx("list", cwd=scale).stdout
 
 
+def test_a_kernel_without_axes_is_listed_without_a_table(tmp_path: Path, kx: Kx) -> None:
+    target = "{source: fixed.cu, device: H200, axes: {}}"
+    kernel = f"{{title: of one kind, problem: small, targets: {{sm_90a: {target}}}}}"
+    (tmp_path / "experiments.yaml").write_text(f"version: 1\nkernels:\n  fixed: {kernel}\n")
+    assert kx("list", cwd=tmp_path).stdout.strip() == "fixed@sm_90a  of one kind"
+
+
 def test_log_as_csv_has_a_line_for_each_arm(scale: Path, kx: Kx) -> None:
     rows = list(csv.DictReader(io.StringIO(kx("log", "--csv", cwd=scale).stdout)))
     assert [(row["id"], row["arm"], row["variant"]) for row in rows] == [

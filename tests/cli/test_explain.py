@@ -73,6 +73,7 @@ def test_explain_says_what_differs_and_what_would_decide(scale: Path, kx: Kx) ->
     page = " ".join(" ".join(lines(result.stdout)).split())
     assert "Verdict: none" in page
     assert "differs most" in page
+    assert "kind goes" not in page  # with the time, of which there is none
     assert "kernelexp run S1, on a machine with one H200" in page
     assert "kernelexp profile S1, on a machine with one H200: how much of the time goes to" in page
     assert not (scale / "logs").exists()

@@ -36,6 +36,17 @@ def test_it_ends_with_the_next_command(tmp_path: Path, kx: Kx) -> None:
     assert kx("init", cwd=tmp_path).stdout.splitlines()[-1] == "next: kernelexp run E1"
 
 
+def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
+    result = kx("init", "new", "--empty", cwd=tmp_path)
+    assert result.stdout.splitlines()[-1] == "next: cd new && kernelexp new --from FILE.cu"
+    loaded = project.load(tmp_path / "new")
+    assert not loaded.kernels
+    assert not loaded.experiments
+    assert not (tmp_path / "new/variants").exists()
+    listed = kx("list", cwd=tmp_path / "new").stdout
+    assert listed == "No kernels yet: kernelexp new --from FILE.cu brings one in.\n"
+
+
 def test_every_file_that_it_writes_is_named(tmp_path: Path, kx: Kx) -> None:
     result = kx("init", "new", cwd=tmp_path)
     named = {line.split(" ", 1)[1] for line in result.stdout.splitlines()[:-1]}

@@ -35,7 +35,7 @@ LOADS = 16
 SENTENCE = "SASS loads 128 bits where PTX loads 4 x 32 (shared): expect 25% of these requests"
 SUMMARY = (
     "counted on PTX, and ptxas merges shared loads on 1 line (scale.cu:16): requests, wavefronts "
-    "and bank conflicts there will be others on the card."
+    "and bank conflicts there will differ on a GPU."
 )
 
 

@@ -73,7 +73,7 @@ def test_a_kernel_among_others_is_drafted_and_right_and_its_source_stays(new: Pa
     assert "  x: float*, 8 bytes, read" in result.stdout
     assert "  y: float*, 8 bytes, written" in result.stdout
     assert "y correct, all 1,000 elements" in result.stdout
-    assert "left out of the copy of own/types.h, lines: #include <absent/library.h>, 4-4" in (
+    assert "left out of the copy of own/types.h, lines: #include <absent/library.h>, 4" in (
         result.stdout
     )
     assert (new.parent / "theirs/kernels.cu").read_text() == SOURCE
@@ -104,11 +104,20 @@ def test_an_array_that_is_read_and_written_is_noted(new: Path, kx: Kx) -> None:
     assert "note: y is read and written: it is an input and an output" in result.stderr
 
 
+@pytest.mark.slow
+def test_a_wrong_result_of_a_draft_leads_to_its_tolerance(new: Path, kx: Kx) -> None:
+    result = adopt(kx, new, "scale", *KNOWN[:-1], "y=1.0001 * factor * x")
+    assert result.exit_code == errors.WRONG_RESULT
+    lines = (new / "variants/scale/problem.py").read_text().splitlines()
+    number = 1 + next(i for i, line in enumerate(lines) if "a guess: say" in line)
+    assert f"at variants/scale/problem.py:{number}, where the tolerance is a guess" in result.stderr
+
+
 def test_a_parameter_that_there_is_not_is_a_sentence_and_nothing_is_left(new: Path, kx: Kx) -> None:
     before = (new / "experiments.yaml").read_text()
     result = adopt(kx, new, "flagged", "--block", "32", "--value", "down=1")
     assert result.exit_code == errors.USAGE
-    assert "--value: 'down' is none of the parameters; known: up." in result.stderr
+    assert "--value: 'down' is no scalar of the kernel; known: up." in result.stderr
     assert not (new / "variants/flagged").exists()
     assert (new / "experiments.yaml").read_text() == before
 
@@ -145,7 +154,7 @@ def test_device_code_that_does_not_compile_is_a_sentence(new: Path, kx: Kx) -> N
             ("--entry", "scale", "--block", "32", "--value", "n=x"),
             "'x' should be a number, as",
         ),
-        (("--entry", "scale", "--kernel", "row_softmax"), "there is a kernel row_softmax already"),
+        (("--entry", "scale", "--kernel", "row_softmax"), "edit variants/row_softmax/problem.py"),
         (("--entry", "scale", "--kernel", "a b"), "'a b' can't be a kernel's name"),
         (("--entry", "scale", "--set", "a=1"), "leave out what describes an experiment."),
     ],

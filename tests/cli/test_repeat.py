@@ -18,7 +18,7 @@ def git(root: Path, *words: str) -> None:
     subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
 
 
-@pytest.fixture(params=["no git", "dirty", "clean"])
+@pytest.fixture(params=[pytest.param("no git", marks=pytest.mark.slow), "dirty", "clean"])
 def ran(request: pytest.FixtureRequest, scale: Path, kx: Kx) -> tuple[Path, str]:
     """A project with one run of S1, and the run's name."""
     source = scale / "variants/scale/scale.cu"

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import yaml
 from fake_gpu import FakeGpu
+from schemas import validate
 from support import ROOT, Kx
 from typer.testing import CliRunner
 
@@ -196,7 +197,7 @@ def test_csv_has_a_row_per_arm_in_the_order_of_the_ranking(swept: Path) -> None:
 
 
 def test_json_has_race_axes_and_front(swept: Path, kx: Kx) -> None:
-    found = json.loads(kx("show", "sweep-scale", "--json", cwd=swept).stdout)
+    found = validate("sweep", kx("show", "sweep-scale", "--json", cwd=swept).stdout)
     assert found["race"]["is_decided"] is True
     assert found["ranking"][0] in (2, 3)
     assert {each["axis"] for each in found["axes"]} == {"width", "order"}

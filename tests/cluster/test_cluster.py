@@ -51,6 +51,7 @@ def examined(root: Path, tools: Toolchain, address: str):
     return made, variants
 
 
+@pytest.mark.slow
 def test_arms_from_workers_equal_local_ones(
     cold: Path,
     warm: Path,
@@ -91,6 +92,7 @@ def _only_consulted(words: str):
     return call
 
 
+@pytest.mark.slow
 def test_what_came_home_is_found_like_a_build_of_its_own(
     cold: Path, tools: Toolchain, workers: RealCluster
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_command_leaves_a_record_like_a_local_one(
     assert record.candidates[0].verdict.status == "UNMEASURED"
 
 
+@pytest.mark.slow
 def test_a_source_that_does_not_build_fails_there_as_here(
     cold: Path, tools: Toolchain, workers: RealCluster
 ) -> None:
@@ -126,6 +129,7 @@ def test_a_source_that_does_not_build_fails_there_as_here(
     assert "nonsense" in made.arm(variants[0]).build_log
 
 
+@pytest.mark.slow
 def test_without_a_gpu_among_the_workers_it_says_how_to_announce_one(
     workers: RealCluster,
 ) -> None:
@@ -145,6 +149,7 @@ def test_a_scheduler_that_is_not_there_is_a_sentence(
     assert "--devices and --scheduler do not go together" in both.stderr
 
 
+@pytest.mark.slow
 def test_another_version_of_kernelexp_is_refused(
     cold: Path, tools: Toolchain, workers: RealCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +160,7 @@ def test_another_version_of_kernelexp_is_refused(
     assert "has another version of kernelexp" in str(made.fault(variants[0]))
 
 
+@pytest.mark.slow
 def test_another_compiler_is_refused(
     cold: Path, tools: Toolchain, workers: RealCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

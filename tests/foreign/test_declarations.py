@@ -54,6 +54,11 @@ def test_kernels_have_names_parameters_and_lines() -> None:
     assert (found["first"].first_line, found["first"].last_line) == (11, 15)
 
 
+def test_a_default_value_is_no_part_of_a_parameter() -> None:
+    text = "__global__ void scan(int* data, int* sums = NULL, float by = f(1, 2)) {}"
+    assert named(text)["scan"].parameters == ("int * data", "int * sums", "float by")
+
+
 def test_declarations_end_where_they_end_in_cpp() -> None:
     parts = [SOURCE[each.first : each.end].split("(")[0] for each in declarations.read(SOURCE)]
     assert [part.splitlines()[0] for part in parts] == [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kernelexp.errors import UsageError
 from kernelexp.foreign import draft
 from kernelexp.foreign.draft import Answers
 from kernelexp.foreign.entry import Entry, Parameter
@@ -15,8 +18,10 @@ def value(name: str, kind: str, size: int) -> Parameter:
     return Parameter(name=name, type=kind, size=size, align=size, is_pointer=False)
 
 
-def drafted(*parameters: Parameter, **answers: object) -> str:
-    entry = Entry(symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=False)
+def drafted(*parameters: Parameter, dynamic_smem: bool = False, **answers: object) -> str:
+    entry = Entry(
+        symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=dynamic_smem
+    )
     return draft.problem(entry, "k", "k.cu", Answers(block=(32, 1, 1), **answers))
 
 
@@ -59,6 +64,14 @@ def test_scalars_of_one_and_two_bytes_are_drafted() -> None:
     assert 'Scalar(type="s16", value=size["rows"])' in text
 
 
+def test_dynamic_shared_memory_of_unknown_size_is_blank() -> None:
+    y = pointer("y", "float", written=True)
+    assert "dynamic_smem_bytes" not in drafted(y)
+    assert "dynamic_smem_bytes=64," in drafted(y, dynamic_smem=True, smem_bytes=64)
+    blanks = [words for _, words in draft.blanks(drafted(y, dynamic_smem=True))]
+    assert "the bytes of dynamic shared memory" in blanks
+
+
 def test_a_structure_and_a_tensor_map_are_blank() -> None:
     text = drafted(
         pointer("y", "float", written=True),
@@ -68,3 +81,41 @@ def test_a_structure_and_a_tensor_map_are_blank() -> None:
     assert "Params p: 24 bytes, a ctypes.Structure or a NumPy record" in what
     assert "a kernelexp.launch.TensorMap for map" in what
     assert "import Launch, Pointer, Struct" in text
+
+
+def test_the_tolerance_of_a_sum_grows_with_what_is_summed_over() -> None:
+    matrices = (
+        pointer("a", "float", read=True),
+        pointer("b", "float", read=True),
+        pointer("c", "float", read=True, written=True),
+        *(value(name, "int", 4) for name in "MNK"),
+    )
+    shapes = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "N")}
+    assert 'rtol=1e-05, atol=1e-05 + 2e-07 * size["K"], why' in drafted(*matrices, shapes=shapes)
+    assert "rtol=1e-05, atol=1e-05, why" in drafted(*matrices)
+    filters = drafted(*matrices, shapes=shapes | {"b": ("3", "K")})
+    assert 'atol=1e-05 + 2e-07 * max(size["K"], 3), why' in filters
+
+
+def test_an_integer_sum_is_exact() -> None:
+    text = drafted(
+        *(pointer("x", "int", read=True), pointer("y", "int", written=True), value("n", "int", 4)),
+        shapes={"x": ("n",), "y": ("1",)},
+    )
+    assert "rtol=0.0, atol=0.0, why" in text
+
+
+def test_a_size_may_be_smaller_on_the_cpu() -> None:
+    text = drafted(
+        *(pointer("y", "float", written=True), value("n", "int", 4), value("m", "int", 4)),
+        values={"n": 4096, "m": 7},
+        emulated={"n": 100},
+    )
+    assert '"full": {"n": 4096, "m": 7},' in text
+    assert '"emulated": {"n": 100, "m": 7},' in text
+
+
+def test_only_a_size_may_be_smaller_on_the_cpu() -> None:
+    parameters = (pointer("y", "float", written=True), value("by", "float", 4))
+    with pytest.raises(UsageError, match="--emulated: 'by' is no integer of the kernel; known: n"):
+        drafted(*parameters, value("n", "int", 4), emulated={"by": 1})

@@ -180,6 +180,7 @@ def test_a_record_whose_samples_are_of_other_builds_is_skipped(house: Path, kx: 
     assert [row[4] for row in rows(house, kx, "T3")] == ["not run", "not run"]
 
 
+@pytest.mark.slow
 def test_a_wrong_result_of_what_is_there_now_overrules_an_older_measurement(
     house: Path, kx: Kx
 ) -> None:

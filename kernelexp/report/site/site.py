@@ -16,7 +16,7 @@ from kernelexp.model import Variant, arm_names
 from kernelexp.project import Project
 from kernelexp.record import Profile, Record, is_of
 from kernelexp.records import Unreadable
-from kernelexp.report import export, listing, log, page
+from kernelexp.report import export, listing, log, outputs, page
 from kernelexp.report import profiles as profile_report
 from kernelexp.report import sections as section_report
 from kernelexp.report import sweep as sweep_report
@@ -75,7 +75,7 @@ class Site:
         if path == INDEX:
             return self._index()
         if path == LOG:
-            return msgspec.json.format(msgspec.json.encode(export.to_values(self.logs)), indent=1)
+            return outputs.encode("log", export.to_values(self.logs))
         folder, _, name = path.partition("/")
         known: dict[str, tuple[dict[str, Any], Callable[[str], bytes | None]]] = {
             "experiments": (self._standings, self._experiment),
@@ -91,7 +91,7 @@ class Site:
         return render(template, self._live, root=root, title=title, **values)
 
     def _index(self) -> bytes:
-        values = export.to_values(self.logs)
+        values = msgspec.to_builtins(export.to_values(self.logs))
         return self._page(
             INDEX,
             "",

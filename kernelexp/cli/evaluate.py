@@ -1,0 +1,98 @@
+"""kernelexp evaluate: one source text against a kernel's problem."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_limits, parse_seconds
+from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.options import (
+    HERE,
+    DeviceOption,
+    EmulateOption,
+    JsonOption,
+    LimitOption,
+    MarginOption,
+    NvccOption,
+    ProjectOption,
+    VerboseOption,
+)
+
+
+@app.command()
+def evaluate(
+    variant: Annotated[
+        str,
+        typer.Argument(
+            metavar="VARIANT",
+            autocompletion=complete(variant_names),
+            help="KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
+        ),
+    ],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source", metavar="FILE", help="The text to evaluate; - for standard input."
+        ),
+    ],
+    hostile: Annotated[
+        bool,
+        typer.Option(
+            "--hostile",
+            help="Nobody vouches for the text: compilers read nothing outside of the project, and "
+            "memory, time and files are limited.",
+        ),
+    ] = False,
+    emulate: EmulateOption = True,
+    gpu: Annotated[
+        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
+    ] = True,
+    device: DeviceOption = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="Time limit for measuring, 30s by default."),
+    ] = None,
+    margin: MarginOption = 1.0,
+    verbose: VerboseOption = False,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Evaluate a source text in place of a variant's own.
+
+    It is built with the variant's axes, checked against the kernel's problem.py, and timed next to
+    the project's own source. Nothing is recorded.
+
+    For example: kernelexp evaluate transpose@sm_90a:rows=4 --source mine.cu --json
+    """
+    from kernelexp import evaluation, executor
+    from kernelexp.evidence.measured import Measuring
+    from kernelexp.project import parse_variant
+    from kernelexp.report import page
+    from kernelexp.runner import Settings
+
+    loaded = common.load(project)
+    wanted = parse_variant(loaded, variant)
+    seconds = parse_seconds(budget, "--budget") if budget else None
+    settings = Settings(
+        emulate=emulate,
+        measuring=Measuring(margin=margin / 100, budget_s=seconds) if gpu else None,
+        limits=parse_limits(limit),
+        executor=executor.Local(device),
+    )
+    text = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    tools = common.tools(loaded, nvcc)
+    with progress_bars() as bars:
+        found = evaluation.evaluate(
+            loaded, wanted, text, tools, settings, hostile=hostile, on_progress=bars
+        )
+    output("evaluate", found, page.render(found.record, verbose=verbose), json)
+    raise typer.Exit(evaluation.exit_code(found))

@@ -1,0 +1,160 @@
+"""What commands print as JSON: each kind with its version and its schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, get_origin
+
+import msgspec
+
+from kernelexp.errors import UsageError, suggest
+from kernelexp.text import CONTROL, quote
+
+FIELD = "schema"
+"""Names kind and version, as in `run/1`."""
+
+VERSIONS = {
+    "run": 1,
+    "sweep": 1,
+    "sweep-plan": 1,
+    "evaluate": 1,
+    "build": 1,
+    "emulate": 1,
+    "decisions": 1,
+    "plot": 1,
+    "audit": 1,
+    "bisect": 1,
+    "history": 1,
+    "list": 1,
+    "show": 1,
+    "record": 1,
+    "log": 1,
+    "diff": 1,
+    "compare": 1,
+    "explain": 1,
+    "profile": 1,
+    "sections": 1,
+    "opportunities": 1,
+    "lines": 1,
+    "inspect": 1,
+    "verdict": 1,
+    "check": 1,
+    "calibrate": 1,
+    "doctor": 1,
+}
+"""A version may gain fields. The next one begins where a field goes or changes its meaning."""
+
+
+def encode(kind: str, values: Any) -> bytes:
+    """The values as JSON, each object at the top with its kind and version.
+
+    What is a list gets them in each of its items, and what is a mapping by label in each of its
+    values, so that one item can be read without the rest. Characters that JSON may have as they are
+    and that a terminal would act on are escaped.
+    """
+    stamped = _stamp(kind, values)
+    try:
+        encoded = msgspec.json.encode(stamped, enc_hook=str)
+    except UnicodeEncodeError:  # the name of a file that is not UTF-8
+        text = json.dumps(msgspec.to_builtins(stamped, enc_hook=str, str_keys=True))
+        encoded = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\\\x\1", text).encode()
+    formatted = msgspec.json.format(encoded, indent=2).decode()
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", formatted).encode()
+
+
+def _stamp(kind: str, values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {label: _stamp(kind, each) for label, each in values.items()}
+    if isinstance(values, list | tuple):
+        return [_stamp(kind, each) for each in values]
+    fields = msgspec.to_builtins(values, enc_hook=str, builtin_types=(), str_keys=True)
+    return {FIELD: name(kind), **fields}
+
+
+def name(kind: str) -> str:
+    """Kind and version, as in `run/1`."""
+    return f"{kind}/{VERSIONS[kind]}"
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of what encode() gives for this kind; UsageError for one that there is not.
+
+    It is derived from the types that are encoded.
+    """
+    if kind not in VERSIONS:
+        raise UsageError(f"there is no output {quote(kind)}{suggest(kind, VERSIONS)}.")
+    of = types()[kind]
+    whole = msgspec.json.schema(of, schema_hook=lambda _: {"type": "string"})
+    definitions = whole.pop("$defs", {})
+    named = {"properties": {FIELD: {"const": name(kind)}}, "required": [FIELD]}
+    if get_origin(of) is list:
+        whole["items"] = {"allOf": [whole["items"], named]}
+    elif get_origin(of) is dict:
+        whole["additionalProperties"] = {"allOf": [whole["additionalProperties"], named]}
+    else:
+        whole = {"allOf": [whole, named]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name(kind),
+        **whole,
+        "$defs": definitions,
+    }
+
+
+def types() -> dict[str, Any]:
+    """The type of each kind: a struct, a list of them, or a mapping of them by label."""
+    from kernelexp import bisecting, doctor, evaluation, timeline
+    from kernelexp.arm import Arm
+    from kernelexp.calibration import Calibrated
+    from kernelexp.emulations import Emulation
+    from kernelexp.judge import again, gates
+    from kernelexp.profiling import Profiling
+    from kernelexp.record import Record
+    from kernelexp.report import (
+        audit,
+        comparison,
+        decisions,
+        differences,
+        explanation,
+        export,
+        inspected,
+        lines_values,
+        listing,
+        opportunities,
+        ran,
+        swept,
+    )
+    from kernelexp.report.charts.chart import Chart
+    from kernelexp.sections.evaluate import Reading
+
+    return {
+        "run": list[ran.Ran],
+        "sweep": swept.Swept,
+        "sweep-plan": swept.PlannedSweep,
+        "evaluate": evaluation.Evaluation,
+        "build": dict[str, Arm],
+        "emulate": list[Emulation],
+        "decisions": decisions.Made,
+        "plot": list[Chart],
+        "audit": audit.Audited,
+        "bisect": bisecting.Bisected,
+        "history": timeline.Timeline,
+        "list": listing.Listed,
+        "show": listing.Shown,
+        "record": Record,
+        "log": list[export.Logged],
+        "diff": comparison.Differing,
+        "compare": differences.Compared,
+        "explain": explanation.Explained,
+        "profile": list[Profiling],
+        "sections": list[Reading],
+        "opportunities": opportunities.Offered,
+        "lines": list[lines_values.CostedVariant],
+        "inspect": inspected.Inspected,
+        "verdict": again.Rejudged,
+        "check": list[gates.Finding],
+        "calibrate": Calibrated,
+        "doctor": list[doctor.Fact],
+    }

@@ -1,0 +1,111 @@
+"""Each command's --json, against the schema that `kernelexp schema` prints of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+from repositories import commit, repository
+from schemas import validate
+from support import ROOT, Kx
+
+from kernelexp import errors
+from kernelexp.calibration import Calibrated
+from kernelexp.judge import rates
+from kernelexp.measurement import Measurement
+from kernelexp.report import outputs
+
+PAGE = ROOT / "tests/data/ncu/raw.csv"
+SWEEP = ("sweep", "scale", "width=1,2", "--no-gpu", "--no-record", "--json")
+
+OF_RECORDS = {
+    "log": ("log", "--json"),
+    "list": ("list", "--json"),
+    "show": ("show", "H1", "--json"),
+    "record": ("show", "20261121T015301Z-85251654", "--json"),
+    "diff": ("diff", "H1", "H2", "--json"),
+    "compare": ("compare", "H1", "--json"),
+    "verdict": ("verdict", "T2", "--json"),
+    "sections": ("sections", "published-9bf658a", "--json"),
+    "doctor": ("doctor", "--json"),
+    "plot": ("plot", "history", "--json"),
+}
+OF_VARIANTS = {
+    "run": ("run", "S2", "--no-record", "--no-gpu", "--json"),
+    "build": ("build", "S1", "--json"),
+    "emulate": ("emulate", "scale", "--json"),
+    "explain": ("explain", "S1", "--json"),
+    "opportunities": ("opportunities", "scale", "--json"),
+    "inspect": ("inspect", "S1", "--emulate", "--expect", "STL == 0", "--json"),
+    "lines": ("lines", "scale", "--sass", "--json"),
+    "sweep-plan": ("sweep", "scale", "width=*", "order=*", "--dry-run", "--json"),
+    "sweep": SWEEP,
+    "profile": (*("profile", "--import", str(PAGE), "--variant", "S1", "--launch", "1", "--json"),),
+    "check": ("check", "--emulate", "--json"),
+    "decisions": ("accept", "S1", "--json"),
+    "audit": ("audit", "S1", "--against", "aaaaaaa", "--json"),
+}
+
+OF_REVISIONS = {
+    "bisect": ("bisect", "S1", "--good", "HEAD~1", "--bad", "HEAD", "--by", "build", "--json"),
+    "history": ("history", "S1", "--revisions", "HEAD~1..", "--no-gpu", "--json"),
+}
+
+
+@pytest.mark.parametrize("kind", OF_RECORDS)
+def test_json_of_records_is_as_its_schema_says(kind: str, kx: Kx) -> None:
+    validate(kind, kx(*OF_RECORDS[kind]).stdout)
+
+
+@pytest.mark.parametrize("kind", OF_VARIANTS)
+def test_json_of_variants_is_as_its_schema_says(kind: str, scale: Path, kx: Kx) -> None:
+    if kind == "check":
+        assert kx("check", "--update", cwd=scale).exit_code == errors.OK
+    result = kx(*OF_VARIANTS[kind], cwd=scale)
+    assert result.exit_code == errors.OK, result.output
+    validate(kind, result.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OF_REVISIONS)
+def test_json_of_revisions_is_as_its_schema_says(kind: str, scale: Path, kx: Kx) -> None:
+    repository(scale)
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("each *= factor", "each *= factr"))
+    commit(scale, "break")
+    result = kx(*OF_REVISIONS[kind], cwd=scale)
+    assert result.exit_code == errors.OK, result.output
+    validate(kind, result.stdout)
+
+
+def test_json_of_a_calibration_is_as_its_schema_says() -> None:
+    same = (ROOT / "tests/data/samples/h200-gemm.json").read_bytes()
+    recorded = msgspec.json.decode(same, type=Measurement)
+    found = rates.of_same_arms(recorded, processes=4, count=5)
+    values = Calibrated(device="H200", driver="", margin=0.01, rates={"0": found})
+    validate("calibrate", outputs.encode("calibrate", values))
+
+
+def test_every_kind_is_tried_above() -> None:
+    # An evaluation is validated in test_evaluation.py.
+    assert {*OF_RECORDS, *OF_VARIANTS, *OF_REVISIONS, "calibrate", "evaluate"} == set(
+        outputs.VERSIONS
+    )
+    assert set(outputs.types()) == set(outputs.VERSIONS)
+
+
+def test_a_schema_refuses_what_lacks_a_field(kx: Kx) -> None:
+    values = json.loads(kx("diff", "H1", "H2", "--json").stdout)
+    del values["files"]
+    with pytest.raises(jsonschema.ValidationError, match="'files' is a required property"):
+        validate("diff", json.dumps(values))
+
+
+def test_the_command_prints_a_schema_or_says_which_there_are(kx: Kx) -> None:
+    assert json.loads(kx("schema", "--of", "log").stdout)["title"] == "log/1"
+    result = kx("schema", "--of", "lgo")
+    assert result.exit_code == errors.USAGE
+    assert "--of 'lgo': there is no such schema; did you mean 'log'?" in result.stderr
