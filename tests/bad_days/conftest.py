@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 from fake_gpu import FakeGpu
+from filelock import FileLock
 from support import ROOT
+from typer.testing import CliRunner
 
-from kernelexp import build
+from kernelexp import build, errors
+from kernelexp.cli import app
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -70,3 +73,27 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     gpu = FakeGpu(tmp_path / "locks", monkeypatch)
     gpu.takes("{1: 1.0, 2: 0.97, 4: 0.9}[width]")
     return gpu
+
+
+@pytest.fixture(scope="session")
+def recorded(warm: Path, shared: Path) -> Path:
+    """A project with measured records, a decision, a profile and a baseline; tests copy it."""
+    root = shared / "recorded" / "scale"
+    with FileLock(shared / "recorded.lock"):
+        if (root.parent / "done").exists():
+            return root
+        shutil.copytree(ROOT / "tests/projects/scale", root)
+        shutil.copytree(warm, root / build.CACHE)
+        raw = str(ROOT / "tests/data/ncu/raw.csv")
+        with pytest.MonkeyPatch.context() as patch:
+            FakeGpu(root.parent / "locks", patch).takes("{1: 1.0, 2: 0.97, 4: 0.9}[width]")
+            for words in (
+                ("run", "S1"),
+                ("accept", "S1", "--note", "note", "--why", "why"),
+                ("check", "--update"),
+                ("profile", "--import", raw, "--launch", "1", "--variant", "S1"),
+            ):
+                result = CliRunner().invoke(app, [*words, "-C", str(root)], catch_exceptions=False)
+                assert result.exit_code == errors.OK, result.stderr
+        (root.parent / "done").touch()
+    return root

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import build
 from kernelexp.cli.commands import SUMMARIES
 
 READING = [
@@ -24,17 +23,6 @@ READING = [
 ]
 EXECUTING = [("run", "S1", "--no-gpu"), ("build", "S1"), ("emulate", "S1"), ("check", "--update")]
 SLOW = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory, warm: Path) -> Path:
-    """A project with a record, so that there is something to read."""
-    root = tmp_path_factory.mktemp("trapped") / "scale"
-    shutil.copytree(ROOT / "tests/projects/scale", root)
-    shutil.copytree(warm, root / build.CACHE)
-    argv = [sys.executable, "-m", "kernelexp", "run", "S1", "--no-gpu"]
-    subprocess.run(argv, cwd=root, check=True, capture_output=True)
-    return root
 
 
 @pytest.fixture

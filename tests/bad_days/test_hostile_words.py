@@ -20,13 +20,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from fake_gpu import FakeGpu
 from markdown_it import MarkdownIt
 from support import ROOT, Kx, edit
-from typer.testing import CliRunner
 
-from kernelexp import build, decisions, errors, profiles, records
-from kernelexp.cli import app
+from kernelexp import decisions, errors, profiles, records
 from kernelexp.text import CONTROL
 
 MARKUP = (
@@ -78,20 +75,8 @@ def _texts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory, warm: Path) -> Path:
-    root = tmp_path_factory.mktemp("hostile") / "scale"
-    shutil.copytree(ROOT / "tests/projects/scale", root)
-    shutil.copytree(warm, root / build.CACHE)
-    with pytest.MonkeyPatch.context() as patch:
-        FakeGpu(root.parent / "locks", patch).takes("{1: 1.0, 2: 0.97, 4: 0.9}[width]")
-        raw = str(ROOT / "tests/data/ncu/raw.csv")
-        for words in (
-            ("run", "S1", "aaaaaaa"),
-            ("accept", "S1", "--note", MARKUP, "--why", MARKUP),
-            ("profile", "--import", raw, "--launch", "1", "--variant", "S1"),
-        ):
-            result = CliRunner().invoke(app, [*words, "-C", str(root)], catch_exceptions=False)
-            assert result.exit_code == errors.OK, result.stderr
+def hostile(tmp_path_factory: pytest.TempPathFactory, recorded: Path) -> Path:
+    root = Path(shutil.copytree(recorded, tmp_path_factory.mktemp("hostile") / "scale"))
     for text in ("Four floats per thread", "Wider accesses need fewer instructions.", "first"):
         edit(root, text, f"'{MARKUP}'")
     edit(root, "about: floats per thread", f"about: '{MARKUP}'")
@@ -107,7 +92,15 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, warm: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+ORDINARY = [("show", "S1", "--verbose"), ("log", "--csv"), ("show", "S1", "--json"), ("list",)]
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "words",
+    [each if each in ORDINARY else pytest.param(each, marks=SLOW) for each in COMMANDS],
+    ids=" ".join,
+)
 def test_a_command_prints_words_that_act_on_nothing(
     hostile: Path, words: tuple[str, ...], kx: Kx
 ) -> None:
@@ -153,6 +146,7 @@ def test_the_pages_have_no_elements_of_theirs(hostile: Path, kx: Kx, tmp_path: P
         assert not CONTROL.search(text), page
 
 
+@pytest.mark.slow
 def test_a_drawn_chart_has_no_elements_of_theirs(hostile: Path, kx: Kx, tmp_path: Path) -> None:
     out = tmp_path / "run.svg"
     assert kx("plot", "run", "S1", "--out", str(out), cwd=hostile).exit_code == errors.OK
@@ -160,6 +154,7 @@ def test_a_drawn_chart_has_no_elements_of_theirs(hostile: Path, kx: Kx, tmp_path
     assert not tags & {"script", "img"}
 
 
+@pytest.mark.slow
 def test_completion_offers_no_words_that_act_on_a_shell(hostile: Path) -> None:
     for shell, variables in {
         "bash": {"COMP_WORDS": "kernelexp run S", "COMP_CWORD": "2"},
