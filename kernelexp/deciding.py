@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp import decisions, revisions
+from kernelexp import decisions, revisions, wholefile
 from kernelexp.decisions import Decision, Word
 from kernelexp.errors import UsageError
 from kernelexp.judge import standing
@@ -33,13 +33,17 @@ def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> 
             f"{name} has {len(standings.candidates)} candidates: say with --candidate which one is "
             f"accepted ({_numbered(standings)})."
         )
-    return _decide(project, name, "accepted", _chosen(name, standings, candidate), asked)
+    chosen = _chosen(name, standings, candidate)
+    with wholefile.Together() as files:
+        return _decide(files, project, name, "accepted", chosen, asked)
 
 
 def reject(project: Project, name: str, candidate: int | None, asked: Asked) -> list[Decision]:
     """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
-    return _decide(project, name, "rejected", _chosen(name, standings, candidate), asked)
+    chosen = _chosen(name, standings, candidate)
+    with wholefile.Together() as files:
+        return _decide(files, project, name, "rejected", chosen, asked)
 
 
 def replace(
@@ -53,16 +57,22 @@ def replace(
     standings = standing.of_experiment(project, name, tree)
     successor = standing.of_experiment(project, by, tree)
     replaced = _chosen(name, standings, candidate)
-    made: list[Decision] = []
-    if not any(each.decision and each.decision.word == "accepted" for each in successor.candidates):
-        if len(successor.candidates) > 1:
-            raise UsageError(
-                f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept "
-                f"one first (kernelexp accept {by} --candidate N)."
-            )
-        made += _decide(project, by, "accepted", successor.candidates, asked)
-    plain = msgspec.structs.replace(asked, commit="") if made else asked
-    return made + _decide(project, name, "replaced", replaced, plain, by)
+    accepted = [each for each in successor.candidates if _is_accepted(each)]
+    if not accepted and len(successor.candidates) > 1:
+        raise UsageError(
+            f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept one "
+            f"first (kernelexp accept {by} --candidate N)."
+        )
+    with wholefile.Together() as files:
+        if accepted:
+            return _decide(files, project, name, "replaced", replaced, asked, by)
+        made = _decide(files, project, by, "accepted", successor.candidates, asked)
+        plain = msgspec.structs.replace(asked, commit="")
+        return made + _decide(files, project, name, "replaced", replaced, plain, by)
+
+
+def _is_accepted(candidate: Standing) -> bool:
+    return candidate.decision is not None and candidate.decision.word == "accepted"
 
 
 def _numbered(standings: Standings) -> str:
@@ -82,6 +92,7 @@ def _chosen(name: str, standings: Standings, candidate: int | None) -> Sequence[
 
 
 def _decide(
+    files: wholefile.Together,
     project: Project,
     name: str,
     word: Word,
@@ -113,7 +124,7 @@ def _decide(
             verdict=each.verdict.status.value if each.verdict and not each.changed else "",
             run=each.record.run if each.record and not each.changed else "",
         )
-        decisions.write(project.root, decision)
+        decisions.write(project.root, decision, files)
         made.append(decision)
     return made
 

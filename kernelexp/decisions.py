@@ -66,10 +66,11 @@ def new_name(moment: datetime) -> str:
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def write(root: Path, decision: Decision) -> Path:
-    """Writes the decision; a kill at any moment leaves either none or a whole one."""
+def write(root: Path, decision: Decision, files: wholefile.Together | None = None) -> Path:
+    """Writes the decision, with others if there are `files`; a kill leaves none or whole ones."""
     text = msgspec.json.format(_encoder.encode(decision), indent=1) + b"\n"
-    return wholefile.write(root / FOLDER / f"{decision.name}.json", text)
+    path = root / FOLDER / f"{decision.name}.json"
+    return files.write(path, text) if files else wholefile.write(path, text)
 
 
 def read_all(root: Path) -> tuple[list[Decision], list[Unreadable]]:

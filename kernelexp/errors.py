@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import ClassVar
 
-from kernelexp.text import printable, shorten
+from kernelexp.text import printable, shorten, spelled
 
 # The exit codes of every command. Never a count: a count of 256 would be success.
 OK = 0
@@ -114,6 +114,6 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def join(names: Iterable[str]) -> str:
     """Names with commas, as many as a sentence holds."""
     names = list(names)
-    shown = [shorten(name) for name in names[:30]]
+    shown = [shorten(spelled(name)) for name in names[:30]]
     rest = [f"and {len(names) - 30:,} more"] if len(names) > 30 else []
     return ", ".join([*shown, *rest]) or "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,14 @@ LOOKS_MAX = 7
 EARLY_LOOKS = (2, 3)
 # Stands for an infinite error, which JSON can't write.
 WORST = 1e30
+
+
+# What a file may hold; 1e15 us are 30 years.
+Sample: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
+Ratio: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e30)]
+Bound: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Few: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 
 
 class TimedArm(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +55,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
     """What NVML said at one moment."""
 
-    sm_clock_mhz: int
-    memory_clock_mhz: int
+    sm_clock_mhz: Count
+    memory_clock_mhz: Count
     power_w: float
     temperature_c: int
     throttle: tuple[str, ...] = ()
@@ -64,9 +72,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     millions of these: the garbage collector, which looks for cycles, passes over them.
     """
 
-    order: tuple[int, ...]
+    order: tuple[Count, ...]
     """Positions in `Measurement.arms`, as launched."""
-    times_us: tuple[float, ...]
+    times_us: tuple[Sample, ...]
     """GPU time of one launch each (of one of n, where a CUDA graph holds n of them)."""
 
 
@@ -146,7 +154,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     arm: str
     processes: int
     """How many were done then."""
-    look: int
+    look: Few
     """The number of that look, from 1: its share of the risk is that of the arm's interval."""
     slower_than: str = ""
     """The arm that it was proved to be slower than; empty where its verdict was reached."""
@@ -162,9 +170,9 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a measurement is taken; kept with it."""
 
-    processes: int = 4
+    processes: Few = 4
     """Processes before the first look at the interval."""
-    processes_max: int = 16
+    processes_max: Few = 16
     budget_s: float = 30.0
     """From the third on, no process is started that would probably end later than this; what the
     first takes longer than another one is not counted."""
@@ -225,10 +233,10 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     device: Device
     options: Options
     seed: int
-    arms: tuple[TimedArm, ...]
+    arms: Annotated[tuple[TimedArm, ...], msgspec.Meta(min_length=1)]
     workers: tuple[Worker, ...] = ()
     failures: tuple[Failure, ...] = ()
-    looks: tuple[int, ...] = ()
+    looks: tuple[Few, ...] = ()
     """Numbers of processes after which the interval was looked at: each look costs confidence."""
     departures: tuple[Departure, ...] = ()
     """Arms that later processes left out, other than for a failure."""
@@ -268,9 +276,9 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     arm: str
-    ratio: float
-    low: float
-    high: float
+    ratio: Ratio
+    low: Bound
+    high: Bound
     level: float
     """Confidence of this interval, after what looks and further candidates cost."""
     spread: float
@@ -279,10 +287,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Median standard error of one process's estimate from its own pairs, as a fraction."""
     detectable: float
     """The smallest true effect that 80% of such measurements tell from none, as a fraction."""
-    pairs: int
+    pairs: Count
     dropped: int
     """Pairs left out because the device changed while they were taken."""
-    processes: int
+    processes: Count
     unit: str = ""
     """Of a figure that is no time."""
     more: bool = False
@@ -301,10 +309,10 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
     """One arm's times alone: to read, never to decide by."""
 
     arm: str
-    median_us: float
-    low_us: float
+    median_us: Sample
+    low_us: Sample
     """5th percentile of all samples."""
-    high_us: float
+    high_us: Sample
     samples: int
 
 

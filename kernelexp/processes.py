@@ -18,14 +18,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from kernelexp import attach, forkserver, watchdog
+from kernelexp.captured import Conversation, Flooded
 from kernelexp.errors import EnvironmentFault
 from kernelexp.interrupts import Interrupted, call_when_interrupted, raise_if_ending
 
 LIMIT_S = 600.0
 """How long a process may take where the caller sets no limit of its own."""
+OUTPUT_MAX = 256 << 20
+"""How many bytes a process may print where the caller sets no limit of its own."""
 JOIN_S = 0.5
-LOOK_S = 1.0
-"""How often it is looked whether a process has ended that others hold the output of."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,6 +57,10 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
 
 class TimedOut(EnvironmentFault, TimeoutError):
     """A process that was killed because it ran past its limit."""
+
+
+class TooMuchOutput(EnvironmentFault):
+    """A process that was killed because it printed more than is kept."""
 
 
 class _Running:
@@ -92,12 +97,13 @@ def run(
     timeout_s: float = LIMIT_S,
     stdin: str | None = None,
     link: socket.socket | None = None,
+    output_max: int = OUTPUT_MAX,
 ) -> Completed:
     """Runs a process to its end; on any exception it is killed with all that it has started.
 
     `env` is added to this process's own; `link` is handed over, and closed here. Raises
-    EnvironmentFault if the program can't be started, TimedOut past `timeout_s`, Interrupted where
-    stop_all() ended it.
+    EnvironmentFault if the program can't be started, TimedOut past `timeout_s`, TooMuchOutput past
+    `output_max` bytes, Interrupted where stop_all() ended it.
     """
     mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
     environment = {**os.environ, **(env or {}), watchdog.MARK: mark}
@@ -107,7 +113,8 @@ def run(
     try:
         _raise_if_cancelled()
         fed = None if stdin is None else stdin.encode(errors="surrogateescape")
-        output, errors = _communicate(process, mark, fed, timeout_s)
+        conversation = Conversation(process, fed, output_max)
+        output, errors = conversation.until(time.monotonic() + timeout_s, mark)
         if process in _running.stopped:
             raise_if_ending()
             raise Interrupted(signal.SIGINT)
@@ -115,6 +122,10 @@ def run(
         _end(process, mark)
         if isinstance(error, subprocess.TimeoutExpired):
             raise TimedOut(f"{argv[0]} ran past {timeout_s:g} s and was killed.") from None
+        if isinstance(error, Flooded):
+            raise TooMuchOutput(
+                f"{argv[0]} printed more than {spell_bytes(output_max)} and was killed."
+            ) from None
         raise
     finally:
         with _running.lock:
@@ -166,20 +177,9 @@ def _start(
             link.close()
 
 
-def _communicate(
-    process: subprocess.Popen[bytes], mark: str, fed: bytes | None, timeout_s: float
-) -> tuple[bytes, bytes]:
-    """Its output and its errors; what it leaves running that holds them open is killed."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            return process.communicate(fed, max(0, min(LOOK_S, deadline - time.monotonic())))
-        except subprocess.TimeoutExpired:
-            if time.monotonic() >= deadline:
-                raise
-            fed = None  # what is not yet written of it is kept
-            if process.poll() is not None:
-                watchdog.kill(mark, frozenset({process.pid}))
+def spell_bytes(count: int) -> str:
+    """268435456 as 256 MiB; what is no whole number of these in bytes."""
+    return f"{count >> 20} MiB" if count % (1 << 20) == 0 else f"{count:,} bytes"
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import metrics
+from kernelexp import metrics, samples
 from kernelexp.arm import Arm, EmulatedEvidence, MeasuredEvidence, PrintedResult, Verdict
 from kernelexp.counters import PTX
 from kernelexp.measurement import Estimate, Measurement, Printed, Times
@@ -219,6 +219,9 @@ def contradiction(record: Record) -> str:
     """How the samples of a record contradict its arms, as the end of a sentence; else empty."""
     if record.measurement is None:
         return ""
+    for taken in measurements(record):
+        if why := samples.fault(taken):
+            return f"contradicts itself: it {why}"
     arms = [arm for taken in measurements(record) for arm in taken.arms]
     for name, arm in zip(record.names, record.arms, strict=True):
         others = {each.identity for each in arms if each.name == name} - {arm.identity}

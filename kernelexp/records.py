@@ -45,8 +45,12 @@ def file_name(record: Record) -> str:
 
 def write(root: Path, record: Record) -> Path:
     """Writes the record; a kill at any moment leaves either no record or a whole one."""
-    name = f"{FOLDER}/{record.experiment}/{file_name(record)}"
-    return write_text(root, name, encode(record))
+    return wholefile.write(place(root, record), encode(record).encode())
+
+
+def place(root: Path, record: Record) -> Path:
+    """Where a record is written."""
+    return root / FOLDER / record.experiment / file_name(record)
 
 
 def encode(record: Record) -> str:

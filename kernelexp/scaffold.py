@@ -66,9 +66,10 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
         )
     if ignore.is_file():
         wanted[ignore] = _extended(ignore.read_text(), wanted[ignore])
-    for path, text in wanted.items():
-        wholefile.write(path, text.encode())
-    loaded = project.load(root)
+    with wholefile.Together() as files:
+        for path, text in wanted.items():
+            files.write(path, text.encode())
+        loaded = project.load(root)
     return Started(root=root, files=tuple(wanted), experiment=next(iter(loaded.experiments), ""))
 
 

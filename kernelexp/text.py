@@ -32,6 +32,11 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
+def spelled(text: str) -> str:
+    """The text as it stands in a sentence of one line: what does not print is spelled out."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
 def shorten(text: str, most: int = 100) -> str:
     """The text, or its beginning with an ellipsis where it is longer than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

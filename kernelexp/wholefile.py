@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import secrets
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
 
 # No write takes an hour: what is older is of a writer that was killed.
 STALE_S = 3600.0
+
+FORMER = ".former"
+"""Suffix of what undoing needs: a link to a file as it was, which may be of any age."""
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> Path:
@@ -19,7 +27,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> Path:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp")
+    temporary = _temporary(path)
     try:
         with temporary.open("wb") as file:
             file.write(data)
@@ -27,12 +35,75 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> Path:
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        _undo(temporary.unlink)
+        if isinstance(error, OSError):
+            error.filename = os.fspath(path)  # what was to be written, and not under which name
         raise
     if durable:
         sync(path.parent)
     return path
+
+
+class Together:
+    """Several files that are all written, or none where the block ends with an exception.
+
+    Undoing takes no space on the disk. A kill within the block leaves those written so far.
+    """
+
+    def __init__(self) -> None:
+        self._undo = contextlib.ExitStack()
+        self._backups: list[Path] = []
+
+    def __enter__(self) -> Together:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._undo.close()
+        for backup in self._backups:
+            _undo(backup.unlink)
+
+    def write(self, path: Path, data: bytes, *, durable: bool = True) -> Path:
+        """Writes a file whole, as write() does."""
+        missing = itertools.takewhile(lambda each: not each.exists(), path.parents)
+        for folder in reversed(list(missing)):
+            self._undo.callback(_undo, folder.rmdir)
+        self._keep(path)
+        return write(path, data, durable=durable)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file, if it is there."""
+        self._keep(path)
+        path.unlink(missing_ok=True)
+
+    def _keep(self, path: Path) -> None:
+        """Sees to it that undoing gives the path what it has now."""
+        if not os.path.lexists(path):
+            self._undo.callback(_undo, path.unlink)
+            return
+        backup = _temporary(path).with_suffix(FORMER)
+        self._backups.append(backup)
+        try:
+            os.link(path, backup)
+        except OSError:  # a file system without links
+            shutil.copy2(path, backup)
+        self._undo.callback(_undo, lambda: backup.replace(path))
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp")
+
+
+def _undo(step: Callable[[], object]) -> None:
+    """A step that may not be needed, or not possible: what went wrong first is what counts."""
+    with contextlib.suppress(OSError):
+        step()
 
 
 def sync(*paths: Path) -> None:

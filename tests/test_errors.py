@@ -61,3 +61,7 @@ def test_a_sentence_names_the_nearest_and_as_many_as_it_holds() -> None:
     assert said.startswith("; did you mean 'S39'? Known: S0, S1,")
     assert said.endswith(", S29, and 10 more")
     assert errors.suggest("x", []) == "; known: none"
+
+
+def test_a_name_that_does_not_print_is_spelled_out() -> None:
+    assert errors.suggest("x", ["a\tb", "c\nd", "\xa0"]) == "; known: a\\tb, c\\nd, \\xa0"

@@ -171,3 +171,20 @@ def test_an_ignored_hang_up_stays_ignored() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert said.stdout == "there\n"
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_what_prints_without_end_is_killed_with_a_sentence(token: str, stream: str) -> None:
+    with pytest.raises(processes.TooMuchOutput, match="sh printed more than 1 MiB and was killed"):
+        processes.run(["sh", "-c", f"yes >&{stream}"], output_max=1 << 20)
+    assert not children(token)
+
+
+def test_much_is_fed_while_much_is_printed() -> None:
+    text = "line\n" * 200_000
+    assert processes.run(["cat"], stdin=text).stdout == text
+    assert processes.run(["true"], stdin=text).returncode == 0
+
+
+def test_a_process_that_closes_its_output_is_waited_for() -> None:
+    assert processes.run(["sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 3"]).returncode == 3

@@ -13,6 +13,7 @@ from kernelexp.cli.commands import SUMMARIES, Commands
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output
 from kernelexp.errors import KernelexpError
+from kernelexp.text import printable
 
 
 class _Commands(TyperGroup):
@@ -33,7 +34,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KernelexpError as error:
-            typer.echo(f"error: {error}", err=True)
+            typer.echo(f"error: {printable(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:  # what reads our output has enough of it
             give_up_output()

@@ -117,12 +117,17 @@ def check(
 
 def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> None:
     """To a file for JUnit, to GitHub Actions if this runs there, and to standard output."""
+    from kernelexp import wholefile
     from kernelexp.report import gates as report
     from kernelexp.report import markdown as rendering
 
     findings = checked.findings
     if junit:
-        junit.write_text(report.to_junit(findings), encoding="utf-8")
+        xml = report.to_junit(findings).encode()
+        if junit.exists() and not junit.is_file():  # a pipe, /dev/stdout
+            junit.write_bytes(xml)
+        else:
+            wholefile.write(junit.resolve(), xml, durable=False)
     if in_github_actions():
         for annotation in report.to_annotations(findings):
             typer.echo(annotation, err=json or markdown)

@@ -20,6 +20,7 @@ from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.program import Program
 from kernelexp.emulator.machine.scheduler import Scheduler
 from kernelexp.emulator.ptx.decode import decode
+from kernelexp.emulator.ptx.faults import MALFORMED, PtxSyntaxError
 from kernelexp.emulator.ptx.parser import parse
 from kernelexp.emulator.sass import cubin
 from kernelexp.emulator.sass import decode as sass
@@ -103,7 +104,15 @@ def load(ptx: str) -> Module:
     """
     syntax = parse(ptx)
     names = [function.name for function in syntax.functions.values() if function.entry]
-    return Module(entries=_decoded(names, lambda name: decode(syntax, name)))
+
+    def one(name: str) -> Program:
+        try:
+            return decode(syntax, name)
+        except MALFORMED as error:
+            why = f"{type(error).__name__}: {error}"
+            raise PtxSyntaxError(f"entry {name} can't be decoded ({why}).") from error
+
+    return Module(entries=_decoded(names, one))
 
 
 def load_cubin(

@@ -44,6 +44,8 @@ from kernelexp.measurement import (
 )
 from kernelexp.model import TIME_UNITS, Program
 
+PRINTED_MAX = 16 << 20
+"""Bytes that a program may print in a run."""
 GOING_S = 1.0
 """How long a process that has ended may still be listed on its GPU."""
 POLL_S = 0.02
@@ -263,11 +265,19 @@ class _Taking:
         limit = self._job.run_s
         try:
             done = processes.run(
-                each.argv, cwd=Path(self._job.folder), env=self._environment, timeout_s=limit
+                each.argv,
+                cwd=Path(self._job.folder),
+                env=self._environment,
+                timeout_s=limit,
+                output_max=PRINTED_MAX,
             )
         except processes.TimedOut:
             words = f"The program ran past the limit of {limit:g} s for a run (--limit run=20m)."
             raise _Failed("TIMED_OUT", words) from None
+        except processes.TooMuchOutput:
+            most = processes.spell_bytes(PRINTED_MAX)
+            words = f"The program printed more than {most} in a run, and was ended."
+            raise _Failed("CRASHED", words) from None
         said = printed.last_line(done.stderr or done.stdout)
         if -done.returncode in isolated.OUTSIDE:
             name = signal.Signals(-done.returncode).name

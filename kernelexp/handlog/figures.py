@@ -87,12 +87,11 @@ def spell(one: PublishedResult, other: PublishedResult) -> str:
 
 
 def _comparable(one: PublishedResult, other: PublishedResult) -> bool:
-    times = one.time_ms is not None and other.time_ms is not None
-    return times or (one.tflops is not None and other.tflops is not None)
+    return bool((one.time_ms and other.time_ms) or (one.tflops and other.tflops))
 
 
 def _ratio(baseline: PublishedResult, candidate: PublishedResult) -> float:
-    if baseline.time_ms and candidate.time_ms is not None:
+    if baseline.time_ms and candidate.time_ms:
         return candidate.time_ms / baseline.time_ms
     assert baseline.tflops is not None
     assert candidate.tflops

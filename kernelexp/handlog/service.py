@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,18 +99,15 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
         raise UsageError(f"{COPIES}/{path.name} is there already: this log was imported before.")
     main = (project.root / layout.FILE).resolve()
     before = main.read_text("utf-8")
-    try:
-        wholefile.write(folder / "problem.py", _template("imported/problem.txt"))
-        wholefile.write(folder / f"{name}.cu", _template("imported/kernel.txt"))
-        wholefile.write(main, _extended(before, log, subject, name, target).encode())
+    with wholefile.Together() as files:
+        files.write(folder / "problem.py", _template("imported/problem.txt"))
+        files.write(folder / f"{name}.cu", _template("imported/kernel.txt"))
+        files.write(main, _extended(before, log, subject, name, target).encode())
         projects.load(project.root)
-    except BaseException:
-        wholefile.write(main, before.encode())
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    wholefile.write(copy, text.encode())
-    for each in entries:
-        records.write(project.root, _record(each, name, target, source or path.name))
+        files.write(copy, text.encode())
+        for each in entries:
+            record = _record(each, name, target, source or path.name)
+            files.write(records.place(project.root, record), records.encode(record).encode())
     return Imported(kernel=name, log=log, copy=copy)
 
 

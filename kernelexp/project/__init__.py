@@ -37,7 +37,7 @@ from kernelexp.project.meaning import Entry, section_of
 from kernelexp.project.points import check_point
 from kernelexp.project.yamlfile import Document
 from kernelexp.project.yamlnodes import MAX_VALUES
-from kernelexp.text import quote
+from kernelexp.text import quote, shorten, spelled
 
 MAX_FAULTS = 1000
 """Where looking for more ends."""
@@ -87,7 +87,9 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
             )
         arch = arch or next(iter(targets))
         if arch not in targets:
-            raise UsageError(f"kernel {kernel} has no {arch}{suggest(arch, targets)}.")
+            raise UsageError(
+                f"kernel {kernel} has no {shorten(spelled(arch))}{suggest(arch, targets)}."
+            )
         target = targets[arch]
         axes = {name: axis.default for name, axis in target.axes.items()}
         for point in points:
@@ -210,10 +212,11 @@ def _inline(document: Document, section: layout.Section) -> Iterator[Entry]:
 def parse_point(target: Target, assignments: Iterable[str], where: str) -> Point:
     """`stages=4` texts to a point on the target's axes; UsageError says what does not exist."""
     point: Point = {}
+    where = shorten(spelled(where))
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
-            raise UsageError(f"{where}: {assignment!r} should be AXIS=VALUE, as in stages=4.")
+            raise UsageError(f"{where}: {quote(assignment)} should be AXIS=VALUE, as in stages=4.")
         if name in point:
             raise UsageError(f"{where}: axis {name!r} is given twice.")
         values = target.axes[name].values if name in target.axes else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelexp import records
+from kernelexp import wholefile
 from kernelexp.errors import UsageError
 from kernelexp.report import markdown
 from kernelexp.report.document import Document
@@ -26,11 +26,12 @@ def write(root: Path, document: Document, force: bool = False) -> Path:
             f"{NAME} was not written by kernelexp, and is left as it is: move it, or overwrite it "
             "with `kernelexp log --write --force`."
         )
-    if not (root / _ATTRIBUTES).exists():
-        records.write_text(root, _ATTRIBUTES, _ATTRIBUTES_TEXT)
     text = markdown.render(document)
-    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
-        records.write_text(root, NAME, text)
+    with wholefile.Together() as files:
+        if not (root / _ATTRIBUTES).exists():
+            files.write(root / _ATTRIBUTES, _ATTRIBUTES_TEXT.encode())
+        if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
+            files.write(path, text.encode())
     return path
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_origin
 import msgspec
 
 from kernelexp.errors import UsageError, suggest
-from kernelexp.text import quote
+from kernelexp.text import CONTROL, quote
 
 FIELD = "schema"
 """Names kind and version, as in `run/1`."""
@@ -51,7 +51,8 @@ def encode(kind: str, values: Any) -> bytes:
     """The values as JSON, each object at the top with its kind and version.
 
     What is a list gets them in each of its items, and what is a mapping by label in each of its
-    values, so that one item can be read without the rest.
+    values, so that one item can be read without the rest. Characters that JSON may have as they are
+    and that a terminal would act on are escaped.
     """
     stamped = _stamp(kind, values)
     try:
@@ -59,7 +60,8 @@ def encode(kind: str, values: Any) -> bytes:
     except UnicodeEncodeError:  # the name of a file that is not UTF-8
         text = json.dumps(msgspec.to_builtins(stamped, enc_hook=str, str_keys=True))
         encoded = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\\\x\1", text).encode()
-    return msgspec.json.format(encoded, indent=2)
+    formatted = msgspec.json.format(encoded, indent=2).decode()
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", formatted).encode()
 
 
 def _stamp(kind: str, values: Any) -> Any:

@@ -120,3 +120,27 @@ def test_an_unknown_instruction_is_refused_at_load_with_its_lines():
 def test_an_unknown_modifier_is_refused_too():
     with pytest.raises(UnsupportedInstruction, match=r"ld\.global\.sideways"):
         load(ptx("ld.global.sideways.b32 %r1, [%d1];"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *[
+            "bra 1, 2;",
+            "bra;",
+            "add.u32 %r1;",
+            "add.u32 %r1, %none, 3;",
+            "ld.global.u32 %r1, 5, 6;",
+        ],
+        *["mov.u32 {%r1, %r2}, {%r3};", ".shared .align 4 x[4];", "brx.idx %r1;"],
+    ],
+)
+def test_an_instruction_with_other_operands_is_a_sentence(text: str) -> None:
+    with pytest.raises((PtxSyntaxError, UnsupportedInstruction), match=r"^(PTX line|entry k|k\b)"):
+        load(ptx(text))
+
+
+@pytest.mark.parametrize("text", [".file x y", ".file", ".visible .entry k(.param x)"])
+def test_a_module_that_is_none_is_a_sentence(text: str) -> None:
+    with pytest.raises(PtxSyntaxError, match=r"^PTX line 1: "):
+        load(text)

@@ -182,3 +182,10 @@ def test_what_became_no_entry_is_listed_with_its_line() -> None:
 @given(strategies.text("#*|-: \n`ab1.~>(→)", max_size=120))
 def test_any_text_is_read_without_a_traceback(text: str) -> None:
     read(text)
+
+
+def test_a_time_or_a_rate_of_zero_is_compared_with_nothing() -> None:
+    for nothing in (PublishedResult(time_ms=0.0), PublishedResult(tflops=0.0)):
+        for other in (PublishedResult(time_ms=1.0), PublishedResult(tflops=1.0)):
+            assert figures.judge(nothing, other).status is Status.INCONCLUSIVE
+            assert figures.judge(other, nothing).status is Status.INCONCLUSIVE

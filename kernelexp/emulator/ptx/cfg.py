@@ -26,8 +26,9 @@ def targets(function: Function, ins: Instruction) -> tuple[int, ...]:
         table = ins.operands[1]
         assert isinstance(table, Symbol)
         return tuple(function.labels[name] for name in function.tables[table.name])
-    (label,) = ins.operands
-    assert isinstance(label, Symbol)
+    label = ins.operands[0] if len(ins.operands) == 1 else None
+    if not isinstance(label, Symbol):
+        raise refuse(ins, "branches to what is no label")
     if label.name not in function.labels:
         raise refuse(ins, f"branches to {label.name}, which is no label")
     return (function.labels[label.name],)

@@ -31,8 +31,9 @@ class Declarations(Stream):
         self.inlined: dict[tuple[int, int, int], Source] = {}
         """Where the code at a line, seen so far, was inlined."""
         for index, token in enumerate(found):  # nvcc writes the file table at the end.
-            if token.text == ".file":
-                self.files[int(found[index + 1].text)] = found[index + 2].text.strip('"')
+            number, name = (each.text for each in (*found[index + 1 : index + 3], token, token)[:2])
+            if token.text == ".file" and number.isdecimal():
+                self.files[int(number)] = name.strip('"')
 
     def file(self) -> None:
         self.expect(".file")

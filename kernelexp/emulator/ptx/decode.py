@@ -18,6 +18,7 @@ from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Progra
 from kernelexp.emulator.ptx import isa  # noqa: F401  (importing it fills the tables)
 from kernelexp.emulator.ptx.cfg import flow, is_exit, targets
 from kernelexp.emulator.ptx.decoder import AROUND, Decoder, copyto
+from kernelexp.emulator.ptx.faults import MALFORMED, refuse
 from kernelexp.emulator.ptx.inline import inlined
 from kernelexp.emulator.ptx.registry import Alu, Built, find
 from kernelexp.emulator.ptx.syntax import Function, Instruction, Module, Symbol
@@ -41,7 +42,10 @@ def decode(module: Module, name: str) -> Program:
     for number, ins in enumerate(function.instructions):
         decoder.at(number)
         entry = find(ins.opcode)
-        made.append(None if _controls(ins) else _build(decoder, entry))
+        try:
+            made.append(None if _controls(ins) else _build(decoder, entry))
+        except MALFORMED as error:
+            raise refuse(ins, "has other operands than the emulator expects") from error
         if isinstance(entry, Built) and entry.gate:
             cuts |= {number, number + 1}
         elif isinstance(entry, Built) and entry.sync:

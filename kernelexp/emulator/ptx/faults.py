@@ -6,6 +6,12 @@ from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.ptx.syntax import Instruction
 from kernelexp.errors import UsageError
 
+MALFORMED = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError),
+    *(TypeError, ValueError),
+)
+"""What text that is no PTX makes of code that takes it for PTX, beyond what is looked for."""
+
 
 class PtxSyntaxError(UsageError):
     """Text that is not PTX as nvcc writes it."""

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from kernelexp.emulator.ptx.body import Body
 from kernelexp.emulator.ptx.declarations import LINKAGE, SPACES, Declarations
+from kernelexp.emulator.ptx.faults import MALFORMED
 from kernelexp.emulator.ptx.syntax import Function, Module
 from kernelexp.emulator.ptx.tokens import Token, tokens
 
 
 def parse(text: str) -> Module:
     """The module that `text` spells; PtxSyntaxError names the PTX line of what can't be read."""
-    return Parser(tokens(text)).module()
+    parser = Parser(tokens(text))
+    try:
+        return parser.module()
+    except MALFORMED as error:
+        raise parser.fault("this is not PTX as nvcc writes it") from error
 
 
 class Parser(Declarations):

@@ -49,31 +49,38 @@ def write(site: Site, folder: Path, force: bool = False) -> int:
     many there are.
 
     Raises UsageError, before anything is written, where a page would replace a file that no report
-    wrote, unless `force`.
+    wrote, unless `force`. Where it ends with an exception, the folder is as it was.
     """
     earlier = former(folder, force)
+    with wholefile.Together() as files:
+        return _write(site, folder, force, earlier, files)
+
+
+def _write(
+    site: Site, folder: Path, force: bool, earlier: set[str], files: wholefile.Together
+) -> int:
     written: set[str] = set()
     for _ in range(2):  # pages of sources are known once those that link to them are rendered
         paths = [path for path in site.paths() if path not in written]
         _require_inside(folder, earlier | set(paths))
         if not force:
             _require_free(folder, [path for path in paths if path not in earlier])
-        _list(folder, earlier | written | set(paths))  # so that a kill leaves nothing unlisted
+        # So that a kill leaves nothing unlisted.
+        _list(folder, earlier | written | set(paths), files)
         for path in paths:
             if (content := site.render(path)) is not None:
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).write_bytes(content)
+                files.write(folder / path, content, durable=False)
                 written.add(path)
     for path in earlier - written:
-        (folder / path).unlink(missing_ok=True)
-    _list(folder, written)
+        files.remove(folder / path)
+    _list(folder, written, files)
     return len(written)
 
 
-def _list(folder: Path, paths: set[str]) -> None:
+def _list(folder: Path, paths: set[str], files: wholefile.Together) -> None:
     manifest = _Manifest(files=tuple(sorted(paths)))
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    wholefile.write(folder / MANIFEST, text + b"\n", durable=False)
+    files.write(folder / MANIFEST, text + b"\n", durable=False)
 
 
 def _require_free(folder: Path, paths: Iterable[str]) -> None:
