@@ -98,6 +98,7 @@ def is_right(disk: Disk, kx: Kx, name: str) -> None:
     assert kx("log", "--write", cwd=disk.root).exit_code == errors.OK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_a_full_disk(disk: Disk, kx: Kx, gpu: FakeGpu, name: str) -> None:
     prepare(disk, kx, name)
@@ -116,6 +117,7 @@ def test_a_full_disk(disk: Disk, kx: Kx, gpu: FakeGpu, name: str) -> None:
         is_right(disk, kx, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_a_disk_that_is_read_only(disk: Disk, kx: Kx, gpu: FakeGpu, name: str) -> None:
     prepare(disk, kx, name)

@@ -96,6 +96,7 @@ ORDINARY = [("show", "S1", "--verbose"), ("log", "--csv"), ("show", "S1", "--jso
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [each if each in ORDINARY else pytest.param(each, marks=SLOW) for each in COMMANDS],
@@ -132,6 +133,7 @@ def test_the_markdown_has_no_structure_of_theirs(hostile: Path, kx: Kx) -> None:
         assert "heading" not in headings
 
 
+@pytest.mark.slow
 def test_the_pages_have_no_elements_of_theirs(hostile: Path, kx: Kx, tmp_path: Path) -> None:
     result = kx("report", "--out", str(tmp_path / "pages"), cwd=hostile)
     assert result.exit_code == errors.OK

@@ -73,6 +73,7 @@ def test_counters_of_an_emulation_are_compared_with_numbers_and_the_baseline(
     assert "3 of 5 gates are met" in text
 
 
+@pytest.mark.slow
 def test_a_variant_that_is_wrong_on_purpose_passes_and_a_right_one_does_not(
     scale: Path, kx: Kx
 ) -> None:
@@ -173,6 +174,7 @@ def test_the_baseline_s_own_code_needs_no_gpu(scale: Path, kx: Kx) -> None:
     assert said(kx, scale, "--measured")[0] == errors.OK
 
 
+@pytest.mark.slow
 def test_without_a_gpu_a_gate_on_time_is_skipped_unless_it_is_required(timed: Path, kx: Kx) -> None:
     _, text = said(kx, timed)
     assert f"skipped {WIDE} measured: its code has changed, and it is not timed: " in text

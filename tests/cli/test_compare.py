@@ -61,6 +61,7 @@ def test_a_record_compares_with_a_page(kx: Kx) -> None:
     assert "registers per thread       32      24      -25.0%   better" in result.stdout
 
 
+@pytest.mark.slow
 def test_variants_are_built_and_compared(cold: Path, kx: Kx) -> None:
     result = kx("compare", "scale@sm_90a:width=1", "scale@sm_90a:width=4", cwd=cold)
     assert result.exit_code == errors.OK, result.stderr

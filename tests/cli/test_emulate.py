@@ -125,6 +125,7 @@ def test_the_b200_kernel_s_axes_are_emulated_by_name(kx: Kx) -> None:
     assert "axis 'stages' has no value '7'; known: 4, 5, 6." in result.stderr
 
 
+@pytest.mark.slow
 def test_a_schedule_that_fails_is_printed_and_fails_again_alone(scale: Path, kx: Kx) -> None:
     source = scale / "variants/scale/scale.cu"
     racing = "__shared__ float s[256]; s[threadIdx.x ^ 32] = v.at[0]; v.at[0] = s[threadIdx.x];"
@@ -138,6 +139,7 @@ def test_a_schedule_that_fails_is_printed_and_fails_again_alone(scale: Path, kx:
     assert "failing schedules (1 of 1): seed 3, late." in " ".join(again.stdout.split())
 
 
+@pytest.mark.slow
 def test_pedantic_makes_a_warning_a_mistake(scale: Path, kx: Kx) -> None:
     source = scale / "variants/scale/scale.cu"
     init = 'asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));'

@@ -136,6 +136,7 @@ def test_opportunities_of_the_transpose_are_its_planted_conflicts(
     assert "No rule found anything." in padded.stdout
 
 
+@pytest.mark.slow
 def test_opportunities_as_json(without_profiles: Path, kx: Kx) -> None:
     variant = "transpose@sm_90a:layout=plain"
     result = kx("opportunities", variant, "--json", cwd=without_profiles)
@@ -176,6 +177,7 @@ def test_explain_with_profiles_says_that_the_nearest_limit_moved(
     assert "kernelexp profile" not in page
 
 
+@pytest.mark.slow
 def test_profiles_of_former_sources_and_of_other_conditions_are_warned_of(
     with_profiles: Path, kx: Kx
 ) -> None:
@@ -201,6 +203,7 @@ def test_profiles_of_former_sources_and_of_other_conditions_are_warned_of(
     assert "Profiled before these changed: variants/transpose/transpose.cu." in page
 
 
+@pytest.mark.slow
 def test_a_profile_that_others_published_is_not_taken_for_our_own(
     with_profiles: Path, kx: Kx
 ) -> None:

@@ -60,6 +60,7 @@ def test_accesses_have_the_widths_of_sass_beside_those_of_ptx(kx: Kx) -> None:
     assert found["counts"]["in_loops"]["SHFL.BFLY"] == 80
 
 
+@pytest.mark.slow
 def test_two_variants_are_shown_by_what_differs(kx: Kx) -> None:
     result = kx("inspect", PHASE_3, f"{PHASE_3},sync_policy=2")
     assert result.exit_code == 0
@@ -152,6 +153,7 @@ def copy(tmp_path: Path, hashed: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "instruction"),
     [
@@ -173,11 +175,13 @@ def test_a_variant_of_each_architecture_has_its_instructions_in_its_loops(
     assert sum(each["instructions"] for each in found["loops"] if each["depth"] == 1) > 100
 
 
+@pytest.mark.slow
 def test_nothing_is_wider_than_80_columns(kx: Kx) -> None:
     result = kx("inspect", "patch_embed_gemm@sm_100a", "--top", "0")
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_markdown_has_the_same_tables(kx: Kx) -> None:
     result = kx("inspect", "transpose@sm_90a", "--markdown")
     assert re.search(r"\| BAR.SYNC.DEFER_BLOCKING +\| 1 .*\| transpose.cu:55", result.stdout)
@@ -191,6 +195,7 @@ def test_a_variant_that_does_not_build_is_said_to_be_so(kx: Kx, scale: Path) -> 
     assert "BUILD_FAILED" in result.stdout
 
 
+@pytest.mark.slow
 def test_what_is_not_emulated_is_inspected_and_said_to_be_so_where_it_was_asked_for(
     kx: Kx, scale: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_the_line_with_the_bank_conflicts_comes_first(kx: Kx) -> None:
     assert found[1].startswith("y[size_t{first_column + column} * rows + first_row")
 
 
+@pytest.mark.slow
 def test_without_conflicts_no_line_has_any(kx: Kx) -> None:
     (found,) = lines(kx, "transpose@sm_90a", "--by", "conflicts")
     assert found["lines"] == []
@@ -190,6 +191,7 @@ def test_the_roles_of_a_specialised_kernel_have_their_own_code_and_names(
     assert roles["shared"]["figures"]["barriers"] == 16 * 8
 
 
+@pytest.mark.slow
 def test_a_role_is_shown_alone_by_name_or_by_warps(kx: Kx, specialised: Path) -> None:
     by_name, by_warps = (
         lines(kx, "scale@sm_90a", "--role", role, "--by", "sectors", cwd=specialised)
@@ -220,6 +222,7 @@ def test_without_an_emulation_roles_are_left_out_and_the_rest_is_shown(kx: Kx, s
     assert "No roles: they come from an emulation" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arch", "wanted"),
     [

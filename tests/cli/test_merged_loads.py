@@ -54,6 +54,7 @@ def text(kx: Kx, *arguments: str, cwd: Path) -> str:
     return " ".join(result.stdout.split())
 
 
+@pytest.mark.slow
 def test_emulate_says_which_lines_the_card_executes_otherwise(kx: Kx, merged: Path) -> None:
     page = text(kx, "emulate", "scale@sm_90a", cwd=merged)
     assert SUMMARY in page

@@ -113,6 +113,7 @@ def test_a_wrong_result_of_a_draft_leads_to_its_tolerance(new: Path, kx: Kx) -> 
     assert f"at variants/scale/problem.py:{number}, where the tolerance is a guess" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_parameter_that_there_is_not_is_a_sentence_and_nothing_is_left(new: Path, kx: Kx) -> None:
     before = (new / "experiments.yaml").read_text()
     result = adopt(kx, new, "flagged", "--block", "32", "--value", "down=1")

@@ -18,7 +18,13 @@ def git(root: Path, *words: str) -> None:
     subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
 
 
-@pytest.fixture(params=[pytest.param("no git", marks=pytest.mark.slow), "dirty", "clean"])
+@pytest.fixture(
+    params=[
+        pytest.param("no git", marks=pytest.mark.slow),
+        "dirty",
+        pytest.param("clean", marks=pytest.mark.slow),
+    ]
+)
 def ran(request: pytest.FixtureRequest, scale: Path, kx: Kx) -> tuple[Path, str]:
     """A project with one run of S1, and the run's name."""
     source = scale / "variants/scale/scale.cu"
@@ -105,6 +111,7 @@ def test_a_damaged_source_is_stored_again(scale: Path, kx: Kx, damage: bytes) ->
     assert {path: path.read_bytes() for path in stored} == stored
 
 
+@pytest.mark.slow
 def test_data_that_problem_py_reads_is_part_of_a_run(scale: Path, kx: Kx) -> None:
     problem, data = (scale / "variants/scale" / name for name in ("problem.py", "factor.txt"))
     read = (
@@ -135,6 +142,7 @@ def test_records_and_the_log_do_not_make_a_tree_dirty(scale: Path, kx: Kx) -> No
     assert [run(scale, kx, "S1")["record"]["git"]["dirty"] for _ in range(2)] == [False, False]
 
 
+@pytest.mark.slow
 def test_diff_shows_axes_sources_and_figures(scale: Path, kx: Kx) -> None:
     first = run(scale, kx, "S1")["record"]["run"]
     source = scale / "variants/scale/scale.cu"

@@ -117,6 +117,7 @@ def test_the_fastest_is_found_and_hopeless_variants_leave(swept: Path) -> None:
     assert "Not timed to the end: 1 after 2, " in text
 
 
+@pytest.mark.slow
 def test_a_variant_that_is_outrun_before_its_own_verdict_is_an_answer(
     scale: Path, kx: Kx, gpu: FakeGpu
 ) -> None:
@@ -134,6 +135,7 @@ def test_axes_are_told_apart_from_those_that_do_nothing(swept: Path) -> None:
     assert any(line.split()[0:1] == ["order"] and line.endswith("% at most") for line in lines)
 
 
+@pytest.mark.slow
 def test_variants_that_are_all_equal_are_a_plateau(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
     gpu.takes("1.0")
     result = kx("sweep", *GRID, "--emulate", cwd=scale)
@@ -175,6 +177,7 @@ def test_the_log_has_a_row_per_sweep_and_experiments_as_before(
     assert kx("log", "--check", cwd=swept).exit_code == errors.OK
 
 
+@pytest.mark.slow
 def test_a_row_is_an_experiment_to_paste(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
     gpu.takes(WIDTH_MATTERS)
     kx("sweep", *GRID, "--baseline", "order=backward", cwd=scale)

@@ -97,6 +97,7 @@ def test_times_are_relative_to_the_baseline_of_the_round_and_the_best_meet_in_a_
     assert statuses[2] == "IMPROVED"
 
 
+@pytest.mark.slow
 def test_a_search_that_was_killed_goes_on_with_the_same_proposals_and_samples(
     scale: Path, kx: Kx, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_search_that_was_killed_goes_on_with_the_same_proposals_and_samples(
     assert len(record_of(scale).heats) == 3
 
 
+@pytest.mark.slow
 def test_two_gpus_take_a_round_together(
     scale: Path, kx: Kx, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
