@@ -129,7 +129,7 @@ def evaluate(
     device: str | None = None,
     limits: Limits | None = None,
 ) -> Evaluation:
-    """A source text in place of the variant's own, compared with the project's; nothing is
+    """Evaluates a source instead of the variant's and compares it with the project's; nothing is
     recorded.
 
     Without `source`, the variant itself, compared with the kernel's defaults. `hostile`: nobody

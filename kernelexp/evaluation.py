@@ -1,4 +1,4 @@
-"""One source text in place of a variant's own: built, emulated, timed against the project's own."""
+"""A source that replaces a variant's: built, emulated, and timed next to the project's own."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
         return _answer("explain", lambda: api.explain(project(), experiment, candidate))
 
     def evaluate(variant: str, source: str, gpu: bool = True) -> str:
-        """Evaluate a CUDA source text in place of the variant's own, as a hostile one."""
+        """Evaluate a CUDA source instead of the variant's, treating it as hostile."""
         return _answer(
             "evaluate", lambda: api.evaluate(project(), variant, source, gpu=gpu, hostile=True)
         )

@@ -1,4 +1,4 @@
-"""A source text in place of a variant's own: its verdict, and what it can't reach if hostile."""
+"""A source that replaces a variant's own: its verdict, and what it can't reach if hostile."""
 
 from __future__ import annotations
 

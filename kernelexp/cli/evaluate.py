@@ -66,7 +66,7 @@ def evaluate(
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Evaluate a source text in place of a variant's own.
+    """Evaluate a source instead of a variant's own.
 
     It is built with the variant's axes, checked against the kernel's problem.py, and timed next to
     the project's own source. Nothing is recorded.
