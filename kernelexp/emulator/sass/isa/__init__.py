@@ -18,7 +18,9 @@ from kernelexp.emulator.sass.isa import (
     memory,
     remote,
     special,
+    tensor_core,
     tensor_copy,
+    tensor_memory,
     warp,
     warpgroup,
 )
@@ -39,7 +41,9 @@ __all__ = [
     "memory",
     "remote",
     "special",
+    "tensor_core",
     "tensor_copy",
+    "tensor_memory",
     "warp",
     "warpgroup",
 ]

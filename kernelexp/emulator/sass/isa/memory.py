@@ -107,6 +107,7 @@ def store(d: Decoder) -> Op:
 
 
 @covers("LDC{:|.U8|.S8|.U16|.S16|.64|.128}", "ULDC{:|.U8|.S8|.U16|.S16|.64}")
+@covers("LDCU{:|.U8|.S8|.U16|.S16|.64|.128}")
 def ldc(d: Decoder) -> Op:
     """From a constant bank, at a place that a register may name."""
     target, source = d.take(d.operands, 2)
@@ -198,7 +199,7 @@ def wait_for_results(d: Decoder) -> Op:
 
 
 @covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")
-@covers("FENCE.VIEW.ASYNC.{:S|G}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
+@covers("FENCE.VIEW.ASYNC.{:S|G|T}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
 def fence(d: Decoder) -> Op:
     """Memory is sequentially consistent here, so that fences have nothing to do."""
     return nothing
