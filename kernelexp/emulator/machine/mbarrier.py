@@ -130,7 +130,7 @@ class Mbarriers:
         self.provide(cta, low, count, (self.clocks.now, place))
 
     def provide(self, cta: int, low: int, count: int, made: tuple[int, int] = (0, 0)) -> None:
-        """A new mbarrier at an offset in a resident CTA; `made` at a time, by the warp at a place."""
+        """A new mbarrier at an offset in a resident CTA; made: the time, and the warp's place."""
         offset, number = self.residents.arena_offset(cta, low), self.residents.ctas[cta].number
         agent = self.clocks.copy_agent(offset)
         self.at[offset] = Mbarrier(number, low, count, count, offset, agent, made)
