@@ -45,6 +45,18 @@ _HOPPER = _EARLIER | {
 
 
 _BLACKWELL = {
+    0x2A0: "cluster_nctaid.x",
+    0x2A4: "cluster_nctaid.y",
+    0x2A8: "cluster_nctaid.z",
+    0x2AC: "dynamic shared",
+    0x2B0: "1/cluster_nctaid.x",
+    0x2B4: "1/cluster_nctaid.y",
+    0x2B8: "1/cluster_nctaid.z",
+    0x2C0: "nclusterid.x",
+    0x2C4: "nclusterid.y",
+    0x2C8: "nclusterid.z",
+    0x2CC: "cluster_nctarank",
+    0x36C: "clusters",
     0x37C: "stack",
     0x2F8: "local window",
     0x2FC: "local window+4",

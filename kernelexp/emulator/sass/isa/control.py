@@ -25,9 +25,9 @@ FULL = 0xFFFF_FFFF
 _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2UR", "S2UR"})
 
 
-@covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE")
+@covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE", "ACQBULK", "PREEXIT")
 def idle(d: Decoder) -> Op:
-    """Time is not modelled."""
+    """Time is not modelled; the launch before has ended."""
     return nothing
 
 

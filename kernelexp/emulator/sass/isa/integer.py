@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -242,8 +242,9 @@ def iabs(d: Decoder) -> Op:
 
 @covers("{:IMNMX|VIMNMX}{:|.U32}", "VIMNMX.RELU", "UVIMNMX{:|.U32}")
 def extreme(d: Decoder) -> Op:
-    """The smaller where the predicate holds, else the larger; `.RELU`: 0 at least."""
-    target, a, b, p = d.take(d.operands, 4)
+    """The smaller where the predicate holds, else the larger; `.RELU`: 0 at least. Its predicates,
+    of which nothing is known, may not be used."""
+    target, a, b, p = _chosen(d)
     unsigned, relu = "U32" in d.modifiers, "RELU" in d.modifiers
 
     def function(x: Array, y: Array, smaller: Array) -> Array:
@@ -254,10 +255,18 @@ def extreme(d: Decoder) -> Op:
     return applied(d.to(target), function, (d.integer(a), d.integer(b), d.predicate(p)))
 
 
+def _chosen(d: Decoder) -> Sequence[Operand]:
+    """The operands of a choice, without the predicates that Blackwell spells after the result."""
+    target, predicates, rest = d.split()
+    if any(d.truth(each) is not True for each in predicates):
+        raise d.refuse("gives a predicate, which is not covered")
+    return d.take([target, *rest], 4)
+
+
 @covers("VIMNMX.{:U16x2|S16x2}{:|.RELU}")
 def extreme_pairs(d: Decoder) -> Op:
     """The same of the halves of words."""
-    target, a, b, p = d.take(d.operands, 4)
+    target, a, b, p = _chosen(d)
     kind = np.dtype(np.uint16 if "U16x2" in d.modifiers else np.int16)
     relu = "RELU" in d.modifiers
 
