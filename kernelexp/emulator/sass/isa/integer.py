@@ -69,7 +69,10 @@ def iadd3(d: Decoder) -> Op:
 @covers("UIADD3.64")
 def uiadd3_wide(d: Decoder) -> Op:
     """The same of 64 bits without carries; a literal is extended by its sign."""
-    target, *operands = d.take(d.operands, 4)
+    target, carries, rest = d.split()
+    if any(d.truth(each) is not True for each in carries):
+        raise d.refuse("gives a carry, which is not covered")
+    operands = d.take(rest, 3)
     write, terms = d.to_pair(target), [_wide(d, operand) for operand in operands]
     return lambda R, m, warps: write(R, terms[0](R) + terms[1](R) + terms[2](R), m)
 
