@@ -41,6 +41,7 @@ def test_the_result_is_right_and_nothing_is_found(store, schedule):
     assert outcome.right
 
 
+@pytest.mark.slow
 def test_several_clusters_with_uneven_tiles_finish_too():
     outcome = patch_embed.run(patch_embed.ptx("staged"), m=512, ctas=8)
     assert outcome.found == set()
@@ -76,14 +77,20 @@ def test_global_loads_are_counted_at_the_line_of_the_table():
     "axes",
     [
         {"store": "direct_v4", "tmem_load": "x16", "cta_group": 1, "epilogue_warps": 4},
-        {
-            "store": "staged",
-            "combined": "smem_prefetch",
-            "tile_n": 128,
-            "mainloop_wait": "broadcast",
-        },
         {"store": "direct_v8", "tmem_load": "split", "epilogue_bounds": "runtime", "stages": 6},
-        {"store": "staged", "combined": "prestage", "epilogue_warps": 4, "phase2_unroll": 8},
+        pytest.param(
+            {
+                "store": "staged",
+                "combined": "smem_prefetch",
+                "tile_n": 128,
+                "mainloop_wait": "broadcast",
+            },
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"store": "staged", "combined": "prestage", "epilogue_warps": 4, "phase2_unroll": 8},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda axes: "-".join(map(str, axes.values())),
 )
