@@ -48,7 +48,9 @@ def test_several_clusters_with_uneven_tiles_finish_too():
     assert outcome.right
 
 
-@pytest.mark.parametrize(("store", "column"), [("direct_v8", 0), ("staged", 1)])
+@pytest.mark.parametrize(
+    ("store", "column"), [("direct_v8", 0), pytest.param("staged", 1, marks=pytest.mark.slow)]
+)
 def test_what_grows_with_tiles_equals_ncu(store, column):
     few = patch_embed.run(patch_embed.ptx(store), m=256).result.counters.kernel
     many = patch_embed.run(patch_embed.ptx(store), m=512).result.counters.kernel
