@@ -53,7 +53,9 @@ def cases() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(
-    "schedules", [SCHEDULES, pytest.param(MORE_SCHEDULES, marks=pytest.mark.slow)], ids=["two", "two more"]
+    "schedules",
+    [SCHEDULES, pytest.param(MORE_SCHEDULES, marks=pytest.mark.slow)],
+    ids=["two", "two more"],
 )
 @pytest.mark.parametrize(("area", "kernel"), list(cases()))
 def test_a_correct_kernel_is_right_and_not_accused_under_any_schedule(area, kernel, schedules):
