@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelexp.emulator.machine.constants import WORD
 from kernelexp.emulator.machine.image import Bank
+from kernelexp.emulator.machine.runtime import FUNCTIONS
 from kernelexp.emulator.sass.cubin import BLACKWELL, HOPPER, Cubin
 
 _EARLIER = {
@@ -16,6 +17,8 @@ _EARLIER = {
     0x20: "local window",
     0x24: "local window+4",
     0x28: "stack",
+    0x44: "workspace+4",
+    0x48: "workspace",
 }
 _AMPERE = _EARLIER | {
     0x18: "shared window",
@@ -106,7 +109,7 @@ def banks(cubin: Cubin) -> dict[int, Bank]:
 
 def _filled(cubin: Cubin, number: int) -> Bank:
     """A bank that the cubin fills in, but for addresses of what only the driver has."""
-    known = {variable.name for variable in cubin.variables}
+    known = {variable.name for variable in cubin.variables} | set(FUNCTIONS)
     pointers = cubin.addresses.get(number, ())
     return Bank(
         size=len(cubin.banks[number]),

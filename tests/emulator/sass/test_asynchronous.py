@@ -15,6 +15,7 @@ from kernelexp.emulator import Module, Schedule, UnsupportedInstruction, load_cu
 from kernelexp.emulator import run as launch_module
 from kernelexp.emulator.machine.mbarrier import MAX_COUNT
 from kernelexp.emulator.machine.mbarrier_words import counts, word
+from kernelexp.emulator.sass.classes import classify
 from kernelexp.launch import Launch, Pointer
 
 SHARED = ".shared .align 1024 .b8 s[4096];"
@@ -164,3 +165,19 @@ def refusal(body: str, old: str, new: str) -> str:
 )
 def test_a_form_that_is_not_modelled_is_refused_when_the_cubin_is_loaded(body, old, new, why):
     assert why in refusal(body, old, new)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind"),
+    [
+        ("UBLKCP.S.G.MULTICAST", "tma load"),
+        ("UBLKCP.G.S", "tma store"),
+        ("UBLKCP.S.S", "dshared copy"),
+        ("UTMAREDG.2D.ADD", "tma reduction"),
+        ("SYNCS.PHASECHK.TRANS64.TRYWAIT", "mbarrier wait"),
+        ("SYNCS.ARRIVE.TRANS64.A1T0", "mbarrier"),
+        ("QGMMA.64x192x32.F32.E4M3.E4M3", "wgmma"),
+    ],
+)
+def test_an_opcode_counts_in_the_class_of_what_it_does(opcode, kind):
+    assert classify(opcode) == kind
