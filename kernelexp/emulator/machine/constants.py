@@ -2,9 +2,10 @@
 
 What the driver fills in goes by these names: `ntid.x` ... `nctaid.z`, `stack` (where a thread's
 stack begins: it grows downwards), `dynamic shared` (bytes), `shared window` (where its variables
-begin), `local window`, `parameters` and `workspace` (generic addresses), `nothing` (values that no
-result depends on, such as memory descriptors), and the names of the entry's parameters. Of clusters:
-`clusters` (1 if the launch has any), `cluster_nctaid.x` ..., `nclusterid.x` ...,
+begin), `local window`, `parameters` and `workspace` (generic addresses), `nothing` (values that
+no result depends on, such as memory descriptors), and the names of the entry's parameters.
+
+Of clusters: `clusters` (1 if the launch has any), `cluster_nctaid.x` ..., `nclusterid.x` ...,
 `cluster_nctarank`, and `1/cluster_nctaid.x` ... (f32, rounded up, so that an index times it has
 the quotient as its integral part).
 """
