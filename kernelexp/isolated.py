@@ -126,8 +126,8 @@ def call(
     longest = sum(limit.seconds for limit in limits) + GRACE_S
     try:
         stdin = msgspec.json.encode(request).decode()
-    except UnicodeEncodeError as error:
-        raise ConfigurationError(not_utf8(error.object)) from None
+    except UnicodeEncodeError as fault:
+        raise ConfigurationError(not_utf8(fault.object)) from None
     try:
         done = processes.run_forked(module, stdin=stdin, timeout_s=longest)
     except TimeoutError:
