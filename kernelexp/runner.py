@@ -23,7 +23,7 @@ from kernelexp import (
 )
 from kernelexp import repeat as repeating
 from kernelexp.arm import Arm, Verdict
-from kernelexp.errors import EnvironmentFault, KernelexpError
+from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
 from kernelexp.evidence.measured import Measuring
 from kernelexp.executor import Executor, Local
 from kernelexp.judge import reproduction, verdict
@@ -32,6 +32,7 @@ from kernelexp.limits import Limits
 from kernelexp.measurement import Device
 from kernelexp.model import Experiment, Point, Variant
 from kernelexp.prepare import Prepared
+from kernelexp.problem import files
 from kernelexp.progress import Joined, OnProgress
 from kernelexp.project import Project
 from kernelexp.record import Candidate, Git, Heat, Machine, Record, Tuning
@@ -140,7 +141,7 @@ def share(
         tools=tools,
         settings=settings,
         gpus=_find_gpus(settings),
-        host_files={name: sources.host_files(project.root, name) for name in project.kernels},
+        host_files={name: files.digests(project.root, name) for name in project.kernels},
         # The files of a repeated run are not those of the tree.
         git=surroundings.read_git(home) if project.root == home else None,
         machine=surroundings.read_machine(),
@@ -239,6 +240,7 @@ def conclude(
 ) -> Outcome:
     """The record of arms, the baseline first, with its verdicts; written if records are kept."""
     baseline, *candidates = arms
+    host_files = _unchanged(shared, experiment, name, timed)
     earlier, unreadable = records.read(shared.home, name)
     if repeats:
         earlier = [each for each in earlier if each.run == repeats]
@@ -258,7 +260,7 @@ def conclude(
         tool=__version__,
         compiler=shared.tools.version,
         git=shared.git,
-        host_files=shared.host_files[experiment.kernel],
+        host_files=host_files,
         repeats=repeats,
         machine=shared.machine,
         overrides=overrides or {},
@@ -273,8 +275,7 @@ def conclude(
     )
     made = _judge(record.complete(made), timed.why_not, earlier)
     made, path = _keep(shared, made) if shared.settings.keep else (made, None)
-    for journal in timed.journals:
-        journal.unlink(missing_ok=True)
+    _remove_journals(timed)
     return Outcome(
         experiment=name,
         record=made,
@@ -283,6 +284,22 @@ def conclude(
         unreadable=tuple(unreadable),
         faults=tuple(faults),
     )
+
+
+def _unchanged(shared: Shared, experiment: Experiment, name: str, timed: Timed) -> dict[str, str]:
+    """The files of the problem, as they were all the time; else samples of two versions go."""
+    before = shared.host_files[experiment.kernel]
+    try:
+        files.refuse_changes(shared.project.root, experiment.kernel, before, f"while {name} ran")
+    except ConfigurationError:
+        _remove_journals(timed)
+        raise
+    return before
+
+
+def _remove_journals(timed: Timed) -> None:
+    for journal in timed.journals:
+        journal.unlink(missing_ok=True)
 
 
 def _examined(

@@ -14,19 +14,12 @@ from pathlib import Path
 
 from kernelexp import surroundings, wholefile
 from kernelexp.errors import UsageError
-from kernelexp.problem import files
 from kernelexp.record import Record
 
 FOLDER = "logs/sources"
 RESTORED = ".kernelexp/restored"
 STORED_MAX = 16 << 20
 """Bytes of the largest file that is stored: data of a problem.py may be of any size."""
-
-
-def host_files(root: Path, kernel: str) -> dict[str, str]:
-    """SHA-256 of what a kernel's problem.py may read, itself included, by path from the root."""
-    found = files.find(root, kernel)
-    return {path.relative_to(root).as_posix(): sha256(path.read_bytes()) for path in found}
 
 
 def sha256(content: bytes) -> str:

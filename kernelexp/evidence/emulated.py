@@ -137,17 +137,22 @@ def _emulate(
     emulator: Emulator,
     isa: Isa = "ptx",
 ) -> Emulated:
+    before = files.digests(root, arm.kernel)
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole, schedules, isa)
+    places = {
+        what: _place(root, arm, size, schedules, what, isa) for what in ("lines", "emulated")
+    }
     found = emulator(job)
+    files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     evidence = msgspec.structs.replace(
         found.evidence,
         emulator=_emulator(),
         widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
     )
     for what, content in (("lines", found.lines), ("emulated", evidence)):
-        build.keep(*_place(root, arm, size, schedules, what, isa), msgspec.json.encode(content))
+        build.keep(*places[what], msgspec.json.encode(content))
     return Emulated(evidence=evidence, lines=found.lines)
 
 

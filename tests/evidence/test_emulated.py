@@ -280,6 +280,16 @@ def test_another_file_next_to_problem_py_makes_evidence_anew(scale: Path, name: 
     assert emulated._digest(scale, "scale") != before
 
 
+def test_evidence_is_kept_of_no_problem_py_that_changed_meanwhile(scale: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
+    strict, loose = "rtol=2**-24", "rtol=2**-10"
+    edited = f"Path(__file__).write_text(Path(__file__).read_text().replace({strict!r}, {loose!r}))"
+    change(scale, ROWS, f"from pathlib import Path; {edited}; {ROWS}")
+    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits())
+    assert str(fault).startswith("variants/scale/problem.py changed while ")
+    assert emulated.find(scale, home.arm) is None
+
+
 def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: Home) -> None:
     shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
     endless = ROWS.replace("* FACTOR", "[:0]")
