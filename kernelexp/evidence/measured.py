@@ -152,9 +152,7 @@ def answer_on(
     )
 
 
-def _journal(
-    measuring: Measuring, question: Question, problem: Mapping[str, str]
-) -> Path | None:
+def _journal(measuring: Measuring, question: Question, problem: Mapping[str, str]) -> Path | None:
     """The journal of exactly this job: its builds, launches, problem.py, size, and question."""
     if measuring.journals is None:
         return None

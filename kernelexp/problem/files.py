@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kernelexp.errors import ConfigurationError
@@ -13,17 +14,26 @@ _OTHERS = (".cu", ".cuh", ".h", ".hpp", ".inl", ".md", ".rst", "~")
 
 
 def find(root: Path, kernel: str) -> list[Path]:
-    """Modules and data in a kernel's folder, in the order of their paths; hidden ones left out."""
+    """Modules and data in a kernel's folder, in the order of their paths; hidden ones left out.
+
+    A link to a folder is followed where that lies in the project: code that kernels share.
+    """
     folder = root / "variants" / kernel
-    return [
-        path
-        for path in sorted(folder.rglob("*"))
-        if not path.name.endswith(_OTHERS)
-        and not any(
-            part.startswith((".", "__pycache__")) for part in path.parts[len(folder.parts) :]
-        )
-        and path.is_file()
-    ]
+    return sorted(_below(folder, (root.resolve(), folder.resolve()), frozenset()))
+
+
+def _below(folder: Path, within: tuple[Path, ...], above: frozenset[Path]) -> Iterator[Path]:
+    real = folder.resolve()
+    if real in above or not any(map(real.is_relative_to, within)):
+        return
+    with contextlib.suppress(PermissionError, FileNotFoundError):
+        for path in folder.iterdir():
+            if path.name.startswith((".", "__pycache__")):
+                continue
+            if path.is_dir():
+                yield from _below(path, within, above | {real})
+            elif path.is_file() and not path.name.endswith(_OTHERS):
+                yield path
 
 
 def digests(root: Path, kernel: str) -> dict[str, str]:

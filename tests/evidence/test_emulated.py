@@ -280,6 +280,28 @@ def test_another_file_next_to_problem_py_makes_evidence_anew(scale: Path, name: 
     assert emulated._digest(scale, "scale") != before
 
 
+def test_a_file_by_another_name_makes_evidence_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "variants/scale"
+    folder.mkdir(parents=True)
+    (folder / "fast.py").write_text("FACTOR = 3.0\n")
+    before = emulated._digest(tmp_path, "scale")
+    (folder / "fast.py").rename(folder / "slow.py")
+    assert emulated._digest(tmp_path, "scale") != before
+
+
+def test_a_linked_folder_of_the_project_makes_evidence_anew(tmp_path: Path) -> None:
+    for name in ("scale", "common"):
+        (tmp_path / "variants" / name).mkdir(parents=True)
+    (tmp_path / "variants/scale/common").symlink_to("../common")
+    (tmp_path / "variants/scale/around").symlink_to(".")
+    (tmp_path / "variants/scale/elsewhere").symlink_to("/")
+    shared = tmp_path / "variants/common/factors.py"
+    shared.write_text("FACTOR = 3.0\n")
+    before = emulated._digest(tmp_path, "scale")
+    shared.write_text("FACTOR = 2.0\n")
+    assert emulated._digest(tmp_path, "scale") != before
+
+
 def test_evidence_is_kept_of_no_problem_py_that_changed_meanwhile(scale: Path, home: Home) -> None:
     shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
     strict, loose = "rtol=2**-24", "rtol=2**-10"
