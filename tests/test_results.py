@@ -241,6 +241,15 @@ def test_the_check_is_its_definition(pairs, rtol, atol):
     assert msgspec.json.decode(msgspec.json.encode(found), type=ArrayResult) == found
 
 
+@pytest.mark.parametrize(
+    ("want", "lax"),
+    [([0.1, -0.05], True), ([0.1, 0.2], False), ([0.0, 0.0], False), ([0.1, INF], False)],
+)
+def test_a_tolerance_that_zeros_would_pass_is_marked(want, lax):
+    wanted = torch.tensor(want).reshape(-1, 1)
+    assert check(wanted.clone(), wanted).lax is lax
+
+
 def test_old_records_of_either_kind_are_still_read():
     measured = b'{"array":"y","elements":4,"wrong":1,"worst":2.5}'
     assert msgspec.json.decode(measured, type=ArrayCheck).name == "y"

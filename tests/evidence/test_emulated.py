@@ -20,7 +20,9 @@ from kernelexp.evidence.emulation_worker import emulate
 from kernelexp.isolated import Limit
 from kernelexp.judge.verdict import emulated as judge
 from kernelexp.limits import Limits
+from kernelexp.measurement import ArrayResult
 from kernelexp.problem import consult
+from kernelexp.report import emulation
 from kernelexp.schedule import first_schedules
 from kernelexp.toolchain import Toolchain
 
@@ -329,6 +331,13 @@ if (threadIdx.x == 0) {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));
 }
 """
+
+
+def test_a_tolerance_that_zeros_would_pass_is_warned_of() -> None:
+    array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0, lax=True)
+    arm = Arm(axes={}, emulated=EmulatedEvidence(size="emulated", arrays=(array,)))
+    said = list(emulation.results(["variant"], [arm]))
+    assert "variant, warning: zeros would be right for all of y: " in str(said)
 
 
 def test_a_formal_mistake_is_a_warning_that_counts_if_it_should(
