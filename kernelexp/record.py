@@ -315,6 +315,10 @@ def _printed(printed: Printed, times: Times) -> dict[str, PrintedResult]:
     return results
 
 
+USUAL_SIZES = ("full", "")
+"""What a kernel is timed at where no other size is asked for; a program has none."""
+
+
 def own_axes(baseline: Arm, arm: Arm) -> Point:
     """The axes in which an arm departs from the baseline of its record."""
     return {axis: value for axis, value in arm.axes.items() if baseline.axes.get(axis) != value}

@@ -18,7 +18,7 @@ from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.decisions import Decision
 from kernelexp.model import Experiment, Variant, arm_names, spell
 from kernelexp.project import Project
-from kernelexp.record import Candidate, Profile, Record, is_of
+from kernelexp.record import USUAL_SIZES, Candidate, Profile, Record, is_of
 from kernelexp.records import Unreadable
 
 SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
@@ -116,8 +116,8 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
         if isinstance(record, Unreadable):
             unreadable.append(record)
             continue
-        if record.overrides:
-            continue  # what --set changed is not the experiment's
+        if _is_of_something_else(record, is_step=name in project.history):
+            continue
         former = former or not any(_part(record, variant) for variant in variants)
         for index, variant in list(waiting.items()):
             standing = _stand(baseline, variant, record, tree)
@@ -150,6 +150,12 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
         former=former,
         unreadable=(*unreadable, *undecipherable),
     )
+
+
+def _is_of_something_else(record: Record, is_step: bool) -> bool:
+    """Whether --set changed its candidates, or --size a step: steps are compared with each other."""
+    other_size = record.measurement is not None and record.size not in USUAL_SIZES
+    return bool(record.overrides) or (is_step and other_size)
 
 
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:
@@ -220,6 +226,12 @@ def changes(
     baseline: Variant, variant: Variant, record: Record, arm: Arm, tree: Tree
 ) -> Iterator[str]:
     """What is no longer as it was when `record` was made, a few words each."""
+    for what, before, after in (
+        ("kernel", record.kernel, variant.kernel),
+        ("architecture", record.arch, variant.arch),
+    ):
+        if before != after:
+            yield f"{what} {after} (was {before})"
     was, now = record.baseline.axes, baseline.axes
     for axis, value in was.items():
         if axis not in now or not is_of(now, Arm(axes={axis: value})):

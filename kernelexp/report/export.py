@@ -30,6 +30,7 @@ COLUMNS = (
     "run",
     "provenance",
     "device",
+    "size",
     "verdict",
     "decision",
     "changed_since",
@@ -50,6 +51,8 @@ class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
     """Empty where there is no record of it."""
     provenance: Provenance | Literal[""]
     device: str
+    size: str
+    """What was timed; empty where nothing was."""
     verdict: str
     """A status such as IMPROVED; empty where there is none."""
     decision: str
@@ -196,6 +199,7 @@ def _row(
         "run": record.run if record else "",
         "provenance": record.provenance if record else "",
         "device": record.device if record else "",
+        "size": arm.measured.size if arm and arm.measured else "",
         "verdict": each.verdict.status.value if each.verdict and not each.changed else "",
         "changed_since": list(each.changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),

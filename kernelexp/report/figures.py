@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kernelexp import metrics
 from kernelexp.arm import Arm, PublishedResult
 from kernelexp.measurement import Effect
+from kernelexp.record import USUAL_SIZES
 
 NONE = "—"  # the figure was not published, or nothing measured it
 
@@ -158,6 +159,12 @@ def timed(arm: Arm) -> str:
     """The arm's time with its unit, or what it was judged by instead: "0.295 ms", "812 GB/s"."""
     text = time_of(arm)
     return text if arm.measured and arm.measured.judged else f"{text} ms"
+
+
+def size_of(arm: Arm | None) -> str:
+    """The size that it was timed at where that is not the usual one, as in ", size small"."""
+    measured = arm.measured if arm else None
+    return f", size {measured.size}" if measured and measured.size not in USUAL_SIZES else ""
 
 
 def time_of(arm: Arm | None) -> str:

@@ -218,7 +218,7 @@ def _short(arm: Arm | None) -> str:
     if arm and arm.measured:
         effect = arm.measured.effect
         change = f", {figures.ratio(effect)}" if effect else ""
-        return f"{figures.timed(arm)}{change}"
+        return f"{figures.timed(arm)}{change}{figures.size_of(arm)}"
     if arm and arm.published and arm.published.time_ms is not None:
         return f"{figures.time_of(arm)} ms"
     if arm and arm.published and arm.published.tflops is not None:
@@ -282,7 +282,7 @@ def _long(each: Standing, arm: Arm | None, variant: str) -> str:
         speed = "" if rate == figures.NONE else f", {rate} TFLOPS"
         effect = arm.measured.effect
         change = f", {figures.effect(effect)}" if effect else ""
-        whose = f"measured, {arm.measured.device}"
+        whose = f"measured, {arm.measured.device}{figures.size_of(arm)}"
         return f"{figures.timed(arm)}{speed}{change} ({whose}); {variant}"
     if arm.published:
         return f"{figures.published_line(arm.published)} (published); {variant}"
