@@ -18,7 +18,7 @@ from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.decisions import Decision
 from kernelexp.model import Experiment, Variant, arm_names, spell
 from kernelexp.project import Project
-from kernelexp.record import USUAL_SIZES, Candidate, Profile, Record, is_of
+from kernelexp.record import Candidate, Profile, Record, is_of, unusual
 from kernelexp.records import Unreadable
 
 SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
@@ -153,9 +153,9 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
 
 
 def _is_of_something_else(record: Record, is_step: bool) -> bool:
-    """Whether --set changed its candidates, or --size a step: steps are compared with each other."""
-    other_size = record.measurement is not None and record.size not in USUAL_SIZES
-    return bool(record.overrides) or (is_step and other_size)
+    """Whether --set changed its candidates, or --size or --l2 a step, which other steps are
+    compared with."""
+    return bool(record.overrides) or (is_step and bool(unusual(record)))
 
 
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:

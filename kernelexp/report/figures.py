@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kernelexp import metrics
 from kernelexp.arm import Arm, PublishedResult
 from kernelexp.measurement import Effect
-from kernelexp.record import USUAL_SIZES
+from kernelexp.record import Record, unusual
 
 NONE = "—"  # the figure was not published, or nothing measured it
 
@@ -161,10 +161,9 @@ def timed(arm: Arm) -> str:
     return text if arm.measured and arm.measured.judged else f"{text} ms"
 
 
-def size_of(arm: Arm | None) -> str:
-    """The size that it was timed at where that is not the usual one, as in ", size small"."""
-    measured = arm.measured if arm else None
-    return f", size {measured.size}" if measured and measured.size not in USUAL_SIZES else ""
+def conditions(record: Record | None) -> str:
+    """Those of a record's times that are not the usual ones, as in ", size small"."""
+    return "".join(f", {each}" for each in unusual(record)) if record else ""
 
 
 def time_of(arm: Arm | None) -> str:

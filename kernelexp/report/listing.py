@@ -278,7 +278,7 @@ def _standing(standings: Standings) -> Block:
 def _from(standings: Standings) -> str:
     """Which records the table's rows are from, and at which size, where it is not the usual."""
     runs = dict.fromkeys(
-        f"{each.record.run}{figures.size_of(each.arm)}"
+        f"{each.record.run}{figures.conditions(each.record)}"
         for each in standings.candidates
         if each.record
     )
@@ -287,7 +287,7 @@ def _from(standings: Standings) -> str:
 
 def _record(record: Record) -> Iterator[Block]:
     place = record.device or (record.machine.cpu if record.machine else "")
-    place += figures.size_of(record.baseline)
+    place += figures.conditions(record)
     facts = [record.created, place, f"nvcc {record.compiler}" if record.compiler else ""]
     if record.git:
         facts.append(f"git {record.git.commit[:10]}{', dirty' if record.git.dirty else ''}")

@@ -85,13 +85,13 @@ def _method(measurement: Measurement, estimate: Estimate, record: Record) -> str
             f"rounds of new processes, {dropped} dropped, {100 * level:.4g}% intervals over "
             f"rounds, {measurement.elapsed_s:.0f} s."
         )
-    l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
+    l2 = "L2 flushed, " if measurement.options.l2 == "cold" else ""
     return (
         f"{'Final on' if record.heats else 'Timed on'} {measurement.device.name}"
-        f"{figures.size_of(record.baseline)}: {pairs:,} pairs in "
+        f"{figures.conditions(record)}: {pairs:,} pairs in "
         f"{len(measurement.workers)} "
         f"processes, {dropped} dropped, "
-        f"{100 * level:.4g}% intervals over processes, {l2}, {measurement.elapsed_s:.0f} s."
+        f"{100 * level:.4g}% intervals over processes, {l2}{measurement.elapsed_s:.0f} s."
     )
 
 

@@ -162,24 +162,31 @@ def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx:
     assert "rows=4 0.288 -2.36% 32 4,224 right IMPROVED" in said
 
 
-def another_size(root: Path, name: str) -> None:
-    """A later run of an experiment, at a size of its own."""
+def other_conditions(root: Path, name: str) -> None:
+    """A later run of an experiment, at a size of its own with a warm L2."""
     path = sorted((root / "logs/runs" / name).glob("*.measured.json"))[-1]
     run = "20261122T235959Z-00000000"
     values = {**json.loads(path.read_text()), "run": run, "size": "tiny"}
+    values["measurement"]["options"]["l2"] = "hot"
     path.with_name(f"{run}.measured.json").write_text(json.dumps(values))
 
 
-def test_figures_of_another_size_say_which(house: Path, kx: Kx) -> None:
-    another_size(house, "T1")
-    assert rows(house, kx, "T1")[0][2:4] == ["0.656 ms, size tiny", "0.294 ms, -55.11%, size tiny"]
-    assert candidate(house, kx, "T1", "layout=padded")["size"] == "tiny"
-    assert "from 20261122T235959Z-00000000, size tiny" in kx("show", "T1", cwd=house).stdout
+def test_figures_under_other_conditions_say_which(house: Path, kx: Kx) -> None:
+    other_conditions(house, "T1")
+    assert rows(house, kx, "T1")[0][2:4] == [
+        "0.656 ms, size tiny, L2 warm",
+        "0.294 ms, -55.11%, size tiny, L2 warm",
+    ]
+    found = candidate(house, kx, "T1", "layout=padded")
+    assert (found["size"], found["l2"]) == ("tiny", "hot")
+    assert (
+        "from 20261122T235959Z-00000000, size tiny, L2 warm" in kx("show", "T1", cwd=house).stdout
+    )
 
 
-def test_a_step_of_the_history_is_never_of_another_size(house: Path, kx: Kx) -> None:
+def test_a_step_of_the_history_is_never_under_other_conditions(house: Path, kx: Kx) -> None:
     before = rows(house, kx, "S7")
-    another_size(house, "S7")
+    other_conditions(house, "S7")
     assert rows(house, kx, "S7") == before
 
 
