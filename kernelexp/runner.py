@@ -351,8 +351,10 @@ def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
 
 def _keep(shared: Shared, made: Record) -> tuple[Record, Path]:
     """Writes the record, and the files of the run where no commit has them."""
-    if made.git is None or made.git.dirty:
-        kept = sources.keep(shared.home, shared.project.root, sources.of_record(made))
+    files_of_run = sources.of_record(made)
+    around = any(name.startswith("..") for name in files_of_run)  # git was not asked about these
+    if made.git is None or made.git.dirty or around:
+        kept = sources.keep(shared.home, shared.project.root, files_of_run)
         made = msgspec.structs.replace(made, sources_kept=kept)
     return made, records.write(shared.home, made)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kernelexp import surroundings, wholefile
+from kernelexp import ownfiles, surroundings, wholefile
 from kernelexp.errors import UsageError
 from kernelexp.record import Record
 
@@ -67,7 +68,7 @@ def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[
     stored = _stored(root, digest)
     if stored is not None:
         yield stored
-    if (root / name).is_file():
+    if ownfiles.is_own(root, name) and (root / name).is_file():
         yield (root / name).read_bytes()
     if record.git:
         text = surroundings.read_committed(root, record.git.commit, name)
@@ -90,10 +91,13 @@ def _place(root: Path, digest: str) -> Path:
 
 def restore(root: Path, record: Record) -> Path:
     """A folder with every file of a run as it was, at its path from the root."""
-    folder = root / RESTORED / record.run
-    for name in of_record(record):
-        path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
+    names = list(of_record(record))
+    above = max((name.split("/").count("..") for name in names), default=0)
+    top = root / RESTORED / record.run
+    folder = top.joinpath(*root.parts[len(root.parts) - above :])
+    for name in names:
+        path = Path(os.path.normpath(folder / name))
+        if not (ownfiles.is_own(root, name) and path.resolve().is_relative_to(top.resolve())):
             raise UsageError(f"run {record.run} names {name}, which is outside of its project.")
         wholefile.write(path, content(root, record, name))
     return folder

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, decisions, profiles, records
+from kernelexp import build, decisions, ownfiles, profiles, records
 from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.decisions import Decision
 from kernelexp.model import Experiment, Variant, arm_names, spell
@@ -94,14 +96,24 @@ class Tree:
         return decisions.read_all(self._root)
 
     def sha256(self, path: str) -> str:
-        """Of a file by its path from the root; empty where there is none."""
+        """Of a file by its path from the root; empty where there is none.
+
+        The path may be of somebody else's record: only regular files below the root, or of the
+        repository that it is in, are read, in pieces.
+        """
         if path not in self._hashes:
-            try:
-                content = (self._root / path).read_bytes()
-                self._hashes[path] = hashlib.sha256(content).hexdigest()
-            except OSError:
-                self._hashes[path] = ""
+            self._hashes[path] = self._hash(path) if ownfiles.is_own(self._root, path) else ""
         return self._hashes[path]
+
+    def _hash(self, path: str) -> str:
+        try:
+            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK)
+            with open(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    return ""
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except (OSError, ValueError):  # ValueError: a null byte
+            return ""
 
 
 def of_experiment(project: Project, name: str, tree: Tree) -> Standings:

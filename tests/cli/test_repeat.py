@@ -62,6 +62,22 @@ def test_a_run_is_repeated_after_its_sources_and_its_axes_have_changed(
     assert again["candidates"][0]["reproduces"] is True
 
 
+@pytest.mark.slow
+def test_a_header_of_the_repository_around_is_part_of_a_run(scale: Path, kx: Kx) -> None:
+    git(scale.parent, "init", "-q")
+    header = scale.parent / "common/figure.cuh"
+    header.parent.mkdir()
+    header.write_text("constexpr float figure = 2.0f;\n")
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(f'#include "../../../common/figure.cuh"\n{source.read_text()}')
+    first = run(scale, kx, "S1")["record"]
+    assert "../common/figure.cuh" in first["baseline"]["files"]
+    header.write_text("constexpr float figure = 3.0f;\n")
+    assert "run before this changed: ../common/figure.cuh" in kx("log", cwd=scale).stdout
+    again = run(scale, kx, "--record", first["run"])["record"]
+    assert again["baseline"]["identity"] == first["baseline"]["identity"]
+
+
 def test_its_variants_are_built_again_without_a_record(ran: tuple[Path, str], kx: Kx) -> None:
     root, name = ran
     (root / "variants/scale/scale.cu").write_text("broken\n")
