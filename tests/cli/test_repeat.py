@@ -78,6 +78,7 @@ def test_a_header_of_the_repository_around_is_part_of_a_run(scale: Path, kx: Kx)
     assert again["baseline"]["identity"] == first["baseline"]["identity"]
 
 
+@pytest.mark.slow
 def test_its_variants_are_built_again_without_a_record(ran: tuple[Path, str], kx: Kx) -> None:
     root, name = ran
     (root / "variants/scale/scale.cu").write_text("broken\n")

@@ -314,6 +314,7 @@ def test_evidence_is_kept_of_no_problem_py_that_changed_meanwhile(scale: Path, h
     assert emulated.find(scale, home.arm) is None
 
 
+@pytest.mark.slow
 def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: Home) -> None:
     shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
     endless = ROWS.replace("* FACTOR", "[:0]")
