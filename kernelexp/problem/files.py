@@ -38,10 +38,12 @@ def _below(folder: Path, within: tuple[Path, ...], above: frozenset[Path]) -> It
 
 def digests(root: Path, kernel: str) -> dict[str, str]:
     """SHA-256 of each of them, by path from the root."""
-    return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in find(root, kernel)
-    }
+    return {path.relative_to(root).as_posix(): _sha256(path) for path in find(root, kernel)}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:  # data may be larger than memory
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def refuse_changes(root: Path, kernel: str, before: Mapping[str, str], during: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import Kx, edit
 
-from kernelexp import errors
+from kernelexp import errors, sources
 
 
 def git(root: Path, *words: str) -> None:
@@ -126,6 +127,15 @@ def test_a_damaged_source_is_stored_again(scale: Path, kx: Kx, damage: bytes) ->
         path.write_bytes(damage)
     run(scale, kx, "S1")
     assert {path: path.read_bytes() for path in stored} == stored
+
+
+def test_a_stored_file_that_is_larger_than_any_is_not_unpacked(tmp_path: Path) -> None:
+    content = bytes(sources.STORED_MAX + 1)
+    digest = sources.sha256(content)
+    place = tmp_path / sources.FOLDER / digest[:2] / f"{digest[2:]}.gz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(gzip.compress(content))
+    assert sources._stored(tmp_path, digest) is None
 
 
 @pytest.mark.slow
