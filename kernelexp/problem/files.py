@@ -14,11 +14,16 @@ _OTHERS = (".cu", ".cuh", ".h", ".hpp", ".inl", ".md", ".rst", "~")
 
 
 def find(root: Path, kernel: str) -> list[Path]:
-    """Modules and data in a kernel's folder, in the order of their paths; hidden ones left out.
+    """Modules and data in a kernel's folder, in the order of their paths."""
+    every = below(root, root / "variants" / kernel)
+    return [path for path in every if not path.name.endswith(_OTHERS)]
+
+
+def below(root: Path, folder: Path) -> list[Path]:
+    """Every file below a folder, hidden ones left out, in the order of their paths.
 
     A link to a folder is followed where that lies in the project: code that kernels share.
     """
-    folder = root / "variants" / kernel
     return sorted(_below(folder, (root.resolve(), folder.resolve()), frozenset()))
 
 
@@ -32,7 +37,7 @@ def _below(folder: Path, within: tuple[Path, ...], above: frozenset[Path]) -> It
                 continue
             if path.is_dir():
                 yield from _below(path, within, above | {real})
-            elif path.is_file() and not path.name.endswith(_OTHERS):
+            elif path.is_file():
                 yield path
 
 
