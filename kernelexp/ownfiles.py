@@ -10,13 +10,21 @@ import functools
 import os
 from pathlib import Path
 
+RESTORED = ".kernelexp/restored"
+"""Where the files of a run are put to repeat it, in a folder for each run."""
 _INSTALLED = "site-packages"
 
 
 @functools.cache
 def _repository(root: Path) -> Path:
-    """The folder of the repository that a project is in; its own where there is none."""
-    return next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+    """The folder of the repository that a project is in; its own where there is none.
+
+    A run that is repeated has its repository's files in its own folder.
+    """
+    for each in (root, *root.parents):
+        if (each / ".git").exists() or each.parent.as_posix().endswith(f"/{RESTORED}"):
+            return each
+    return root
 
 
 def is_own(root: Path, name: str) -> bool:

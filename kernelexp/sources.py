@@ -18,7 +18,6 @@ from kernelexp.errors import UsageError
 from kernelexp.record import Record
 
 FOLDER = "logs/sources"
-RESTORED = ".kernelexp/restored"
 STORED_MAX = 16 << 20
 """Bytes of the largest file that is stored: data of a problem.py may be of any size."""
 
@@ -94,7 +93,7 @@ def restore(root: Path, record: Record) -> Path:
     """A folder with every file of a run as it was, at its path from the root."""
     names = list(of_record(record))
     above = max((name.split("/").count("..") for name in names), default=0)
-    top = root / RESTORED / record.run
+    top = root / ownfiles.RESTORED / record.run
     folder = top.joinpath(*root.parts[len(root.parts) - above :])
     for name in names:
         path = Path(os.path.normpath(folder / name))

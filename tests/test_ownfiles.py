@@ -44,6 +44,11 @@ def test_without_a_repository_there_is_the_project_alone(tmp_path: Path) -> None
     assert ownfiles.name(tmp_path, str(tmp_path.parent / "a.cu")) == ""
 
 
+def test_a_repeated_run_has_its_repository_around_it(root: Path) -> None:
+    again = root / ownfiles.RESTORED / "20261122T000000Z-00000000/kernels"
+    assert ownfiles.name(again, str(again.parent / "common/tile.cuh")) == "../common/tile.cuh"
+
+
 def test_what_a_record_names_is_read_only_if_it_is_a_file_of_ours(root: Path) -> None:
     (root / "link").symlink_to("/dev/zero")
     os.mkfifo(root / "pipe")

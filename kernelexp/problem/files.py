@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kernelexp.errors import ConfigurationError
 
-# The compiler says which sources it read; prose is for people.
-_OTHERS = (".cu", ".cuh", ".h", ".hpp", ".inl", ".md", ".rst", "~")
+# The compiler says which sources it read; prose is for people, and copies are an editor's.
+_OTHERS = (".cu", ".cuh", ".h", ".hpp", ".inl", ".md", ".rst", "~", "#")
 
 
 def find(root: Path, kernel: str) -> list[Path]:

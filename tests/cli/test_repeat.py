@@ -77,6 +77,7 @@ def test_a_header_of_the_repository_around_is_part_of_a_run(scale: Path, kx: Kx)
     assert "run before this changed: ../common/figure.cuh" in kx("log", cwd=scale).stdout
     again = run(scale, kx, "--record", first["run"])["record"]
     assert again["baseline"]["identity"] == first["baseline"]["identity"]
+    assert again["baseline"]["files"] == first["baseline"]["files"]
 
 
 @pytest.mark.slow
