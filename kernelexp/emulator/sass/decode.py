@@ -98,6 +98,7 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         for name, parameter in zip(names, found.parameters, strict=True)
     ]
     used = any(ins.base in _LOCAL for ins in decoder.code)
+    calls = any(ins.opcode.startswith("CALL.ABS") for ins in decoder.code)
     stack = found.frame_bytes + (STACK_BYTES if used else 0)
     return Image(
         entry=found.entry,
@@ -108,7 +109,7 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         max_registers=-(-found.registers // STEP) * STEP,
         variables=(*found.variables, *_shared(found), *_local(stack)),
         functions=FUNCTIONS,
-        heap_bytes=HEAP_BYTES,
+        heap_bytes=HEAP_BYTES if calls else 0,
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
         banks=decoder.banks,
