@@ -38,6 +38,8 @@ FORMAL: dict[str, str] = {
     "missing-tcgen05-fence": "tensor memory used by two threads without tcgen05.fence around what "
     "synchronises them",
     "early-tmem-read": "a register of a tcgen05.ld read before tcgen05.wait::ld",
+    "tmem-quarter": "tensor memory addressed in the first quarter of the lanes by a warp that "
+    "reaches another",
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
     "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
     "missing-inval": "an mbarrier initialised again without mbarrier.inval",

@@ -253,5 +253,6 @@ def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
         machine.mbarriers.signalled(barrier, issuer.site)
         clocks = machine.clocks
         clocks.tick()
-        row = clocks.landed(clocks.tensor + issuer.place % SLOTS, issuer.seen)
+        agent = clocks.tensor + issuer.place % SLOTS
+        row = clocks.committed(agent, issuer.place, issuer.seen)
         machine.mbarriers.arrive(barrier, 1, row, issuer.site)

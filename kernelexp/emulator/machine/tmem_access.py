@@ -87,9 +87,11 @@ class Form:
                 f"warp {machine.warp_of(place)} addresses lane {lane}: a warp reaches lanes "
                 f"{32 * quarter} to {32 * quarter + 31} only (its rank modulo 4)."
             )
-            machine.report("tmem-lanes", sentence, self.site, place)
+            # Hardware takes the low bits only: DeepGEMM's warps all address the first quarter. The
+            # number of another quarter would have had to mean something.
+            name = "tmem-lanes" if lane >> 5 else "tmem-quarter"
+            machine.report(name, sentence, self.site, place)
         machine.tmem.check(cta, column, self.columns, self.site, place)
-        # Hardware is seen to take the low bits only (DeepGEMM passes lane 0 from every warp).
         first = 32 * quarter + (lane & 31 & ~15 if self.half else 0)
         granule, count = first // GRANULE, 1 if self.half else 2
         area = Area(cta, (granule, granule + count, 1), column, column + self.columns)

@@ -113,3 +113,16 @@ KERNEL(tensor_memory_in_shapes_of_64_bits) {
   __syncthreads();
   if (warp() == 0) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" ::"r"(base));
 }
+
+KERNEL(scale_factors_there_and_back) {
+  // The powers of two below and above a number, and E2M1 from a pair of halves.
+  const unsigned t = threadIdx.x;
+  const float x = 1 + in[t] % 100, y = 1.0f / x;
+  const unsigned below = __nv_cvt_float2_to_e8m0x2(make_float2(x, y), __NV_SATFINITE, cudaRoundZero);
+  const unsigned above = __nv_cvt_float2_to_e8m0x2(make_float2(x, y), __NV_SATFINITE, cudaRoundPosInf);
+  const __nv_bfloat162 back = __nv_bfloat162(__nv_cvt_e8m0x2_to_bf162raw(below));
+  const __half2_raw halves = __half2(__float2half(in[t] % 7), __float2half(-1.0f));
+  const unsigned narrow = __nv_cvt_halfraw2_to_fp4x2(halves, __NV_E2M1, cudaRoundNearest);
+  out[t] = (below & 255) | above >> 8 << 8 | narrow << 16 |
+           static_cast<unsigned>(__low2float(back)) << 24;
+}
