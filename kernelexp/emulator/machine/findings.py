@@ -42,6 +42,7 @@ FORMAL: dict[str, str] = {
     "reaches another",
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
     "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
+    "exit-with-pending-store": "a CTA ended while a bulk store had yet to read its shared memory",
     "missing-inval": "an mbarrier initialised again without mbarrier.inval",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "
     "fence.mbarrier_init since its init",
@@ -72,7 +73,7 @@ NAMES: dict[str, str] = {
     "tensor-descriptor": "an instruction or matrix descriptor that names an impossible operation",
     "scale-factors": "scale factors that are not the same in all quarters of tensor memory's lanes",
     "divergent-aligned": "an aligned instruction executed by part of a warp",
-    "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
+    "exit-with-pending-copy": "a CTA ended while a copy or an MMA still used its shared memory",
     "remote-cta-exited": "an access to the shared memory of a CTA that has ended, or may have",
     "remote-cta-not-started": "an access to the shared memory of a CTA that may not have begun",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
