@@ -129,8 +129,7 @@ st.shared.b32 [%r2+384], %t; st.shared.b32 [%r2+512], %t; st.shared.b32 [%r2+640
 st.shared.b32 [%r2+768], %t; st.shared.b32 [%r2+896], %t;
 FENCE
 SYNC
-setp.ne.u32 %p0, %t, 0;
-@%p0 bra OUT;
+ELECT
 mov.b64 %d0, k_map;
 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d0, {0, 0}], [%r1];
 cp.async.bulk.commit_group;
@@ -146,8 +145,10 @@ def store(
     wait: str = "cp.async.bulk.wait_group 0;",
     reuse: str = "",
     schedule: Schedule = LATE,
+    elect: str = "setp.ne.u32 %p0, %t, 0; @%p0 bra OUT;",
 ) -> set[str]:
     body = STORE.replace("FENCE", fence).replace("SYNC", sync).replace("WAIT", wait)
+    body = body.replace("ELECT", elect)
     text = ptx(body.replace("REUSE", reuse), shared=SHARED)
     text = text.replace("k()", "k(.param .align 128 .b8 k_map[128])")
     arrays = {"in": np.zeros((8, 32), np.uint32)}
@@ -171,6 +172,11 @@ def test_a_store_without_syncwarp_before_it_races():
 
 def test_a_store_that_nobody_waits_for_is_a_warning():
     assert store(FENCE, SYNC, wait="") == {"exit-with-pending-store"}
+
+
+@pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
+def test_a_store_that_a_whole_warp_asks_for_is_one(schedule):
+    assert store(FENCE, SYNC, elect="", schedule=schedule) == set()
 
 
 AGAIN = "st.shared.b32 [%r1], 77; cp.async.bulk.wait_group 0;"
