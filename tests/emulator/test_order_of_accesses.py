@@ -366,3 +366,30 @@ def test_a_commit_hands_over_what_its_thread_had_heard_of_and_not_what_it_stored
     body = COMMITTED.replace(stores, store).replace("FIRST\n", "\n").replace("OWN\n", "\n")
     shared = ".shared .align 8 .b8 s[8]; .shared .align 8 .b8 bar[16];"
     assert found(run(ptx(body, shared=shared), {}, threads=96)) == races
+
+
+# A CTA of a pair arrives at the other one's mbarrier.
+PAIR = """
+mov.u32 %r1, bar; mov.u32 %r2, %cluster_ctarank;
+setp.ne.u32 %p0, %t, 0; @%p0 bra READY;
+mbarrier.init.shared::cta.b64 [%r1], 1;
+FENCE
+READY: barrier.cluster.arrive.relaxed; barrier.cluster.wait;
+@%p0 bra END;
+xor.b32 %r3, %r2, 1; mapa.shared::cluster.u32 %r4, %r1, %r3;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], 0; @!%p3 bra WAIT;
+END: barrier.cluster.arrive; barrier.cluster.wait;
+"""
+
+
+def test_an_init_that_a_relaxed_cluster_barrier_carries_without_a_fence_is_a_warning():
+    shared = ".shared .align 8 .b8 bar[8];"
+    for fence, warnings in (
+        ("fence.mbarrier_init.release.cluster;", set()),
+        ("", {"missing-init-fence"}),
+    ):
+        text = ptx(PAIR.replace("FENCE", fence), shared=shared)
+        result = run(text, {}, grid=2, cluster=2)
+        assert found(result) == set()
+        assert {warning.name for warning in result.warnings} == warnings

@@ -283,3 +283,12 @@ def test_what_a_copy_writes_is_there_after_its_commit(schedule: Schedule) -> Non
 def test_shared_memory_written_before_its_copy_is_done_is_found(schedule: Schedule) -> None:
     names = scaled(schedule, COPIED="st.shared.b32 [%r1], %r50;")[0]
     assert names >= ({"race"} if schedule == EARLY else {"missing-proxy-fence"})
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_a_load_is_over_when_one_of_its_registers_has_been_read(schedule: Schedule) -> None:
+    # As CUTLASS frees what it has converted: the reader waits for the load's scoreboard.
+    read = "add.u32 %r45, %r40, 1; " + ARRIVE
+    result = pipeline(schedule, EARLY_ARRIVAL=read, LATE_ARRIVAL="")
+    assert result.findings == ()
+    assert {warning.name for warning in result.warnings} >= {"early-tmem-read"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -107,10 +108,19 @@ class Window(NamedTuple):
     columns: Array
 
 
-class Load(NamedTuple):
+@dataclass(slots=True)
+class Load:
     window: Window
     targets: list[int]
     """Slots."""
+    over: bool = False
+    """Whether the tensor memory has been read for sure."""
+
+    def end(self, machine: Machine) -> None:
+        """The warp has waited, or has read a register, for which hardware waits by itself."""
+        if not self.over:
+            machine.tmem.races.loaded(self.window.area, self.window.place)
+            self.over = True
 
 
 class TmemTraffic:
@@ -134,8 +144,9 @@ def load(warps: WarpSet, addresses: list[int], form: Form, targets: list[int]) -
         landed = _read(machine, form.site, window)
         for index, slot in enumerate(targets):
             machine.value(slot, place)[...] = landed[:, index]
-        machine.undefined.expect(form.site, targets, place)
-        machine.state(TmemTraffic).loads.setdefault(place, []).append(Load(window, targets))
+        issued = Load(window, targets)
+        machine.undefined.expect(form.site, targets, place, functools.partial(issued.end, machine))
+        machine.state(TmemTraffic).loads.setdefault(place, []).append(issued)
 
 
 def _read(machine: Machine, site: Site, window: Window) -> Array:
@@ -149,9 +160,9 @@ def _read(machine: Machine, site: Site, window: Window) -> Array:
 
 def wait_loads(machine: Machine, place: int) -> None:
     """All loads of the warp so far are in their registers."""
-    for window, targets in machine.state(TmemTraffic).loads.pop(place, ()):
-        machine.tmem.races.loaded(window.area, place)
-        machine.undefined.arrived(targets, place)
+    for issued in machine.state(TmemTraffic).loads.pop(place, ()):
+        issued.end(machine)
+        machine.undefined.arrived(issued.targets, place)
 
 
 def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:
