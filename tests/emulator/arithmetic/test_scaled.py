@@ -7,11 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from definition import value
+from definition import exponent, floor_log2, narrow_value, to_f32, truncated, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_narrow import value as narrow_value
-from test_tensor import exponent, floor_log2, to_f32, truncated
 
 from kernelexp.emulator.arithmetic import narrow, scaled
 from kernelexp.emulator.arithmetic.formats import E4M3, F32
@@ -33,7 +31,7 @@ def bytes_of(*rows: list[int]) -> np.ndarray:
     return np.array(rows, np.uint8)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     a=st.lists(codes, min_size=32, max_size=32),
     b=st.lists(codes, min_size=32, max_size=32),
@@ -67,7 +65,7 @@ def parts(scale: int, kind: str) -> tuple[Fraction, int]:
 
 
 @pytest.mark.parametrize(("kind", "count"), [("ue8m0", 2), ("ue8m0", 4), ("ue4m3", 4)])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(data=st.data(), c=floats)
 def test_sums_of_16_products_are_exact_before_they_are_scaled(
     kind: str, count: int, data: st.DataObject, c: int
