@@ -129,7 +129,7 @@ st.shared.b32 [%r2+384], %t; st.shared.b32 [%r2+512], %t; st.shared.b32 [%r2+640
 st.shared.b32 [%r2+768], %t; st.shared.b32 [%r2+896], %t;
 FENCE
 SYNC
-ELECT
+setp.ne.u32 %p0, %t, 0; @%p0 bra OUT;
 mov.b64 %d0, k_map;
 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d0, {0, 0}], [%r1];
 cp.async.bulk.commit_group;
@@ -145,10 +145,10 @@ def store(
     wait: str = "cp.async.bulk.wait_group 0;",
     reuse: str = "",
     schedule: Schedule = LATE,
-    elect: str = "setp.ne.u32 %p0, %t, 0; @%p0 bra OUT;",
+    elect: bool = True,
 ) -> set[str]:
     body = STORE.replace("FENCE", fence).replace("SYNC", sync).replace("WAIT", wait)
-    body = body.replace("ELECT", elect)
+    body = body if elect else body.replace("@%p0 bra OUT;", "")
     text = ptx(body.replace("REUSE", reuse), shared=SHARED)
     text = text.replace("k()", "k(.param .align 128 .b8 k_map[128])")
     arrays = {"in": np.zeros((8, 32), np.uint32)}
@@ -176,7 +176,7 @@ def test_a_store_that_nobody_waits_for_is_a_warning():
 
 @pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
 def test_a_store_that_a_whole_warp_asks_for_is_one(schedule):
-    assert store(FENCE, SYNC, elect="", schedule=schedule) == set()
+    assert store(FENCE, SYNC, elect=False, schedule=schedule) == set()
 
 
 AGAIN = "st.shared.b32 [%r1], 77; cp.async.bulk.wait_group 0;"
