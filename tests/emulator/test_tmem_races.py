@@ -82,6 +82,7 @@ RIGHT = {
     "LATE_ARRIVAL": ARRIVE,
 }
 SCHEDULES = (LATE, Schedule(seed=1), EARLY)
+FIRST_AND_SLOW = (LATE, *(pytest.param(each, marks=pytest.mark.slow) for each in SCHEDULES[1:]))
 
 
 def pipeline(schedule: Schedule = LATE, **changed: str) -> Result:
@@ -243,7 +244,7 @@ def scaled(schedule: Schedule, **changed: str) -> tuple[set[str], set[str]]:
     return {each.name for each in result.findings}, {each.name for each in result.warnings}
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("schedule", FIRST_AND_SLOW, ids=str)
 def test_an_mma_may_read_what_another_warp_has_had_copied_without_a_commit(
     schedule: Schedule,
 ) -> None:
@@ -254,7 +255,7 @@ def test_an_mma_that_is_not_ordered_after_the_copy_is_found() -> None:
     assert scaled(EARLY, BARRIER="")[0] == {"tmem-race"}
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("schedule", FIRST_AND_SLOW, ids=str)
 def test_scale_factors_stored_to_while_an_mma_reads_them_are_found(schedule: Schedule) -> None:
     store = (
         "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r31+96], {%r50}; tcgen05.wait::st.sync.aligned;"
@@ -269,7 +270,7 @@ def test_scale_factors_stored_to_while_an_mma_reads_them_are_found(schedule: Sch
     assert scaled(schedule, WAIT=address + unasked + SCALED_RIGHT["WAIT"])[0] == {"tmem-race"}
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("schedule", FIRST_AND_SLOW, ids=str)
 def test_what_a_copy_writes_is_there_after_its_commit(schedule: Schedule) -> None:
     load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r40}, [%r31+96];"
     assert scaled(schedule, AGAIN=load)[0] == set()
@@ -279,13 +280,13 @@ def test_what_a_copy_writes_is_there_after_its_commit(schedule: Schedule) -> Non
     assert "tmem-race" in scaled(schedule, **early | {"WAIT": ""})[0]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("schedule", FIRST_AND_SLOW, ids=str)
 def test_shared_memory_written_before_its_copy_is_done_is_found(schedule: Schedule) -> None:
     names = scaled(schedule, COPIED="st.shared.b32 [%r1], %r50;")[0]
     assert names >= ({"race"} if schedule == EARLY else {"missing-proxy-fence"})
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("schedule", FIRST_AND_SLOW, ids=str)
 def test_a_load_is_over_when_one_of_its_registers_has_been_read(schedule: Schedule) -> None:
     # As CUTLASS frees what it has converted: the reader waits for the load's scoreboard.
     read = "add.u32 %r45, %r40, 1; " + ARRIVE

@@ -91,5 +91,6 @@ def of_containers(data: Bits, bits: int) -> Bits:
 
 
 def of_pairs(data: Bits) -> Bits:
-    """From bytes [rows, n] of two codes of four bits each, the first one low: [rows, 2 * n]."""
+    """From bytes [rows, n] of two codes of four bits each, the first low, as MMA-Sim and CUTLASS
+    have them: [rows, 2 * n]."""
     return np.stack([data & np.uint8(15), data >> np.uint8(4)], axis=-1).reshape(len(data), -1)

@@ -31,7 +31,7 @@ def bytes_of(*rows: list[int]) -> np.ndarray:
     return np.array(rows, np.uint8)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(
     a=st.lists(codes, min_size=32, max_size=32),
     b=st.lists(codes, min_size=32, max_size=32),
@@ -65,7 +65,7 @@ def parts(scale: int, kind: str) -> tuple[Fraction, int]:
 
 
 @pytest.mark.parametrize(("kind", "count"), [("ue8m0", 2), ("ue8m0", 4), ("ue4m3", 4)])
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(data=st.data(), c=floats)
 def test_sums_of_16_products_are_exact_before_they_are_scaled(
     kind: str, count: int, data: st.DataObject, c: int
