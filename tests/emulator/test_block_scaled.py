@@ -384,9 +384,8 @@ def test_a_of_four_bits_is_widened_on_its_way_to_tensor_memory() -> None:
 # Weight-stationary
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("m", [32, 64, 128])
-def test_a_weight_stationary_product_splits_n_over_the_lanes_that_m_leaves(m: int) -> None:
+def weight_stationary(m: int, mask: int = 0) -> tuple[np.ndarray, np.ndarray, emulator.Result]:
+    """(D in tensor memory, the product, result) of two steps of K; `mask`: of zero columns."""
     rng = np.random.default_rng(m)
     a, b = (rng.integers(-8, 9, (rows, 32)).astype(np.float16) for rows in (m, 64))
     image = Image()
@@ -398,13 +397,23 @@ def test_a_weight_stationary_product_splits_n_over_the_lanes_that_m_leaves(m: in
             work += f"add.u64 {name}, %d10, {image.add(part.view(np.uint8))};\n"
         work += (
             f"tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [%r20], %d12, %d13, "
-            f"{shape}, {'%p4' if step else '%p5'}, 0;\n"
+            f"{shape}, {'%p4' if step else '%p5'}, {mask};\n"
         )
-    parts = 128 // m
-    out, result = execute(work, image.bytes()[None], 64 // parts)
+    out, result = execute(work, image.bytes()[None], 64 * m // 128)
+    return out[0].view(np.float32), a.astype(np.float64) @ b.astype(np.float64).T, result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("m", [32, 64, 128])
+def test_a_weight_stationary_product_splits_n_over_the_lanes_that_m_leaves(m: int) -> None:
+    got, want, result = weight_stationary(m)
     assert found(result) == set()
-    got = np.concatenate(np.split(out[0].view(np.float32), parts), axis=1)
-    assert (got == a.astype(np.float64) @ b.astype(np.float64).T).all()
+    assert (np.concatenate(np.split(got, 128 // m), axis=1) == want).all()
+
+
+def test_a_mask_of_zero_columns_is_refused_where_it_stands() -> None:
+    with pytest.raises(emulator.UnsupportedInstruction, match=r"PTX line \d+.*zero columns"):
+        weight_stationary(128, mask=1 << 39)
 
 
 # Faults
