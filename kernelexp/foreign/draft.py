@@ -122,16 +122,13 @@ _IMPORTED = {
 }
 
 
-# Some units in the last place of each type.
-_OF_F32 = 1e-5
+# Of a result: many roundings of its type, in units of the result.
 _ROUNDING: dict[str, float] = {
-    **{"f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "f64": 1e-13},
+    **{"f32": 1e-5, "f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "f64": 1e-13},
     **dict.fromkeys(INTEGERS, 0.0),
 }
-
-
-# Of each term of a sum, in the type's own precision.
-_OF_TERM = {"f32": 2e-7, "f64": 4e-16}
+# Of a sum of n terms, times sqrt(n): roundings of its type add up as a random walk does.
+_OF_SUM = {"f32": 2e-7, "f64": 4e-16}
 
 
 def _tolerance(
@@ -140,9 +137,14 @@ def _tolerance(
     answers: Answers,
     names: frozenset[str],
 ) -> str:
-    """The arguments of a guess: roundings, and the terms of sums over what outputs don't extend."""
-    rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
-    term = max(_OF_TERM.get(each.dtype or "f32", 0.0) for each in outputs)
+    """The arguments of a guess, which scales with the outputs: roundings of a result, and those of
+    sums over the extents that inputs have and outputs lack."""
+    types = [each.dtype or "f32" for each in outputs]
+    coarsest = max(types, key=lambda dtype: _ROUNDING.get(dtype, _ROUNDING["f32"]))
+    rounding = _ROUNDING.get(coarsest, _ROUNDING["f32"])
+    if not rounding:
+        return 'rtol=0, why="a guess: integers are exact"'
+    why = f"a guess: roundings of {coarsest}, relative to each value and to the RMS of all"
     summed = dict.fromkeys(
         extent
         for output in outputs
@@ -150,11 +152,15 @@ def _tolerance(
         for extent in answers.shapes.get(each.name, ())
         if output.name in answers.shapes and extent not in answers.shapes[output.name]
     )
+    term = max(_OF_SUM.get(each, 0.0) for each in types)
     if not term or not summed:
-        return f"rtol={rounding}, atol={rounding}"
+        return f'rtol={rounding}, of_rms={rounding}, why="{why}"'
     extents = [_spell(each, names) for each in summed]
     terms = extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
-    return f"rtol={rounding}, atol={rounding} + {term} * {terms}"
+    return (
+        f"\n        rtol={rounding},\n        of_rms={rounding} + {term} * ({terms}) ** 0.5,\n"
+        f'        why="{why}, and of sums of {", ".join(summed)} terms",\n    '
+    )
 
 
 def _sizes(sizes: Sequence[Parameter], answers: Answers) -> str:

@@ -91,10 +91,12 @@ def test_the_tolerance_of_a_sum_grows_with_what_is_summed_over() -> None:
         *(value(name, "int", 4) for name in "MNK"),
     )
     shapes = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "N")}
-    assert 'rtol=1e-05, atol=1e-05 + 2e-07 * size["K"], why' in drafted(*matrices, shapes=shapes)
-    assert "rtol=1e-05, atol=1e-05, why" in drafted(*matrices)
+    of_sum = 'of_rms=1e-05 + 2e-07 * (size["K"]) ** 0.5,'
+    assert of_sum in drafted(*matrices, shapes=shapes)
+    assert "and of sums of K terms" in drafted(*matrices, shapes=shapes)
+    assert "rtol=1e-05, of_rms=1e-05, why" in drafted(*matrices)
     filters = drafted(*matrices, shapes=shapes | {"b": ("3", "K")})
-    assert 'atol=1e-05 + 2e-07 * max(size["K"], 3), why' in filters
+    assert 'of_rms=1e-05 + 2e-07 * (max(size["K"], 3)) ** 0.5,' in filters
 
 
 def test_an_integer_sum_is_exact() -> None:
@@ -102,7 +104,7 @@ def test_an_integer_sum_is_exact() -> None:
         *(pointer("x", "int", read=True), pointer("y", "int", written=True), value("n", "int", 4)),
         shapes={"x": ("n",), "y": ("1",)},
     )
-    assert "rtol=0.0, atol=0.0, why" in text
+    assert 'Tolerance(rtol=0, why="a guess: integers are exact")' in text
 
 
 def test_a_size_may_be_smaller_on_the_cpu() -> None:
