@@ -87,7 +87,7 @@ def _conditions(lines: Lines) -> Iterator[Block]:
         yield paragraph(f"Not emulated. {arm.emulated.unsupported}", style="warn")
     elif arm.emulated:
         yield paragraph(
-            f"Emulated, one launch of size {lines.size}, counted on PTX: {_names('emulated')}."
+            f"Emulated, one launch of size {lines.size}, counted on {arm.emulated.isa.upper()}: {_names('emulated')}."
         )
         if words := widths.summarize(arm.emulated):
             yield paragraph(f"Emulated: {words}.", style="warn")
