@@ -18,7 +18,7 @@ from kernelexp.errors import UsageError
 if TYPE_CHECKING:
     from kernelexp.project import Project
 
-SOURCES = (".cu", ".cuh", ".h", ".hpp")
+SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".cubin")
 
 
 @app.command()
@@ -54,7 +54,9 @@ def new(
     ] = "",
     origin: Annotated[
         str,
-        typer.Option("--from", metavar="RUN|FILE", help="A sweep, for --row; or a CUDA source."),
+        typer.Option(
+            "--from", metavar="RUN|FILE", help="A sweep, for --row; or a .cu, .ptx or .cubin."
+        ),
     ] = "",
     row: Annotated[
         int | None, typer.Option("--row", metavar="N", help="The row of that sweep's table.")
@@ -106,14 +108,22 @@ def new(
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="For nvcc: --flag=-DX=4. Repeatable."),
     ] = None,
+    signature: Annotated[
+        str,
+        typer.Option(
+            "--signature",
+            metavar="TEXT",
+            help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
+        ),
+    ] = "",
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
     """Add an experiment to experiments.yaml, or a kernel from a source.
 
-    An experiment gets the next id; --from RUN --row N adds a row of a sweep's table. --from FILE.cu
-    copies a source, compiles it, drafts the rest of a kernel, and executes it once nothing is
-    blank. All other lines of experiments.yaml stay as they are.
+    An experiment gets the next id; --from RUN --row N adds a row of a sweep's table. --from FILE
+    copies a CUDA source, PTX or a cubin, compiles it, drafts the rest of a kernel, and executes it
+    once nothing is blank. All other lines of experiments.yaml stay as they are.
 
     For example: kernelexp new "Fewer stages" --set stages=3
     """
@@ -135,11 +145,13 @@ def new(
             emulated=emulated or (),
             references=reference or (),
             flags=flag or (),
+            signature=signature,
         )
         adopt(project, Path(origin), words, nvcc)
         return
     arrays = shape or workspace or reference
-    if entry or arch or block or grid or smem or arrays or value or emulated or flag:
+    launch = block or grid or smem
+    if entry or arch or launch or arrays or value or emulated or flag or signature:
         raise UsageError("these options describe a source: name it with --from FILE.cu.")
     from kernelexp.project import editing
 

@@ -17,7 +17,7 @@ from kernelexp.launch import Dim3
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """What a compiled kernel does not tell, as far as a person has said it."""
 
-    block: Dim3
+    block: Dim3 | None = None
     grid: tuple[str, ...] = ()
     """Expressions in the names of the integers; a quotient is rounded up."""
     smem_bytes: int = 0
@@ -48,9 +48,9 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     """problem.py; UsageError for answers about parameters that there are not."""
     _check(entry, answers)
     outputs = _outputs(entry, answers)
-    workspaces = [each for each in entry.parameters if each.name in answers.workspaces]
-    given = [each for each in entry.parameters if is_input(each) and each not in workspaces]
-    sizes = [each for each in entry.parameters if is_size(each)]
+    workspaces = [each for each in entry.values if each.name in answers.workspaces]
+    given = [each for each in entry.values if is_input(each) and each not in workspaces]
+    sizes = [each for each in entry.values if is_size(each)]
     names = frozenset(each.name for each in sizes)
     arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
@@ -67,7 +67,7 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
         "TOLERANCE": _tolerance(outputs, given, answers, names),
         "ENTRY": name,
         "GRID": _grid(answers, names),
-        "BLOCK": str(answers.block),
+        "BLOCK": str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
         "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
         "ARGUMENTS": "".join(arguments),
     }
@@ -75,9 +75,14 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
 
 
+def block(entry: Entry, answers: Answers) -> Dim3 | None:
+    """As said, or the only one that it was compiled for, or else the largest."""
+    return answers.block or entry.block or ((entry.threads, 1, 1) if entry.threads else None)
+
+
 def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
     """What it writes and is not its own."""
-    written = (each for each in entry.parameters if each.is_pointer and each.written)
+    written = (each for each in entry.values if each.is_pointer and each.written)
     return [each for each in written if each.name not in answers.workspaces]
 
 
@@ -117,7 +122,7 @@ def _imports(body: str) -> str:
 
 
 _IMPORTED = {
-    "launch": ("Launch", "Pointer", "Scalar", "StructValue"),
+    "launch": ("Field", "Launch", "Pointer", "Scalar", "StructValue"),
     "problem": ("Array", "Chunk", "Tolerance", "blank"),
 }
 
@@ -154,7 +159,7 @@ def _tolerance(
     )
     term = max(_OF_SUM.get(each, 0.0) for each in types)
     if not term or not summed:
-        return f'rtol={rounding}, of_rms={rounding}, why="{why}"'
+        return f'\n        rtol={rounding},\n        of_rms={rounding},\n        why="{why}",\n    '
     extents = [_spell(each, names) for each in summed]
     terms = extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
     return (
@@ -219,9 +224,9 @@ _ARITHMETIC = (
 
 def _check(entry: Entry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
-    pointers = [each.name for each in entry.parameters if each.is_pointer]
-    scalars = [each.name for each in entry.parameters if not each.is_pointer]
-    sizes = [each.name for each in entry.parameters if is_size(each)]
+    pointers = [each.name for each in entry.values if each.is_pointer]
+    scalars = [each.name for each in entry.values if not each.is_pointer]
+    sizes = [each.name for each in entry.values if is_size(each)]
     outputs = [each.name for each in _outputs(entry, answers)]
     for option, said, known, what in (
         ("--shape", answers.shapes, pointers, "pointer"),
@@ -235,8 +240,8 @@ def _check(entry: Entry, answers: Answers) -> None:
                 raise UsageError(
                     f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
                 )
-    for each in entry.parameters:
-        if not each.is_pointer and each.scalar is None and each.name in answers.values:
+    for each in entry.values:
+        if each.is_structure and each.name in answers.values:
             raise UsageError(
                 f"--value: {each.name} is a structure of {each.size} bytes ({each.type}): its "
                 "bytes are for problem.py to say."
@@ -268,13 +273,17 @@ def _grid(answers: Answers, names: frozenset[str]) -> str:
 
 def _dtype(parameter: Parameter) -> str:
     if parameter.dtype is None:
-        return f'blank("the dtype of {parameter.name}, which is of type {parameter.type}")'
+        return f'blank("the dtype of {parameter.name}{_of_type(parameter)}")'
     return f'"{parameter.dtype}"'
+
+
+def _of_type(parameter: Parameter) -> str:
+    return f", which is of type {parameter.type}" if parameter.type else ", whose type is unknown"
 
 
 def _draw(parameter: Parameter, shape: str) -> str:
     if parameter.dtype is None:
-        return f'blank("random values for {parameter.name}, which is of type {parameter.type}")'
+        return f'blank("random values for {parameter.name}{_of_type(parameter)}")'
     kind = TORCH_NAMES[parameter.dtype]
     if parameter.dtype in INTEGERS:
         end = 2 if parameter.dtype == "bool" else 100
@@ -294,7 +303,7 @@ def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) ->
         if isinstance(node, ast.Name)
     }
     lines = ["    import torch\n\n"] if "torch" in used else []
-    for each in entry.parameters:
+    for each in entry.values:
         if each.name in used and each.is_pointer:
             lines.append(f'    {each.name} = inputs["{each.name}"].double()\n')
         elif each.name in used:
@@ -310,8 +319,20 @@ _DESCRIPTOR = 'blank("a kernelexp.launch.TensorMap for {}")'
 
 
 def _argument(parameter: Parameter, answers: Answers) -> str:
+    if parameter.ignored:
+        return f'Scalar(type="u{8 * parameter.size}", value=0)'
     if parameter.is_pointer:
         return f'Pointer(array="{parameter.name}")'
+    if parameter.members:
+        inside = "".join(
+            f"                    Field(offset={each.offset}, value={_argument(each, answers)}),\n"
+            for each in parameter.members
+        )
+        return (
+            f"StructValue(  # {parameter.type} {parameter.name}\n"
+            f"                size={parameter.size},\n"
+            f"                fields=(\n{inside}                ),\n            )"
+        )
     if parameter.is_tensor_map:
         return _DESCRIPTOR.format(parameter.name)
     if parameter.scalar is None:
