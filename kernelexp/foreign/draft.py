@@ -19,7 +19,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
     block: Dim3 | None = None
     grid: tuple[str, ...] = ()
-    """Expressions in the names of the integers; a quotient is rounded up."""
+    """Expressions in the names of integers: parameters, and others that have a value. A quotient
+    is rounded up."""
     smem_bytes: int = 0
     """Dynamic shared memory."""
     shapes: dict[str, tuple[str, ...]] = {}
@@ -27,7 +28,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     workspaces: tuple[str, ...] = ()
     """Arrays that are the kernel's own: all zero before a launch, and no result."""
     values: dict[str, int | float] = {}
-    """Of scalars, by name."""
+    """Of scalars, and of sizes that are no parameters, by name."""
     emulated: dict[str, int] = {}
     """Of those that are sizes, the values on the CPU where they differ."""
     references: dict[str, str] = {}
@@ -51,14 +52,15 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     workspaces = [each for each in entry.values if each.name in answers.workspaces]
     given = [each for each in entry.values if is_input(each) and each not in workspaces]
     sizes = [each for each in entry.values if is_size(each)]
-    names = frozenset(each.name for each in sizes)
+    own = _own_sizes(entry, answers)
+    names = frozenset((*(each.name for each in sizes), *own))
     arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
     smem = answers.smem_bytes or unknown
     values = {
-        "FULL": _sizes(sizes, answers),
+        "FULL": _sizes(sizes, own, answers),
         "EMULATED": _sizes(
-            sizes, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
+            sizes, own, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
         ),
         "OUTPUTS": "".join(_array(each, answers, names) for each in outputs),
         "WORKSPACES": _workspaces(workspaces, answers, names),
@@ -168,8 +170,28 @@ def _tolerance(
     )
 
 
-def _sizes(sizes: Sequence[Parameter], answers: Answers) -> str:
-    return ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes)
+def _sizes(sizes: Sequence[Parameter], own: Sequence[str], answers: Answers) -> str:
+    pairs = {each.name: _value(each, answers) for each in sizes}
+    pairs |= {name: repr(answers.values[name]) for name in own}
+    return ", ".join(f'"{name}": {value}' for name, value in pairs.items())
+
+
+def _own_sizes(entry: Entry, answers: Answers) -> list[str]:
+    """Names with a value that are no parameters, but occur in the grid or in a shape: sizes that
+    the kernel learns from its grid, or has as constants."""
+    known = {each.name for each in entry.values}
+    texts = (*answers.grid, *(extent for shape in answers.shapes.values() for extent in shape))
+    used = {
+        node.id
+        for text in texts
+        for node in ast.walk(ast.parse(text, mode="eval"))
+        if isinstance(node, ast.Name)
+    }
+    return [
+        name
+        for name, value in answers.values.items()
+        if name in used - known and isinstance(value, int)
+    ]
 
 
 def blanks(text: str) -> Iterator[tuple[int, str]]:
@@ -226,12 +248,13 @@ def _check(entry: Entry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
     pointers = [each.name for each in entry.values if each.is_pointer]
     scalars = [each.name for each in entry.values if not each.is_pointer]
-    sizes = [each.name for each in entry.values if is_size(each)]
+    own = _own_sizes(entry, answers)
+    sizes = [*(each.name for each in entry.values if is_size(each)), *own]
     outputs = [each.name for each in _outputs(entry, answers)]
     for option, said, known, what in (
         ("--shape", answers.shapes, pointers, "pointer"),
         ("--workspace", answers.workspaces, pointers, "pointer"),
-        ("--value", answers.values, scalars, "scalar"),
+        ("--value", answers.values, [*scalars, *own], "scalar"),
         ("--emulated", answers.emulated, sizes, "integer"),
         ("--reference", answers.references, outputs, "output"),
     ):
@@ -309,6 +332,9 @@ def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) ->
         elif each.name in used:
             value = f'size["{each.name}"]' if is_size(each) else _value(each, answers)
             lines.append(f"    {each.name} = {value}\n")
+    lines += [
+        f'    {name} = size["{name}"]\n' for name in _own_sizes(entry, answers) if name in used
+    ]
     for name, text in texts.items():
         values = text or f'blank("what the kernel should write to {name}, in float64")'
         lines.append(f'    yield Chunk(array="{name}", first=0, values={values})\n')
@@ -350,8 +376,11 @@ class _Spelled(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id not in self._names:
-            known = suggest(node.id, sorted(self._names))
-            raise UsageError(f"{node.id!r} is none of the integer parameters{known}.")
+            known = suggest(node.id, sorted(self._names)).rstrip("?")
+            raise UsageError(
+                f"{node.id!r} is no integer parameter{known}. A size of your own is one that has a "
+                f"value: --value {node.id}=..."
+            )
         return ast.parse(f'size["{node.id}"]', mode="eval").body
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:

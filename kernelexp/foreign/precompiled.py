@@ -114,8 +114,7 @@ def adopt(
         if built.fault:
             raise built.fault
         if not built.ok:
-            error = build.first_error(built.log)
-            raise BuildError(f"{found.path}: {error.message if error else built.log}")
+            raise _refusal(found.path, built.log)
         entry = _entry(found, symbol, written or beside.parameters)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -133,6 +132,14 @@ def adopt(
         entry=entry,
         dynamic_smem_bytes=beside.dynamic_smem_bytes,
     )
+
+
+def _refusal(path: Path, log: str) -> BuildError:
+    error = build.first_error(log)
+    words = error.message if error else log
+    if "Unsupported .version" in words:
+        words += " Name a newer compiler with --nvcc, or bring in the .cubin that belongs to it."
+    return BuildError(f"{path}: {words}")
 
 
 def _arch(found: File, wanted: str) -> str:
@@ -158,14 +165,25 @@ def _parse(signature: str) -> tuple[str, ...]:
 
 
 def _entry(found: File, symbol: str, written: Sequence[str]) -> Entry:
-    if form_of(found.path.name) == "ptx":
-        entry = entries.read(found.content.decode("utf-8", "replace"), written, symbol)
+    if ptx := _ptx(found, symbol):
+        entry = entries.read(ptx, written, symbol)
     else:
         entry = _entry_of_cubin(found.content, symbol, written)
     have = len(entry.parameters)
     if len(written) > have:
         raise UsageError(f"--signature names {len(written)} parameters, and {symbol} has {have}.")
     return entry
+
+
+def _ptx(found: File, symbol: str) -> str:
+    """Of the kernel; of a cubin that which it was made from, if that lies beside it."""
+    if form_of(found.path.name) == "ptx":
+        return found.content.decode("utf-8", "replace")
+    try:
+        beside = found.path.with_suffix(".ptx").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return beside if re.search(rf"\.entry\s+{re.escape(symbol)}\b", beside) else ""
 
 
 def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Entry:
