@@ -97,8 +97,9 @@ def compile_copy(
 ) -> tuple[Copy, list[Left]]:
     """The copy without the host code that does not compile.
 
-    `attempt` compiles the texts and returns the errors in them, in files named as in the copy.
-    BuildError where an error is in device code, or in a file that is not of the copy.
+    `attempt` compiles the texts and returns the errors in them, in files named as in the copy. A
+    header with an error that the copy includes by -I becomes part of it. BuildError where an error
+    is in device code, or in any other file.
     """
     left: list[Left] = []
     for _ in range(ROUNDS):
@@ -109,7 +110,11 @@ def compile_copy(
         for name in dict.fromkeys(each.file for each in errors):
             lines = {each.line: each for each in errors if each.file == name}
             if name not in texts:
-                raise _refusal(copy, errors[0], left)
+                beside = _as_included(texts, name)
+                if not beside:
+                    raise _refusal(copy, errors[0], left)
+                texts |= beside  # where the compiler finds it first, and the next errors are in it
+                continue
             out = [
                 each
                 for each in declarations.read(texts[name])
@@ -126,6 +131,21 @@ def compile_copy(
     raise BuildError(
         f"{copy.origin} still does not compile after {ROUNDS} tries to leave host code out."
     )
+
+
+def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
+    """A header that was found through -I, where an #include in quotes looks first: beside the file
+    that has the #include. Nothing where none is for it."""
+    for name, text in texts.items():
+        for each in declarations.read(text):
+            included = each.include.strip('"')
+            if each.include.startswith('"') and path.endswith(f"/{included}"):
+                place = os.path.normpath(os.path.join(os.path.dirname(name), included))
+                try:
+                    return {} if place.startswith("..") else {place: Path(path).read_text("utf-8")}
+                except (OSError, UnicodeDecodeError):
+                    return {}
+    return {}
 
 
 def _left(name: str, out: list[Declaration]) -> list[Left]:

@@ -52,6 +52,23 @@ def test_a_header_that_is_nowhere_is_asked_for(source: Path) -> None:
     assert 'headers were not found: "tools/own.h"): name folders of headers with --flag=-I' in said
 
 
+def test_host_code_in_a_header_that_was_found_by_a_flag_is_left_out(source: Path) -> None:
+    header = source.parent.parent / "include/tools/own.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#include <absent.h>\nconst int OWN = 1;\n")
+
+    def attempt(texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+        if texts.get("tools/own.h") == "// #include <absent.h>\nconst int OWN = 1;\n":
+            return ()
+        file = "tools/own.h" if "tools/own.h" in texts else str(header)
+        return (Diagnostic(file=file, line=1, message="absent.h: No such file or directory"),)
+
+    copy, left = copying.compile_copy(copying.read(source), attempt)
+    assert [each.include for each in left] == ["<absent.h>"]
+    assert copy.texts["k.cu"] == source.read_text()
+    assert header.read_text().startswith("#include")
+
+
 def test_an_intrinsic_that_cuda_has_no_more_is_named_with_its_successor(source: Path) -> None:
     said = refused(source, (2, 'identifier "__shfl_xor" is undefined'))
     assert said.endswith("write __shfl_xor_sync(0xffffffff, ...) instead.")
