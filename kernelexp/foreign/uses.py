@@ -126,8 +126,10 @@ def _origins(entry: Function, loaded: Sequence[tuple[str, _Place, int]]) -> dict
     while changed:
         changed = False
         for each in entry.instructions:
-            if not each.operands or each.opcode.startswith(("ld.", "atom.", "st.")):
+            if not each.operands or each.opcode.startswith(("ld.", "atom.")):
                 continue
+            if isinstance(each.operands[0], Address):
+                continue  # it writes to memory, and no register
             sources = set().union(*(_union(origins, operand) for operand in each.operands[1:]))
             for name in _registers(each.operands[0]):
                 own = origins.setdefault(name, set())

@@ -40,6 +40,16 @@ def test_memory_is_read_and_written_through_what_is_computed_from_a_parameter() 
     assert not found.addressed
 
 
+def test_what_is_copied_to_shared_memory_is_read() -> None:
+    found = used(
+        "ld.param.u64 %rd1, [k_param_0]",
+        "ld.param.u32 %r1, [k_param_2]",
+        "cp.async.ca.shared.global [%r1], [%rd1], 4",
+    )
+    assert found.read_at(0, 0)
+    assert not found.written_at(0, 0)
+
+
 def test_members_of_a_structure_are_told_apart() -> None:
     found = used(
         "ld.param.v2.u64 {%rd1, %rd2}, [k_param_1+8]",
