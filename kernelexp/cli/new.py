@@ -27,7 +27,10 @@ def new(
         str, typer.Argument(metavar="[TITLE]", help="What the experiment tries, in a line.")
     ] = "",
     kernel: Annotated[
-        str, typer.Option("--kernel", metavar="KERNEL[@ARCH]", help="The kernel, if several.")
+        str,
+        typer.Option(
+            "--kernel", metavar="KERNEL[@ARCH]", help="The experiment's kernel; or a new name."
+        ),
     ] = "",
     set_: Annotated[
         list[str] | None,
@@ -35,7 +38,7 @@ def new(
             "--set",
             metavar="AXIS=VALUE",
             autocompletion=complete(assignments),
-            help="Where the candidate departs from the baseline. Repeatable.",
+            help="Where the candidate differs from the baseline. Repeatable.",
         ),
     ] = None,
     baseline: Annotated[
@@ -43,7 +46,7 @@ def new(
         typer.Option(
             "--baseline",
             metavar="AXIS=VALUE",
-            help="Where the baseline departs from the defaults. Repeatable.",
+            help="Where the baseline differs from the defaults. Repeatable.",
         ),
     ] = None,
     hypothesis: Annotated[
@@ -63,20 +66,22 @@ def new(
     ] = None,
     entry: Annotated[
         str,
-        typer.Option("--entry", metavar="NAME", help="A source's kernel: copy, 'gemm<64, 64>'."),
+        typer.Option("--entry", metavar="NAME", help="Kernel in the source: 'gemm<64, 64>'."),
     ] = "",
-    arch: Annotated[str, typer.Option("--arch", metavar="SM", help="Its architecture.")] = "",
+    arch: Annotated[
+        str, typer.Option("--arch", metavar="SM", help="Architecture of a new kernel.")
+    ] = "",
     block: Annotated[
-        str, typer.Option("--block", metavar="X,Y,Z", help="Its threads per CTA: 256 or 16,16.")
+        str, typer.Option("--block", metavar="X,Y,Z", help="Threads per CTA: 256 or 16,16.")
     ] = "",
     grid: Annotated[
         str,
         typer.Option(
-            "--grid", metavar="X,Y,Z", help="Its CTAs: N/64,M/64 by its integers, rounded up."
+            "--grid", metavar="X,Y,Z", help="CTAs by integer parameters, rounded up: N/64,M/64."
         ),
     ] = "",
     smem: Annotated[
-        int, typer.Option("--smem", min=0, metavar="BYTES", help="Its dynamic shared memory.")
+        int, typer.Option("--smem", min=0, metavar="BYTES", help="Dynamic shared memory.")
     ] = 0,
     shape: Annotated[
         list[str] | None,
@@ -84,29 +89,37 @@ def new(
     ] = None,
     value: Annotated[
         list[str] | None,
-        typer.Option("--value", metavar="NAME=NUMBER", help="A scalar's value. Repeatable."),
+        typer.Option(
+            "--value", metavar="NAME=NUMBER", help="A scalar's or a size's value. Repeatable."
+        ),
     ] = None,
     emulated: Annotated[
         list[str] | None,
         typer.Option(
-            "--emulated", metavar="NAME=NUMBER", help="A smaller size on the CPU. Repeatable."
+            "--emulated",
+            metavar="NAME=NUMBER",
+            help="The value to emulate with, if smaller. Repeatable.",
         ),
     ] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            "--reference", metavar="NAME=EXPR", help="An output, as in 'C=A @ B'. Repeatable."
+            "--reference",
+            metavar="NAME=EXPR",
+            help="What an output should be: 'C=A @ B'. Repeatable.",
         ),
     ] = None,
     workspace: Annotated[
         list[str] | None,
         typer.Option(
-            "--workspace", metavar="NAME", help="An array of its own, zero at first. Repeatable."
+            "--workspace",
+            metavar="NAME",
+            help="The kernel's own memory, zero at first. Repeatable.",
         ),
     ] = None,
     flag: Annotated[
         list[str] | None,
-        typer.Option("--flag", metavar="FLAG", help="For nvcc: --flag=-DX=4. Repeatable."),
+        typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
     ] = None,
     signature: Annotated[
         str,
