@@ -133,12 +133,14 @@ def _answers(words: Words) -> Answers:
 
 
 def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
+    from kernelexp.foreign.entry import python_name
+
     pairs = []
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise UsageError(f"{option} {text!r} should be NAME=..., with a parameter's name.")
-        pairs.append((name.strip(), value.strip()))
+        pairs.append((python_name(name.strip()), value.strip()))
     return pairs
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import keyword
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -234,7 +236,9 @@ def parse_python(text: str) -> str:
     try:
         ast.parse(text, mode="eval")
     except SyntaxError:
-        raise UsageError(f"{text!r} is no Python expression, as a reference.") from None
+        words = [word for word in re.findall(r"\w+", text) if keyword.iskeyword(word)]
+        hint = f" A parameter named {words[0]} is {words[0]}_ there." if words else ""
+        raise UsageError(f"{text!r} is no Python expression, as a reference.{hint}") from None
     return text
 
 
@@ -346,7 +350,9 @@ _DESCRIPTOR = 'blank("a kernelexp.launch.TensorMap for {}")'
 
 def _argument(parameter: Parameter, answers: Answers) -> str:
     if parameter.ignored:
-        return f'Scalar(type="u{8 * parameter.size}", value=0)'
+        is_scalar = parameter.size in (1, 2, 4, 8)
+        value = f'Scalar(type="u{8 * parameter.size}", value=0)'
+        return value if is_scalar else f"StructValue(size={parameter.size})"
     if parameter.is_pointer:
         return f'Pointer(array="{parameter.name}")'
     if parameter.members:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import keyword
 import math
 import re
 from collections import Counter
@@ -161,6 +162,7 @@ def read(
         whole = parameters[place]
         own = tuple(_members(place, whole.name, inside, used, taken))
         parameters[place] = msgspec.structs.replace(whole, members=own)
+        taken |= {each.name for each in own}
     exact = entry.directives.get("reqntid")
     limit = exact or entry.directives.get("maxntid") or (0,)
     return Entry(
@@ -230,7 +232,7 @@ def _members(
     for each, path in zip(inside, paths, strict=True):
         if not used.loaded_at(place, each.offset, each.size):
             continue
-        names = ["_".join(path[at:]) for at in reversed(range(len(path)))]
+        names = [python_name("_".join(path[at:])) for at in reversed(range(len(path)))]
         yield Parameter(
             name=next((x for x in names if x not in taken and ends[x] == 1), names[-1]),
             type=bare(each.type),
@@ -271,7 +273,12 @@ def _type_of(text: str) -> str:
 
 def _name_of(text: str, place: int) -> str:
     match = re.search(r"([A-Za-z_]\w*)\s*(\[.*\])?$", text)
-    return match[1] if match else f"p{place}"
+    return python_name(match[1]) if match else f"p{place}"
+
+
+def python_name(name: str) -> str:
+    """A parameter's name in Python, of which `in` and others are keywords: in_."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def bare(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from kernelexp.errors import UsageError
 from kernelexp.foreign import draft
 from kernelexp.foreign.draft import Answers
-from kernelexp.foreign.entry import Entry, Parameter
+from kernelexp.foreign.entry import Entry, Parameter, types_and_names
 
 
 def pointer(name: str, kind: str, **use: bool) -> Parameter:
@@ -150,3 +150,18 @@ def test_only_a_size_may_be_smaller_on_the_cpu() -> None:
     parameters = (pointer("y", "float", written=True), value("by", "float", 4))
     with pytest.raises(UsageError, match="--emulated: 'by' is no integer of the kernel; known: n"):
         drafted(*parameters, value("n", "int", 4), emulated={"by": 1})
+
+
+def test_an_entry_s_parameters_have_names_that_python_takes() -> None:
+    assert types_and_names("k", ("const float* in", "float* out"))[1] == ["in_", "out"]
+    with pytest.raises(UsageError, match="A parameter named in is in_ there"):
+        draft.parse_python("2 * in")
+    assert draft.parse_python("2 * in_") == "2 * in_"
+
+
+def test_what_the_kernel_ignores_is_zero() -> None:
+    unused = {"name": "p", "type": "", "align": 8, "is_pointer": False, "ignored": True}
+    y = pointer("y", "float", written=True)
+    text = drafted(y, Parameter(size=8, **unused), Parameter(size=24, **unused))
+    assert 'Scalar(type="u64", value=0),' in text
+    assert "StructValue(size=24)," in text
