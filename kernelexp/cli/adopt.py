@@ -115,19 +115,18 @@ def _usual_arch(loaded: Project) -> str:
 
 def _answers(words: Words) -> Answers:
     from kernelexp.foreign import adopted, draft
+    from kernelexp.foreign.expressions import parse_expressions, parse_reference
 
     return draft.Answers(
         block=adopted.parse_block(words.block) if words.block else None,
-        grid=draft.parse_expressions(words.grid) if words.grid else (),
+        grid=parse_expressions(words.grid) if words.grid else (),
         smem_bytes=words.smem,
-        shapes={
-            name: draft.parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")
-        },
+        shapes={name: parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")},
         workspaces=tuple(words.workspaces),
         values={name: _number(text) for name, text in _pairs(words.values, "--value")},
         emulated={name: _whole(text) for name, text in _pairs(words.emulated, "--emulated")},
         references={
-            name: draft.parse_python(text) for name, text in _pairs(words.references, "--reference")
+            name: parse_reference(text) for name, text in _pairs(words.references, "--reference")
         },
     )
 
@@ -207,6 +206,7 @@ def _spell_lines(left: Left) -> str:
 def _ask(compiled: Compiled, answers: Answers) -> Answers:
     """The answers with those of a person at the terminal; an empty one leaves a blank."""
     from kernelexp.foreign import adopted, draft
+    from kernelexp.foreign.expressions import parse_expressions
 
     values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
     threads = draft.block(compiled.entry, answers)
@@ -220,26 +220,27 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
     if compiled.entry.dynamic_smem and not smem_bytes:
         smem_bytes = _prompt("bytes of dynamic shared memory", _whole) or 0
     if not grid:
-        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
+        grid = _prompt("CTAs of the grid, as in N/64,M/64", parse_expressions) or ()
     return msgspec.structs.replace(
         answers, block=threads, values=values, grid=grid, smem_bytes=smem_bytes
     )
 
 
 def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
-    from kernelexp.foreign import draft
+
+    from kernelexp.foreign.expressions import parse_expressions, parse_reference
 
     shapes, references = dict(answers.shapes), dict(answers.references)
     workspaces = list(answers.workspaces)
     for each in parameters:
         if each.is_pointer and each.name not in shapes:
-            shape = _prompt(f"shape of {each.name}, as in M,K", draft.parse_expressions)
+            shape = _prompt(f"shape of {each.name}, as in M,K", parse_expressions)
             shapes.update({each.name: shape} if shape else {})
         if _is_in_and_out(each) and each.name not in workspaces:
             question = f"is {each.name} the kernel's own memory, zero at first, and no result?"
             workspaces += [each.name] if typer.confirm(question, default=False) else []
         if each.is_pointer and each.written and each.name not in (*references, *workspaces):
-            expected = _prompt(f"what {each.name} should be, as in A @ B", draft.parse_python)
+            expected = _prompt(f"what {each.name} should be, as in A @ B", parse_reference)
             references.update({each.name: expected} if expected else {})
     return msgspec.structs.replace(
         answers, shapes=shapes, workspaces=tuple(workspaces), references=references

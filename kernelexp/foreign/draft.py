@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import keyword
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -12,7 +10,9 @@ import msgspec
 from kernelexp import scaffold
 from kernelexp.dtypes import INTEGERS, TORCH_NAMES
 from kernelexp.errors import UsageError, suggest
+from kernelexp.foreign import expressions, tolerance
 from kernelexp.foreign.entry import Entry, Parameter
+from kernelexp.foreign.expressions import of_size
 from kernelexp.launch import Dim3
 
 
@@ -68,7 +68,7 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
         "WORKSPACES": _workspaces(workspaces, answers, names),
         "INPUTS": _inputs(given, answers, names),
         "REFERENCE": _references(outputs, entry, answers),
-        "TOLERANCE": _tolerance(outputs, given, answers, names),
+        "TOLERANCE": tolerance.guess(outputs, given, answers.shapes, names),
         "ENTRY": name,
         "GRID": _grid(answers, names),
         "BLOCK": str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
@@ -131,47 +131,6 @@ _IMPORTED = {
 }
 
 
-# Of a result: many roundings of its type, in units of the result.
-_ROUNDING: dict[str, float] = {
-    **{"f32": 1e-5, "f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "f64": 1e-13},
-    **dict.fromkeys(INTEGERS, 0.0),
-}
-# Of a sum of n terms, times sqrt(n): roundings of its type add up as a random walk does.
-_OF_SUM = {"f32": 2e-7, "f64": 4e-16}
-
-
-def _tolerance(
-    outputs: Sequence[Parameter],
-    given: Sequence[Parameter],
-    answers: Answers,
-    names: frozenset[str],
-) -> str:
-    """The arguments of a guess, which scales with the outputs: roundings of a result, and those of
-    sums over the extents that inputs have and outputs lack."""
-    types = [each.dtype or "f32" for each in outputs]
-    coarsest = max(types, key=lambda dtype: _ROUNDING.get(dtype, _ROUNDING["f32"]))
-    rounding = _ROUNDING.get(coarsest, _ROUNDING["f32"])
-    if not rounding:
-        return 'rtol=0, why="a guess: integers are exact"'
-    why = f"a guess: roundings of {coarsest}, relative to each value and to the RMS of all"
-    summed = dict.fromkeys(
-        extent
-        for output in outputs
-        for each in given
-        for extent in answers.shapes.get(each.name, ())
-        if output.name in answers.shapes and extent not in answers.shapes[output.name]
-    )
-    term = max(_OF_SUM.get(each, 0.0) for each in types)
-    if not term or not summed:
-        return f'\n        rtol={rounding},\n        of_rms={rounding},\n        why="{why}",\n    '
-    extents = [_spell(each, names) for each in summed]
-    terms = extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
-    return (
-        f"\n        rtol={rounding},\n        of_rms={rounding} + {term} * ({terms}) ** 0.5,\n"
-        f'        why="{why}, and of sums of {", ".join(summed)} terms",\n    '
-    )
-
-
 def _sizes(sizes: Sequence[Parameter], own: Sequence[str], answers: Answers) -> str:
     pairs = {each.name: _value(each, answers) for each in sizes}
     pairs |= {name: repr(answers.values[name]) for name in own}
@@ -183,12 +142,7 @@ def _own_sizes(entry: Entry, answers: Answers) -> list[str]:
     the kernel learns from its grid, or has as constants."""
     known = {each.name for each in entry.values}
     texts = (*answers.grid, *(extent for shape in answers.shapes.values() for extent in shape))
-    used = {
-        node.id
-        for text in texts
-        for node in ast.walk(ast.parse(text, mode="eval"))
-        if isinstance(node, ast.Name)
-    }
+    used = expressions.names_in(texts)
     return [
         name
         for name, value in answers.values.items()
@@ -212,40 +166,6 @@ def is_size(parameter: Parameter) -> bool:
 def is_input(parameter: Parameter) -> bool:
     """Whether it is an array that the kernel reads: what is written as well is an output too."""
     return parameter.is_pointer and (parameter.read or not parameter.written)
-
-
-def parse_expressions(text: str) -> tuple[str, ...]:
-    """`M/64,N/64,1` as its parts; UsageError where one is not arithmetic of names."""
-    parts = tuple(part.strip() for part in text.split(","))
-    for part in parts:
-        try:
-            tree = ast.parse(part, mode="eval")
-        except SyntaxError:
-            raise UsageError(f"{text!r}: {part!r} is no expression.") from None
-        for node in ast.walk(tree.body):
-            if not isinstance(node, _ARITHMETIC):
-                raise UsageError(
-                    f"{text!r}: {part!r} should be made of numbers, names of integer "
-                    "parameters and + - * / ( )."
-                )
-    return parts
-
-
-def parse_python(text: str) -> str:
-    """The text of a reference; UsageError where it is no Python expression."""
-    try:
-        ast.parse(text, mode="eval")
-    except SyntaxError:
-        words = [word for word in re.findall(r"\w+", text) if keyword.iskeyword(word)]
-        hint = f" A parameter named {words[0]} is {words[0]}_ there." if words else ""
-        raise UsageError(f"{text!r} is no Python expression, as a reference.{hint}") from None
-    return text
-
-
-_ARITHMETIC = (
-    *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.USub),
-)
 
 
 def _check(entry: Entry, answers: Answers) -> None:
@@ -287,14 +207,14 @@ def _value(parameter: Parameter, answers: Answers) -> str:
 def _shape(parameter: Parameter, answers: Answers, names: frozenset[str]) -> str:
     if parameter.name not in answers.shapes:
         return f'blank("the shape of {parameter.name}, a tuple")'
-    extents = [_spell(each, names) for each in answers.shapes[parameter.name]]
+    extents = [of_size(each, names) for each in answers.shapes[parameter.name]]
     return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
 
 
 def _grid(answers: Answers, names: frozenset[str]) -> str:
     if not answers.grid:
         return 'blank("how many CTAs, as (x, y, z)")'
-    extents = [_spell(each, names) for each in answers.grid]
+    extents = [of_size(each, names) for each in answers.grid]
     return f"({', '.join([*extents, '1', '1'][:3])})"
 
 
@@ -323,12 +243,7 @@ def _draw(parameter: Parameter, shape: str) -> str:
 def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) -> str:
     """The body of reference()."""
     texts = {each.name: answers.references.get(each.name) for each in outputs}
-    used = {
-        node.id
-        for text in texts.values()
-        for node in ast.walk(ast.parse(text or "None"))
-        if isinstance(node, ast.Name)
-    }
+    used = expressions.names_in(filter(None, texts.values()))
     lines = ["    import torch\n\n"] if "torch" in used else []
     for each in entry.values:
         if each.name in used and each.is_pointer:
@@ -372,34 +287,6 @@ def _argument(parameter: Parameter, answers: Answers) -> str:
         return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
     value = f'size["{parameter.name}"]' if is_size(parameter) else _value(parameter, answers)
     return f'Scalar(type="{parameter.scalar}", value={value})'
-
-
-class _Spelled(ast.NodeTransformer):
-    """Names as entries of `size`, quotients rounded up."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self._names:
-            known = suggest(node.id, sorted(self._names)).rstrip("?")
-            raise UsageError(
-                f"{node.id!r} is no integer parameter{known}. A size of your own is one that has a "
-                f"value: --value {node.id}=..."
-            )
-        return ast.parse(f'size["{node.id}"]', mode="eval").body
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        left, right = self.visit(node.left), self.visit(node.right)
-        if not isinstance(node.op, ast.Div):
-            return ast.BinOp(left, node.op, right)
-        down = ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right)
-        return ast.UnaryOp(ast.USub(), down)
-
-
-def _spell(expression: str, names: frozenset[str]) -> str:
-    tree = _Spelled(names).visit(ast.parse(expression, mode="eval").body)
-    return ast.unparse(ast.fix_missing_locations(tree)).replace("'", '"')
 
 
 def kernel(

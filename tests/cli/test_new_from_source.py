@@ -110,7 +110,7 @@ def test_a_wrong_result_of_a_draft_leads_to_its_tolerance(new: Path, kx: Kx) -> 
     result = adopt(kx, new, "scale", *KNOWN[:-1], "y=1.0001 * factor * x")
     assert result.exit_code == errors.WRONG_RESULT
     lines = (new / "variants/scale/problem.py").read_text().splitlines()
-    number = 1 + next(i for i, line in enumerate(lines) if "a guess: say" in line)
+    number = 1 + next(i for i, line in enumerate(lines) if "return Tolerance(" in line)
     assert f"at variants/scale/problem.py:{number}, where the tolerance is a guess" in result.stderr
 
 

@@ -9,6 +9,7 @@ from kernelexp.errors import UsageError
 from kernelexp.foreign import draft
 from kernelexp.foreign.draft import Answers
 from kernelexp.foreign.entry import Entry, Parameter, types_and_names
+from kernelexp.foreign.expressions import parse_reference
 
 
 def pointer(name: str, kind: str, **use: bool) -> Parameter:
@@ -155,8 +156,8 @@ def test_only_a_size_may_be_smaller_on_the_cpu() -> None:
 def test_an_entry_s_parameters_have_names_that_python_takes() -> None:
     assert types_and_names("k", ("const float* in", "float* out"))[1] == ["in_", "out"]
     with pytest.raises(UsageError, match="A parameter named in is in_ there"):
-        draft.parse_python("2 * in")
-    assert draft.parse_python("2 * in_") == "2 * in_"
+        parse_reference("2 * in")
+    assert parse_reference("2 * in_") == "2 * in_"
 
 
 def test_what_the_kernel_ignores_is_zero() -> None:
