@@ -72,6 +72,7 @@ def test_the_figures_of_a_cubin_are_those_of_its_source(
     assert built.stdout == compiled.stdout
 
 
+@pytest.mark.slow
 def test_a_cubin_for_other_cards_and_half_of_one_do_not_build(
     precompile: Precompile, tools: Toolchain
 ) -> None:
