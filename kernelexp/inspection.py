@@ -128,10 +128,17 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         arm=arm,
         code=code,
         flow=flow,
-        asked=ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), arm.build.entry),
+        asked=_asked(made, arm.build.entry),
         texts=read_texts(project.root, files),
         executed=_executed(project, label, arm, limits, emulate),
     )
+
+
+def _asked(made: Artefacts, entry: str) -> dict[Access, int] | None:
+    """The accesses of an entry's PTX; None where there is no PTX, or it is not understood."""
+    if made.ptx is None:
+        return None
+    return ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry)
 
 
 def counts(root: Path, arm: Arm) -> Counts:

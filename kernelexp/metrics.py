@@ -68,7 +68,7 @@ def _entry(
 
 
 def _built(
-    read: Callable[[BuildEvidence], Value],
+    read: Callable[[BuildEvidence], Value | None],
     linked: Callable[[ProgramEvidence], Value | None] = lambda _program: None,
 ) -> tuple[Kind, Callable[[Arm], Value | None]]:
     """Of a kernel, and of a program, which may have several."""

@@ -82,11 +82,10 @@ def _plan(task: BuildTask, root: Path) -> planning.Plan:
 
 
 def _emulate(task: EmulateTask, root: Path, folder: Path) -> Emulated:
-    ptx = folder / "kernel.ptx"
-    ptx.write_bytes(task.ptx)
-    job = msgspec.structs.replace(
-        task.job, root=str(root), ptx=str(ptx), native=native.library(root)
-    )
+    for name, content in task.files.items():
+        (folder / name).write_bytes(content)
+    paths = {name: str(folder / name) for name in task.files}
+    job = msgspec.structs.replace(task.job, root=str(root), native=native.library(root), **paths)
     return emulated.execute(job)
 
 

@@ -17,7 +17,7 @@ from kernelexp.evidence import jobs, sass_lines, widths
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob, LineCost
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
-from kernelexp.model import spell_point
+from kernelexp.model import form_of, spell_point
 from kernelexp.problem import consult, files
 from kernelexp.progress import OnProgress, Step
 from kernelexp.schedule import USUAL, Schedule, first_schedules
@@ -81,8 +81,14 @@ def find(
     isa: Isa = "ptx",
 ) -> EmulatedEvidence | None:
     """The evidence that is kept next to the build of an arm; None where there is none."""
+    isa = _isa(arm, isa)
     kept = build.kept(*_place(root, arm, size, schedules, isa=isa))
     return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
+
+
+def _isa(arm: Arm, wanted: Isa) -> Isa:
+    """SASS of a kernel that came as a cubin: it has no PTX."""
+    return "sass" if form_of(arm.source) == "cubin" else wanted
 
 
 def lines(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> tuple[LineCost, ...]:
@@ -91,10 +97,11 @@ def lines(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> tuple[
     Empty where it could not be executed. Kept next to the build, and not in records, which have
     the dearest lines only.
     """
-    kept = build.kept(*_place(root, arm, size, _USUAL, "lines"))
+    isa = _isa(arm, "ptx")
+    kept = build.kept(*_place(root, arm, size, _USUAL, "lines", isa))
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[LineCost, ...])
-    return _emulate(root, arm, size, limits, label, _USUAL, execute).lines
+    return _emulate(root, arm, size, limits, label, _USUAL, execute, isa).lines
 
 
 def _place(
@@ -105,7 +112,7 @@ def _place(
     what: str = "emulated",
     isa: Isa = "ptx",
 ) -> tuple[Path, str]:
-    folder, digest = build.artefacts(root, arm.identity).ptx.parent, _digest(root, arm.kernel)
+    folder, digest = build.artefacts(root, arm.identity).cubin.parent, _digest(root, arm.kernel)
     if tuple(schedules) != _USUAL:
         digest = hashlib.sha256(f"{digest}: {'; '.join(map(str, schedules))}".encode()).hexdigest()
     kind = what if isa == "ptx" else f"{what}-{isa}"
@@ -124,6 +131,7 @@ def _take(
 ) -> EmulatedEvidence:
     if (kept := find(root, arm, size, schedules, isa)) is not None:
         return kept
+    isa = _isa(arm, isa)
     return _emulate(root, arm, size, limits, label, schedules, emulator, isa).evidence
 
 

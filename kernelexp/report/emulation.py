@@ -8,6 +8,7 @@ from kernelexp import widths
 from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
 from kernelexp.counters import PTX
 from kernelexp.launch import plain_name
+from kernelexp.model import form_of
 from kernelexp.report import figures
 from kernelexp.report.document import Block, paragraph, table
 from kernelexp.results import describe
@@ -18,6 +19,10 @@ _OPCODES_SHOWN = 8
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
 _INSTRUCTIONS = {"ptx": f"{PTX}inst_executed", "sass": "smsp__inst_executed"}
+_NO_PTX = (
+    "A cubin has no PTX, so its SASS was executed: races and reads of memory that nobody wrote are "
+    "not looked for."
+)
 _COSTS = {
     "memory_l1_wavefronts_shared": "shared wavefronts",
     "memory_l2_theoretical_sectors_global": "global sectors",
@@ -40,6 +45,8 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
                 yield from _trouble(name, arm.emulated)
             yield from _remarks(name, arm.emulated)
     yield from _other_widths(names, arms)
+    if any(arm.emulated and form_of(arm.source) == "cubin" for arm in arms):
+        yield paragraph(_NO_PTX, style="dim")
 
 
 def is_right(arm: Arm) -> bool:

@@ -86,8 +86,9 @@ def _conditions(lines: Lines) -> Iterator[Block]:
     if arm.emulated and arm.emulated.unsupported:
         yield paragraph(f"Not emulated. {arm.emulated.unsupported}", style="warn")
     elif arm.emulated:
+        isa = arm.emulated.isa.upper()
         yield paragraph(
-            f"Emulated, one launch of size {lines.size}, counted on PTX: {_names('emulated')}."
+            f"Emulated, one launch of size {lines.size}, counted on {isa}: {_names('emulated')}."
         )
         if words := widths.summarize(arm.emulated):
             yield paragraph(f"Emulated: {words}.", style="warn")
