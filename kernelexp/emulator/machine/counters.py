@@ -56,6 +56,8 @@ class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
     (as ncu's inst_executed)."""
     lanes: int
     """Active lanes of these."""
+    threads: int
+    """Those of them for which the guard holds."""
     requests: int
     """Warp instructions with at least one lane for which its guard holds."""
     warps: int
@@ -136,6 +138,7 @@ def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> 
             instruction=site,
             executed=executed[site.number],
             lanes=lanes[site.number],
+            threads=runs.lanes[site.number],
             requests=runs.warps[site.number],
             warps=runs.indices[site.number],
             tally=tallies.get(site.number) or Tally(),
@@ -166,6 +169,7 @@ def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
         instruction=one.instruction,
         executed=one.executed + other.executed,
         lanes=one.lanes + other.lanes,
+        threads=one.threads + other.threads,
         requests=one.requests + other.requests,
         warps=one.warps | other.warps,
         tally=Tally(**sums),
