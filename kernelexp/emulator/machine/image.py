@@ -59,6 +59,10 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
     slots: list[Slot]
     parameters: tuple[Variable, ...] = ()
+    parameter_base: int = 0
+    """What addresses of parameters count from, where the compiler has placed them."""
+    parameter_offsets: tuple[int, ...] = ()
+    """From there, of each; none: they lie one after the other."""
     variables: tuple[Variable, ...] = ()
     """Those of the module, then those of the entry."""
     functions: tuple[str, ...] = ()

@@ -96,7 +96,7 @@ class Machine(Residents):
         self._kind = Races if execution.image.strict else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
-        self.clocks = Clocks(warps)
+        self.clocks = Clocks(warps, checked=execution.image.strict)
         self.local = Arena(warps * 32 * local)
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
         for cta in self.ctas:

@@ -15,7 +15,24 @@ _AMPERE = _EARLIER | {
     0x118: "nothing",
     0x11C: "nothing",
 }
-_HOPPER = _EARLIER | {0x2C: "dynamic shared", 0x208: "nothing", 0x20C: "nothing"}
+_HOPPER = _EARLIER | {
+    0x2C: "dynamic shared",
+    0x208: "nothing",
+    0x20C: "nothing",
+    0x140: "clusters",
+    0x144: "cluster_nctaid.x",
+    0x148: "cluster_nctaid.y",
+    0x14C: "cluster_nctaid.z",
+    0x150: "1/cluster_nctaid.x",
+    0x154: "1/cluster_nctaid.y",
+    0x158: "1/cluster_nctaid.z",
+    0x15C: "nclusterid.x",
+    0x160: "nclusterid.y",
+    0x164: "nclusterid.z",
+    0x188: "cluster_nctarank",
+    0x198: "parameters",
+    0x19C: "parameters+4",
+}
 
 
 def parameter_names(cubin: Cubin) -> tuple[str, ...]:

@@ -333,7 +333,7 @@ def site_of(ins: Instruction) -> Site:
     return Site(
         number=ins.number,
         opcode=ins.opcode,
-        kind="" if ins.opcode in (AROUND, UNPACK) else classify(ins.base),
+        kind="" if ins.opcode in (AROUND, UNPACK) else classify(ins.opcode),
         listing=LISTING,
         line=ins.line,
         source=ins.source,

@@ -20,7 +20,7 @@ from kernelexp.emulator import (
     run,
 )
 from kernelexp.emulator.sass import text
-from kernelexp.emulator.sass.syntax import Address, Constant, Immediate, Other, Register
+from kernelexp.emulator.sass.syntax import Address, Constant, Described, Immediate, Other, Register
 from kernelexp.launch import Launch, Pointer
 
 COPY = "mad.wide.u32 %d0, %t, 4, %a; ld.global.u32 %r0, [%d0];"
@@ -37,11 +37,11 @@ def arrays(count: int = 32) -> dict[str, np.ndarray]:
 
 
 def test_an_instruction_that_is_not_covered_is_named_with_its_address():
-    body = ".shared .b64 bar; mbarrier.init.shared.b64 [bar], 1;"
+    body = f"{COPY} dp4a.s32.s32 %r0, %r0, %r0, %r0; {STORE}"
     with pytest.raises(UnsupportedInstruction) as refusal:
         load_cubin(*assembled(body))
     sentence = str(refusal.value)
-    assert "SYNCS.EXCH.64" in sentence
+    assert "IDP.4A" in sentence
     assert "is not covered by the emulator." in sentence
     assert sentence.startswith("SASS line ")
     assert ", 0x" in sentence
@@ -170,7 +170,15 @@ def test_the_bits_of_a_floating_point_literal_are_the_word_s(bits: int):
                                    uniform=Register(file="UR", index=4), offset=-0x70)),
         ("desc[UR4][R2.64+0x8]", Address(base=Register(file="R", index=2, part="64"), offset=8,
                                          descriptor=Register(file="UR", index=4))),
-        ("gdesc[UR8]", Other("gdesc[UR8]")),
+        (
+            "gdesc[UR8].tnspB",
+            Described(kind="gdesc", register=Register(file="UR", index=8), parts=("tnspB",)),
+        ),
+        (
+            "tmem[UR9+0x20]",
+            Described(kind="tmem", register=Register(file="UR", index=9), offset=32),
+        ),
+        ("gsb0", Other("gsb0")),
     ],
 )  # fmt: skip
 def test_operands_are_read_as_they_are_spelled(spelled: str, read: object):

@@ -25,7 +25,7 @@ FULL = 0xFFFF_FFFF
 _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2UR", "S2UR"})
 
 
-@covers("NOP", "YIELD", "NANOSLEEP", "ENDCOLLECTIVE")
+@covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE")
 def idle(d: Decoder) -> Op:
     """Time is not modelled."""
     return nothing

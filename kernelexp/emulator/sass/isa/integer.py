@@ -9,12 +9,13 @@ import numpy as np
 
 from kernelexp.emulator.arithmetic import convert
 from kernelexp.emulator.arithmetic.packed import halves, join
+from kernelexp.emulator.machine import registers
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import ZERO, Operand
+from kernelexp.emulator.sass.syntax import ZERO, Immediate, Operand
 
 _COMPARE = "{:F|LT|EQ|LE|GT|NE|GE|T}"
 _COMBINE = "{:AND|OR|XOR}"
@@ -63,6 +64,22 @@ def iadd3(d: Decoder) -> Op:
         copyto(R[target], total.astype(np.uint32), where=m)
 
     return op
+
+
+@covers("UIADD3.64")
+def uiadd3_wide(d: Decoder) -> Op:
+    """The same of 64 bits without carries; a literal is extended by its sign."""
+    target, *operands = d.take(d.operands, 4)
+    write, terms = d.to_pair(target), [_wide(d, operand) for operand in operands]
+    return lambda R, m, warps: write(R, terms[0](R) + terms[1](R) + terms[2](R), m)
+
+
+def _wide(d: Decoder, operand: Operand) -> Reader:
+    if isinstance(operand, Immediate):
+        value = operand.value - (operand.value >> 31 << 32)
+        slot = d.slot(registers.Literal(value % (1 << 64), 64))
+        return lambda R: R[slot]
+    return d.pair(operand)
 
 
 @covers("IMAD{:|.U32|.MOV|.MOV.U32|.IADD|.IADD.U32|.SHL|.SHL.U32}", "UIMAD{:|.U32|.MOV|.IADD}")

@@ -10,8 +10,9 @@ from kernelexp.emulator.machine import lane_copies
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.lane_copies import CopyWait, LaneCopy
+from kernelexp.emulator.machine.lane_copies import LaneCopy
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.scoreboard import GroupsWait
 from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
@@ -179,23 +180,32 @@ def ldgdepbar(d: Decoder) -> Op:
 
 
 @covers("DEPBAR.LE")
-def depbar(d: Decoder) -> CopyWait:
-    """Waits until at most so many of the warp's groups of copies are pending."""
+def depbar(d: Decoder) -> GroupsWait:
+    """Waits until at most so many of the warp's groups of copies, and of bulk stores, are pending:
+    these until they have written."""
     board, allowed = d.take(d.operands, 2)
     if not (isinstance(board, Register) and board.file == "SB" and board.index == 0):
         raise d.refuse("waits for a scoreboard other than that of copies")
     if not isinstance(allowed, Immediate):
         raise d.refuse("has a register where a number is expected")
-    return CopyWait(d.site, allowed.value)
+    return GroupsWait(d.site, allowed.value)
+
+
+@covers("DEPBAR")
+def wait_for_results(d: Decoder) -> Op:
+    """Results of loads are there at once, so that nothing has to be waited for."""
+    return nothing
 
 
 @covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")
+@covers("FENCE.VIEW.ASYNC.{:S|G}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
 def fence(d: Decoder) -> Op:
     """Memory is sequentially consistent here, so that fences have nothing to do."""
     return nothing
 
 
 @covers("CCTL.E.{:PF1|PF2|PML2|DML2|RML2}")
+@covers("UBLKPF.L2", "UTMAPF.L2.{:1D|2D|3D|4D|5D}", "UTMACCTL.PF")
 def hint(d: Decoder) -> Op:
     """Has no effect that a program can see."""
     return nothing
