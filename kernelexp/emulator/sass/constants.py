@@ -64,11 +64,11 @@ def _filled(cubin: Cubin, number: int) -> Bank:
     """A bank that the cubin fills in, but for addresses of what only the driver has."""
     known = {variable.name for variable in cubin.variables}
     pointers = cubin.addresses.get(number, ())
+    unknown = [each for each in pointers if each.name not in known]
     return Bank(
         size=len(cubin.banks[number]),
         data=cubin.banks[number],
         addresses=tuple(each for each in pointers if each.name in known),
-        absent=frozenset(
-            each.offset + at for each in pointers if each.name not in known for at in (0, WORD)
-        ),
+        absent=frozenset(each.offset + at for each in unknown for at in (0, WORD)),
+        functions=frozenset(each.name for each in unknown),
     )

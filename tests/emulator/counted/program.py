@@ -19,7 +19,8 @@ from kernelexp.launch import Argument, Dim3, Launch, Pointer, Scalar
 TARGET = "sm_90a"
 ENVIRONMENT = "KX_REPOSITORIES"
 """Names a folder of checkouts, OWNER/NAME each; without it, programs of others are skipped."""
-_TYPES = re.compile(r"\b(struct|class|union|enum|typedef|using|constexpr|const|namespace)\b")
+_TYPES = re.compile(r"\b(struct|class|union|enum|typedef|using|namespace)\b")
+_VALUE = re.compile(r"[^(]*\bconst(expr)?\b[^(]*=")
 _NOT_OF_THE_TOOLKIT = re.compile(r"cublas|helper_|torch|omp\.h|logging|gflags|sys/time|common/")
 
 
@@ -105,8 +106,7 @@ def _is_wanted(each: Declaration, text: str) -> bool:
     if each.include:
         return not _NOT_OF_THE_TOOLKIT.search(each.include)
     head = text[each.first : each.end].partition("{")[0]
-    is_function = "(" in head and "=" not in head
-    return each.is_for_device or (not is_function and bool(_TYPES.search(head)))
+    return each.is_for_device or bool(_TYPES.search(head) or _VALUE.match(head))
 
 
 # ---- launches ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from kernelexp.launch import Dim3
 
 from .program import Program, f32, floats, i32, launched
 
-SIZES = ((256, 256, 32), (128, 512, 48))
+SIZES = ((256, 256, 32), (128, 512, 64))
 """M, N, K."""
 # Number, name, template arguments; rows and columns of a CTA's tile, threads of a CTA.
 _KERNELS = (
