@@ -80,6 +80,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = True
     """Whether races, and reads of what nobody wrote, are findings. Not of SASS: ptxas moves, widens
     and merges accesses where it has proved that no result depends on it."""
+    has_tensor_memory: bool = False
+    """Whether the reserved shared memory holds what SASS keeps of its allocations."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None

@@ -127,15 +127,13 @@ class Mbarriers:
             else:
                 sentence = f"initialised again without mbarrier.inval: {old.describe()}."
                 self.residents.report("missing-inval", sentence, site, place)
-        self.at[offset] = Mbarrier(
-            self.residents.ctas[cta].number,
-            low,
-            count,
-            count,
-            offset,
-            self.clocks.copy_agent(offset),
-            (self.clocks.now, place),
-        )
+        self.provide(cta, low, count, (self.clocks.now, place))
+
+    def provide(self, cta: int, low: int, count: int, made: tuple[int, int] = (0, 0)) -> None:
+        """A new mbarrier at an offset in a resident CTA; made: the time, and the warp's place."""
+        offset, number = self.residents.arena_offset(cta, low), self.residents.ctas[cta].number
+        agent = self.clocks.copy_agent(offset)
+        self.at[offset] = Mbarrier(number, low, count, count, offset, agent, made)
         self.shared.state[offset : offset + MBARRIER_BYTES] = BARRIER
 
     def invalidate(self, place: int, address: int, site: Site) -> None:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from kernelexp.emulator.machine.constants import WORD
 from kernelexp.emulator.machine.image import Bank
-from kernelexp.emulator.sass.cubin import HOPPER, Cubin
+from kernelexp.emulator.sass.cubin import BLACKWELL, HOPPER, Cubin
 
-_DIMENSIONS = ("ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z")
-_EARLIER = {0x28: "stack", 0x20: "local window", 0x24: "local window+4"}
+_EARLIER = {
+    0x00: "ntid.x",
+    0x04: "ntid.y",
+    0x08: "ntid.z",
+    0x0C: "nctaid.x",
+    0x10: "nctaid.y",
+    0x14: "nctaid.z",
+    0x20: "local window",
+    0x24: "local window+4",
+    0x28: "stack",
+}
 _AMPERE = _EARLIER | {
     0x18: "shared window",
     0x1C: "shared window+4",
@@ -35,6 +44,30 @@ _HOPPER = _EARLIER | {
 }
 
 
+_BLACKWELL = {
+    0x37C: "stack",
+    0x2F8: "local window",
+    0x2FC: "local window+4",
+    0x348: "parameters",
+    0x34C: "parameters+4",
+    0x358: "nothing",
+    0x35C: "nothing",
+    0x360: "ntid.x",
+    0x364: "ntid.y",
+    0x368: "ntid.z",
+    0x370: "nctaid.x",
+    0x374: "nctaid.y",
+    0x378: "nctaid.z",
+}
+
+
+def _driver(sm: int) -> dict[int, str]:
+    """What the driver fills in besides parameters, by offset."""
+    if sm >= BLACKWELL:
+        return _BLACKWELL
+    return _HOPPER if sm >= HOPPER else _AMPERE
+
+
 def parameter_names(cubin: Cubin) -> tuple[str, ...]:
     """What the entry's parameters are called."""
     return tuple(f"parameter {index}" for index in range(len(cubin.parameters)))
@@ -42,8 +75,7 @@ def parameter_names(cubin: Cubin) -> tuple[str, ...]:
 
 def bank_0(cubin: Cubin) -> Bank:
     """Bank 0 of an entry."""
-    known = _HOPPER if cubin.sm >= HOPPER else _AMPERE
-    fields = {WORD * index: name for index, name in enumerate(_DIMENSIONS)} | known
+    fields = dict(_driver(cubin.sm))
     size = max(fields) + WORD
     for name, parameter in zip(parameter_names(cubin), cubin.parameters, strict=True):
         place = cubin.parameter_base + parameter.offset

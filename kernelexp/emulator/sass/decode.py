@@ -30,7 +30,7 @@ _LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
 """Opcodes that local memory may be used by."""
 _WHOLE = frozenset(
     "BAR BSYNC WARPSYNC DEPBAR LDSM STSM MOVM HMMA IMMA WARPGROUP HGMMA QGMMA IGMMA "
-    "UCGABAR_ARV UCGABAR_WAIT USETMAXREG SYNCS.PHASECHK".split()
+    "UCGABAR_ARV UCGABAR_WAIT USETMAXREG SYNCS.PHASECHK LDTM STTM".split()
 )
 """Opcodes at which lanes wait, or act as one: those that a guard leaves out go around."""
 
@@ -98,6 +98,7 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         global_unit=decoder.global_unit,
         banks=decoder.banks,
         strict=False,
+        has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
         cluster=found.cluster,
         block=found.block,
         max_threads=found.max_threads,

@@ -33,10 +33,11 @@ _REFUSED = {
 _AREAS = (
     "integer", "logic", "single", "double", "half", "predicate", "rare", "approximate",
     "float_conversion", "fp8_conversion", "integer_conversion", "atomics", "warp", "control",
-    "memory", "sync", "copy", "matrix", "mma", "correct_arithmetic", "correct_divergence",
-    "correct_memory", "correct_synchronisation", "correct_hopper",
+    "memory", "sync", "copy", "tma", "tma_store", "cluster", "matrix", "mma", "wgmma",
+    "correct_arithmetic", "correct_divergence", "correct_memory", "correct_synchronisation",
+    "correct_hopper",
 )  # fmt: skip
-_COUNTED = ("memory", "sync", "copy", "matrix", "mma", "warp")
+_COUNTED = ("memory", "sync", "copy", "tma", "cluster", "matrix", "mma", "wgmma", "warp")
 _OLDER = {
     "integer": 101, "logic": 68, "single": 80, "double": 39, "half": 54, "predicate": 123,
     "approximate": 19, "float_conversion": 40, "integer_conversion": 184,

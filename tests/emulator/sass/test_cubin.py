@@ -108,8 +108,8 @@ def test_lanes_that_wait_for_one_that_never_comes_hang():
 
 
 QUOTIENTS = f"""{COPY} .reg .f32 %f<3>; mov.b32 %f0, %r0; mov.f32 %f1, 0f40400000;
-div.rn.f32 %f2, %f0, %f1; mov.b32 %r0, %f2; shfl.sync.bfly.b32 %r1, %r0, 1, 0x1f, -1;
-add.u32 %r0, %r0, %r1; shfl.sync.bfly.b32 %r1, %r0, 2, 0x1f, -1; add.u32 %r0, %r0, %r1; {STORE}"""
+div.rn.f32 %f2, %f0, %f1; mov.b32 %r0, %f2; shfl.sync.bfly.b32 %r1, %r0, 2, 0x1f, -1;
+add.u32 %r0, %r0, %r1; shfl.sync.bfly.b32 %r1, %r0, 1, 0x1f, -1; add.u32 %r0, %r0, %r1; {STORE}"""
 
 
 def test_lanes_that_have_met_at_a_barrier_go_on_together_under_every_schedule():
@@ -122,11 +122,12 @@ def test_lanes_that_have_met_at_a_barrier_go_on_together_under_every_schedule():
         block=(64, 1, 1),
         arguments=(Pointer(array="a"), Pointer(array="out")),
     )
-    # Every other lane takes the slow way of a division, in which the warp parts.
+    # Every other lane takes the slow way of a division, in which the warp parts. If the two halves
+    # went on alone, one would read the other's sums in the last shuffle before they are made.
     x = np.where(np.arange(64) % 2, np.float32(1e-41), np.float32(6)).astype(np.float32)
     quotients = (x / np.float32(3)).view(np.uint32)
-    pairs = quotients + quotients[np.arange(64) ^ 1]
-    want = pairs + pairs[np.arange(64) ^ 2]
+    pairs = quotients + quotients[np.arange(64) ^ 2]
+    want = pairs + pairs[np.arange(64) ^ 1]
     for seed in range(24):
         both = {"a": x.view(np.uint32).copy(), "out": np.zeros(64, np.uint32)}
         result = run(module, launch, both, schedule=Schedule(seed=seed))

@@ -19,6 +19,8 @@ from kernelexp.emulator.sass.isa import (
     remote,
     special,
     tensor_copy,
+    tensor_core,
+    tensor_memory,
     warp,
     warpgroup,
 )
@@ -40,6 +42,8 @@ __all__ = [
     "remote",
     "special",
     "tensor_copy",
+    "tensor_core",
+    "tensor_memory",
     "warp",
     "warpgroup",
 ]

@@ -38,6 +38,18 @@ def around(d: Decoder) -> Turn:
     return Turn((d.site.number + 2,), slot, not negated)
 
 
+@covers("BPT.TRAP")
+def trap(d: Decoder) -> Op:
+    """Ends the launch with a finding."""
+    site = d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        warps.machine.report("trap", "the kernel executed trap.", site, int(warps.warps[0]))
+        raise Fatal
+
+    return op
+
+
 @covers("EXIT")
 def leave(d: Decoder) -> Turn | Exit:
     """Ends the active lanes."""
@@ -107,7 +119,7 @@ def bra_div(d: Decoder) -> Turn:
     return Turn((d.number_at(target),), result, before=op)
 
 
-@covers("BSSY")
+@covers("BSSY{:|.RECONVERGENT|.RELIABLE}")
 def bssy(d: Decoder) -> Op:
     """The active lanes are those that will come together at the barrier's BSYNC."""
     barrier, target = d.take(d.operands, 2)
@@ -116,14 +128,14 @@ def bssy(d: Decoder) -> Op:
     return lambda R, m, warps: convergence.enter(warps, m, number)
 
 
-@covers("BSYNC")
+@covers("BSYNC{:|.RECONVERGENT|.RELIABLE}")
 def bsync(d: Decoder) -> Converge:
     """Waits for the lanes of the barrier that have neither exited nor left it."""
     (barrier,) = d.take(d.operands, 1)
     return Converge(d.site, _barrier(d, barrier))
 
 
-@covers("BREAK")
+@covers("BREAK{:|.RELIABLE}")
 def break_(d: Decoder) -> Op:
     """The active lanes leave a barrier."""
     *predicates, barrier = d.operands

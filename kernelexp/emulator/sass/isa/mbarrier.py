@@ -58,8 +58,8 @@ def invalidate(d: Decoder) -> Op:
 @covers("SYNCS.ARRIVE.TRANS64{:|.RED|.OPTOUT|.TMASK|.TMASK.OPTOUT}{:|.A1T0|.ART0}")
 def arrive(d: Decoder) -> Op:
     """Each lane arrives: once (`.A1T0`), as often as a register says (`.ART0`), or once after it
-    has added bytes to wait for; with `.OPTOUT` it leaves the barrier. The result is the word before;
-    with `.TMASK` its lower half is the mask of the lanes that arrive at the same mbarrier."""
+    has added bytes to wait for; with `.OPTOUT` it leaves the barrier. The result is the word
+    before; with `.TMASK` its lower half is the mask of the lanes at the same mbarrier."""
     result, address, source = d.take(d.operands, 3)
     expects = d.modifiers.isdisjoint({"A1T0", "ART0"})
     how = Arrival(

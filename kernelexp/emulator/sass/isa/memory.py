@@ -106,7 +106,42 @@ def store(d: Decoder) -> Op:
     return releasing if form.relaxed else op
 
 
+_WHOLE = 8
+"""Words of 256 bits, in two runs of registers."""
+
+
+@covers("LDG.E.ENL2.256{:|.CONSTANT}")
+def load_256(d: Decoder) -> Op:
+    """The first run of registers is the upper half."""
+    upper, lower, source = d.take(d.operands, 3)
+    where = d.address(source, wide=True)
+    slots = [*d.to_words(lower, _WHOLE // 2), *d.to_words(upper, _WHOLE // 2)]
+    access = Access(d.site, 4, _WHOLE, store=False, coherent="CONSTANT" not in d.modifiers)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = warps.machine.spaces["global"].load(warps, where(R), access, m)
+        for index, slot in enumerate(slots):
+            copyto(R[slot], values[..., index], where=m)
+
+    return op
+
+
+@covers("STG.E.ENL2.256")
+def store_256(d: Decoder) -> Op:
+    """The first run of registers is the lower half."""
+    target, *halves = d.take(d.operands, 3)
+    where, access = d.address(target, wide=True), Access(d.site, 4, _WHOLE, store=True)
+    slots = [slot for half in halves for slot in d.words(d.unsigned(half), _WHOLE // 2)]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = np.stack([R[slot] for slot in slots], axis=-1)
+        warps.machine.spaces["global"].store(warps, where(R), values, access, m)
+
+    return op
+
+
 @covers("LDC{:|.U8|.S8|.U16|.S16|.64|.128}", "ULDC{:|.U8|.S8|.U16|.S16|.64}")
+@covers("LDCU{:|.U8|.S8|.U16|.S16|.64|.128}")
 def ldc(d: Decoder) -> Op:
     """From a constant bank, at a place that a register may name."""
     target, source = d.take(d.operands, 2)
@@ -198,7 +233,7 @@ def wait_for_results(d: Decoder) -> Op:
 
 
 @covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")
-@covers("FENCE.VIEW.ASYNC.{:S|G}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
+@covers("FENCE.VIEW.ASYNC.{:S|G|T}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
 def fence(d: Decoder) -> Op:
     """Memory is sequentially consistent here, so that fences have nothing to do."""
     return nothing
