@@ -15,6 +15,7 @@ from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 from kernelexp.emulator.sass.classes import classify
 from kernelexp.emulator.sass.faults import refuse
+from kernelexp.emulator.sass.pipes import pipes
 from kernelexp.emulator.sass.syntax import (
     AROUND,
     LISTING,
@@ -41,7 +42,9 @@ class Operands:
         self.banks = banks
         self.slots: list[Slot] = []
         self._index: dict[Slot, int] = {}
-        self.sites = [site_of(ins) for ins in code]
+        self.sites = [
+            site_of(ins, before) for before, ins in zip((None, *code), code, strict=False)
+        ]
         self.shared_unit = 4
         """Bytes of the smallest shared-memory access so far."""
         self.global_unit = 4
@@ -329,7 +332,8 @@ def _signed(operand: Operand) -> bool:
     return any(getattr(operand, sign, False) for sign in signs)
 
 
-def site_of(ins: Instruction) -> Site:
+def site_of(ins: Instruction, before: Instruction | None) -> Site:
+    goes_around = before is not None and before.opcode == AROUND
     return Site(
         number=ins.number,
         opcode=ins.opcode,
@@ -338,4 +342,6 @@ def site_of(ins: Instruction) -> Site:
         line=ins.line,
         source=ins.source,
         text=ins.text,
+        entered=before.number if before is not None and goes_around else None,
+        pipes=pipes(ins),
     )
