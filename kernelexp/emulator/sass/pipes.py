@@ -1,7 +1,8 @@
 """Which pipes of a Hopper SM execute an instruction, by the names in ncu's counters.
 
-An H200's counters of 188 launches bear it out (docs/sass-counters.md). What is executed without a
-pipe of its own, such as a branch of a whole warp or a constant for the warp, has none.
+An H200's counters of 188 launches bear it out (docs/sass-counters.md); opcodes that none of them
+executes stand with those of their kind. What no pipe counts, such as BRA, ULDC, UMOV or NOP, has
+none.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ _PIPES = {
 _PIPES_OF = {
     opcode: tuple(pipes.split()) for pipes, opcodes in _PIPES.items() for opcode in opcodes.split()
 }
-PIPES = tuple(sorted({pipe for pipes in _PIPES for pipe in pipes.split()}))
 
 
 def pipes(ins: Instruction) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kernelexp import emulator
 from kernelexp.emulator import Module, Result, Schedule
@@ -24,25 +24,24 @@ def execute(module: Module, made: Made) -> Result:
     return emulator.run(module, made.case.launch, arrays, schedule=_LATE)
 
 
-def differences(result: Result, counted: Counted, metrics: tuple[str, ...]) -> dict[str, str]:
-    """What is not equal, "emulated, ncu" by the metric or the opcode."""
+def pairs(
+    result: Result, counted: Counted, metrics: tuple[str, ...]
+) -> Iterator[tuple[str, int, int]]:
+    """(metric or opcode, emulated, ncu's) of everything that either has counted."""
     executed: Counter[str] = Counter()
     threads: Counter[str] = Counter()
     for count in result.counters.instructions:
         executed[count.instruction.opcode] += count.executed
         threads[count.instruction.opcode] += count.threads
     kernel = result.counters.kernel
-    named = {name: value for name, value in kernel.items() if name in metrics}
-    return (
-        _apart("", named, {name: counted.figures.get(name, 0) for name in named})
-        | _apart("executed ", executed, counted.executed)
-        | _apart("threads ", threads, counted.threads)
-    )
+    yield from _both("", kernel, {m: counted.figures.get(m, 0) for m in metrics if m in kernel})
+    yield from _both("executed ", executed, counted.executed)
+    yield from _both("threads ", threads, counted.threads)
 
 
-def _apart(what: str, mine: Mapping[str, int], ncu: Mapping[str, int]) -> dict[str, str]:
-    return {
-        f"{what}{name}": f"{mine.get(name, 0):,}, {ncu.get(name, 0):,}"
-        for name in sorted({*mine, *ncu})
-        if mine.get(name, 0) != ncu.get(name, 0)
-    }
+def _both(
+    what: str, mine: Mapping[str, int], ncu: Mapping[str, int]
+) -> Iterator[tuple[str, int, int]]:
+    names = {*mine, *ncu} if what else ncu
+    for name in sorted(names):
+        yield f"{what}{name}", mine.get(name, 0), ncu.get(name, 0)

@@ -51,8 +51,6 @@ SOURCE = (
     "memory_l2_theoretical_sectors_global",
     "memory_l2_theoretical_sectors_global_ideal",
     "memory_l1_tag_requests_global",
-    "sass__inst_executed_shared_loads",
-    "sass__inst_executed_shared_stores",
 )
 """Sums over the instructions of ncu's source page."""
 EVERY = (*(f"{name}.sum" for name in HARDWARE), *SOURCE, EXECUTED, THREADS)
