@@ -24,7 +24,7 @@ from .public import PUBLIC
 from .sgemm import SGEMM
 
 
-class Code(msgspec.Struct, frozen=True, kw_only=True):
+class Code(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A program as PTX, and what ptxas makes of it."""
 
     name: str

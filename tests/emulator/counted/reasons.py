@@ -11,7 +11,7 @@ ARBITRATION = "hardware's counter of conflicts has those of arbitration too"
 COPIES = "ncu reckons LDGSTS by a rule that is not known"
 GENERIC = "a generic access counts as a request to global memory wherever it leads"
 EDGE = "rows of 48 bytes over an edge: 96 sectors, 90 by the rule"
-MASK = "WARPSYNC with a mask is counted by its pipe more often than it is executed"
+MASK = "hardware's counters have a WARPSYNC with a mask once more than ncu's by opcode"
 _ASKING = ("SYNCS.PHASECHK.TRANS64.TRYWAIT", "USETMAXREG.TRY_ALLOC.CTAPOOL")
 """What is executed until something has happened, in a loop with what follows."""
 _LOOPS = re.compile(
@@ -39,7 +39,7 @@ _NAMED = (
     ),
     ("conformance", r"remote_arrive \d", _SOURCE + "|smsp__inst_executed_op_shared_ld", POLLING),
     ("conformance", r"load u8 48x5 none \+128", r"l1tex__m_xbar2l1tex_read_sectors.*", EDGE),
-    ("public", r"shfl_scan_test", r"smsp__inst_executed_pipe_cbu", MASK),
+    ("public", r"shfl_scan_test", r"smsp__(thread_)?inst_executed(_pred_on|_pipe_cbu)?", MASK),
 )
 
 

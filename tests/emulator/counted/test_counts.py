@@ -8,7 +8,7 @@ import hashlib
 import pytest
 from conformance.counting import AREAS as COUNTED
 
-from . import golden, launches, own
+from . import golden, launches, own, page
 from .comparison import execute, load, pairs
 from .launches import Made
 from .program import ENVIRONMENT, Program, checkout
@@ -23,13 +23,13 @@ def apart(group: str, made: list[Made]) -> list[str]:
     """What differs from ncu's counts for no reason that is known, by launch; the code must be that
     which was counted."""
     recorded, found = golden.recorded(), []
-    module = functools.cache(lambda name: load(next(m.code for m in made if m.code.name == name)))
+    module = functools.cache(load)
     for each in made:
         name = each.case.name
         counted = recorded.launches[group][name]
         digest = each.code.digest(counted.entry)
         assert digest == counted.code, f"{name}: not the code that ncu counted"
-        result = execute(module(each.code.name), each)
+        result = execute(module(each.code), each)
         assert not result.findings, f"{name}: {result.findings}"
         found += [
             f"{name}: {what}: {mine:,} emulated, {ncu:,} by ncu"
@@ -69,3 +69,13 @@ def test_a_public_kernel_is_counted_as_by_ncu(program: Program) -> None:
     source = golden.recorded().sources[program.name]
     assert hashlib.sha256(text).hexdigest() == source.sha256, f"check out {program.commit}"
     assert apart("sgemm" if program is SGEMM else "public", launches.of_program(program)) == []
+
+
+def test_the_page_has_the_figures_that_ncu_counted() -> None:
+    table = page.PAGE.read_text().partition(page.BEGIN)[2].partition(page.END)[0]
+    shown = {}
+    for line in table.splitlines()[2:]:
+        name, *figures = (cell.strip() for cell in line.strip("|").split("|"))
+        shown[name] = figures[2::3]
+    recorded = golden.recorded().launches["sgemm"]
+    assert shown == {name: page.cells(counted) for name, counted in recorded.items()}
