@@ -2,9 +2,10 @@
 
 What the driver fills in goes by these names: `ntid.x` ... `nctaid.z`, `stack` (where a thread's
 stack begins: it grows downwards), `dynamic shared` (bytes), `shared window` (where its variables
-begin), `local window` and `parameters` (generic addresses), `nothing` (values that no result
-depends on, such as memory descriptors), and the names of the entry's parameters. Of clusters:
-`clusters` (1 if the launch has any), `cluster_nctaid.x` ..., `nclusterid.x` ...,
+begin), `local window`, `parameters` and `workspace` (generic addresses), `nothing` (values that
+no result depends on, such as memory descriptors), and the names of the entry's parameters.
+
+Of clusters: `clusters` (1 if the launch has any), `cluster_nctaid.x` ..., `nclusterid.x` ...,
 `cluster_nctarank`, and `1/cluster_nctaid.x` ... (f32, rounded up, so that an index times it has
 the quotient as its integral part).
 """
@@ -44,7 +45,8 @@ def fill(
             first = parameters.offsets[name] + int(part or 0)
             data[offset : offset + WORD] = parameters.arena.data[first : first + WORD]
         else:
-            value = parameters.address if name == "parameters" else _value(name, launch, local)
+            placed = {"parameters": parameters.address, "workspace": world.workspace}
+            value = placed[name] if name in placed else _value(name, launch, local)
             _put(data, offset, value >> 8 * int(part or 0), WORD)
     return data
 

@@ -43,8 +43,6 @@ class Bank(msgspec.Struct, frozen=True, kw_only=True):
     """What the launch puts there, by offset: names as in constants.py, or of parameters."""
     absent: frozenset[int] = frozenset()
     """Offsets of words of `data` for which there is no value, such as addresses of functions."""
-    functions: frozenset[str] = frozenset()
-    """Names of those functions, which only the driver has."""
 
     def has(self, offset: int, size: int) -> bool:
         """Whether it is known what these bytes hold."""

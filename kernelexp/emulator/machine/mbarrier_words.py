@@ -10,25 +10,24 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.mbarrier import Mbarrier
 
 _COUNT = 1 << 20
 _TRANSACTIONS = 1 << 22
 _PHASE_AT, _PENDING_AT, _TRANSACTIONS_AT, _EXPECTED_AT = 63, 43, 21, 1
 
 
-def word(barrier: Mbarrier) -> int:
-    """An mbarrier's 64 bits: what an arrival returns of it."""
+def word(phase: int, pending: int, transactions: int, expected: int) -> int:
+    """The 64 bits of an mbarrier: what an arrival returns of it."""
     return (
-        (barrier.phase & 1) << _PHASE_AT
-        | -barrier.pending % _COUNT << _PENDING_AT
-        | barrier.transactions % _TRANSACTIONS << _TRANSACTIONS_AT
-        | -barrier.expected % _COUNT << _EXPECTED_AT
+        (phase & 1) << _PHASE_AT
+        | -pending % _COUNT << _PENDING_AT
+        | transactions % _TRANSACTIONS << _TRANSACTIONS_AT
+        | -expected % _COUNT << _EXPECTED_AT
     )
 
 
 def counts(words: Array) -> Array:
-    """The counts that uint64 words initialise mbarriers with; -1 for what is no such word."""
+    """The counts of new mbarriers that uint64 words are; -1 for other words."""
     negated = words >> np.uint64(_EXPECTED_AT) & np.uint64(_COUNT - 1)
     new = negated << np.uint64(_PENDING_AT) | negated << np.uint64(_EXPECTED_AT)
     return np.where(words == new, _COUNT - negated.astype(np.int64), -1)

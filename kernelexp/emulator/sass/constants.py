@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelexp.emulator.machine.constants import WORD
 from kernelexp.emulator.machine.image import Bank
+from kernelexp.emulator.machine.runtime import FUNCTIONS
 from kernelexp.emulator.sass.cubin import BLACKWELL, HOPPER, Cubin
 
 _EARLIER = {
@@ -16,6 +17,8 @@ _EARLIER = {
     0x20: "local window",
     0x24: "local window+4",
     0x28: "stack",
+    0x44: "workspace+4",
+    0x48: "workspace",
 }
 _AMPERE = _EARLIER | {
     0x18: "shared window",
@@ -45,6 +48,18 @@ _HOPPER = _EARLIER | {
 
 
 _BLACKWELL = {
+    0x2A0: "cluster_nctaid.x",
+    0x2A4: "cluster_nctaid.y",
+    0x2A8: "cluster_nctaid.z",
+    0x2AC: "dynamic shared",
+    0x2B0: "1/cluster_nctaid.x",
+    0x2B4: "1/cluster_nctaid.y",
+    0x2B8: "1/cluster_nctaid.z",
+    0x2C0: "nclusterid.x",
+    0x2C4: "nclusterid.y",
+    0x2C8: "nclusterid.z",
+    0x2CC: "cluster_nctarank",
+    0x36C: "clusters",
     0x37C: "stack",
     0x2F8: "local window",
     0x2FC: "local window+4",
@@ -94,13 +109,13 @@ def banks(cubin: Cubin) -> dict[int, Bank]:
 
 def _filled(cubin: Cubin, number: int) -> Bank:
     """A bank that the cubin fills in, but for addresses of what only the driver has."""
-    known = {variable.name for variable in cubin.variables}
+    known = {variable.name for variable in cubin.variables} | set(FUNCTIONS)
     pointers = cubin.addresses.get(number, ())
-    unknown = [each for each in pointers if each.name not in known]
     return Bank(
         size=len(cubin.banks[number]),
         data=cubin.banks[number],
         addresses=tuple(each for each in pointers if each.name in known),
-        absent=frozenset(each.offset + at for each in unknown for at in (0, WORD)),
-        functions=frozenset(each.name for each in unknown),
+        absent=frozenset(
+            each.offset + at for each in pointers if each.name not in known for at in (0, WORD)
+        ),
     )

@@ -13,6 +13,7 @@ from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
 from kernelexp.emulator.machine.register_pool import STEP
+from kernelexp.emulator.machine.runtime import FUNCTIONS, HEAP_BYTES
 from kernelexp.emulator.sass import constants, cubin, text, word
 from kernelexp.emulator.sass import isa as isa  # importing it fills the table
 from kernelexp.emulator.sass.cubin import Cubin
@@ -51,11 +52,23 @@ def decode(
             raise SassSyntaxError(f"{ins.where()}: {sentence}")
         if ins.address in found.relocated:
             raise refuse(ins, "is changed by the loader, which is not covered")
+        if ins.opcode.startswith("CALL.ABS"):
+            _only_runtime(ins, found)
     banks = constants.banks(found)
     decoder = Decoder(list(_expanded(code)), found.sm, banks)
     made = [_build(decoder, number) for number in range(decoder.length())]
     blocks = _blocks(decoder, made)
     return Program(_image(found, decoder), decoder.sites, blocks)
+
+
+def _only_runtime(ins: Instruction, found: Cubin) -> None:
+    """Refuses a call by an address if that may be of more than the runtime's functions."""
+    known = {variable.name for variable in found.variables} | set(FUNCTIONS)
+    pointed = [each for variable in found.variables for each in variable.addresses]
+    pointed += [each for pointers in found.addresses.values() for each in pointers]
+    for each in pointed:
+        if each.name not in known:
+            raise refuse(ins, f"may call {each.name}, by its address, which is not covered")
 
 
 def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
@@ -94,6 +107,8 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         parameter_offsets=tuple(parameter.offset for parameter in found.parameters),
         max_registers=-(-found.registers // STEP) * STEP,
         variables=(*found.variables, *_shared(found), *_local(stack)),
+        functions=FUNCTIONS,
+        heap_bytes=HEAP_BYTES,
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
         banks=decoder.banks,

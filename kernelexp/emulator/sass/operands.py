@@ -158,7 +158,10 @@ class Operands:
 
     def place_in_bank(self, operand: Constant) -> Reader:
         """The offset of a constant that a register may index."""
-        if operand.bank not in self.banks or _signed(operand):
+        known = operand.bank in self.banks
+        if known and operand.bank == 0 and not self.banks[0].has(operand.offset, 4):
+            known = False
+        if not known or _signed(operand):
             raise self.refuse(
                 f"reads constant bank {operand.bank:#x}, which the emulator does not provide"
             )

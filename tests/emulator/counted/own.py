@@ -1,4 +1,4 @@
-"""This repository's variants for sm_90a at an emulated size, as `kernelexp emulate` executes them."""
+"""This repository's variants for sm_90a, as `kernelexp emulate` executes them."""
 
 from __future__ import annotations
 

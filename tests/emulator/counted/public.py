@@ -1,4 +1,4 @@
-"""Kernels of public repositories, of styles that differ: scans, sorts, norms, attention, mma.sync."""
+"""Kernels of public repositories: scans, sorts, norms, attention, tensor cores by mma.sync."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from kernelexp.launch import Dim3, Scalar
 
 from .program import Program, bfloats, f32, floats, halves, i32, integers, launched, u32, u64, zeros
 
-_SAMPLES = {"repository": "NVIDIA/cuda-samples", "commit": "c94ff366aed18c797b8a85dfaac7817b0228b420"}
+_SAMPLES = {
+    "repository": "NVIDIA/cuda-samples",
+    "commit": "c94ff366aed18c797b8a85dfaac7817b0228b420",
+}
 _LLMC = {"repository": "karpathy/llm.c", "commit": "f1e2ace651495b74ae22d45d1723443fd00ecd3a"}
 _HGEMM = {
     "repository": "Bruce-Lee-LY/cuda_hgemm",
@@ -230,9 +233,7 @@ def _linear() -> Iterator[Case]:
         "b": floats(outputs, 3),
     }
     name = "matmul_forward_kernel4"
-    yield launched(
-        name, name, (1, 2, 1), (16, 16, 1), arrays, *"oxwb", i32(channels), i32(outputs)
-    )
+    yield launched(name, name, (1, 2, 1), (16, 16, 1), arrays, *"oxwb", i32(channels), i32(outputs))
 
 
 def _permutation() -> Iterator[Case]:

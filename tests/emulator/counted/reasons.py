@@ -15,8 +15,8 @@ MASK = "hardware's counters have a WARPSYNC with a mask once more than ncu's by 
 _ASKING = ("SYNCS.PHASECHK.TRANS64.TRYWAIT", "USETMAXREG.TRY_ALLOC.CTAPOOL")
 """What is executed until something has happened, in a loop with what follows."""
 _LOOPS = re.compile(
-    r"(executed|threads) (SYNCS\.PHASECHK\.TRANS64\.TRYWAIT|USETMAXREG\.TRY_ALLOC\.CTAPOOL|BRA|YIELD"
-    r"|NOP|PLOP3\.LUT|SHF\.L\.U32|ULEA|VIADD|SEL|ISETP\.LT\.U32\.AND|ISETP\.GE\.AND|IADD3"
+    r"(executed|threads) (SYNCS\.PHASECHK\.TRANS64\.TRYWAIT|USETMAXREG\.TRY_ALLOC\.CTAPOOL|BRA"
+    r"|YIELD|NOP|PLOP3\.LUT|SHF\.L\.U32|ULEA|VIADD|SEL|ISETP\.LT\.U32\.AND|ISETP\.GE\.AND|IADD3"
     r"|HFMA2\.MMA|CCTL\.IVALL|BSYNC)|smsp__(thread_)?inst_executed.*"
 )
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"

@@ -93,9 +93,7 @@ def write(folder: Path) -> None:
     for group in launches.GROUPS:
         printed = pages.read((folder / f"{group}.csv").read_text(), group)
         shots = _shots(folder, group)
-        counted = [
-            _counted(shot, each.figures) for shot, each in zip(shots, printed, strict=True)
-        ]
+        counted = [_counted(shot, each.figures) for shot, each in zip(shots, printed, strict=True)]
         found[group] = {shot.name: each for shot, each in zip(shots, counted, strict=True)}
     golden.write(
         Golden(

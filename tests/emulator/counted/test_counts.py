@@ -60,7 +60,7 @@ def test_the_conformance_programs_are_counted_as_by_ncu(area: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", (SGEMM, *PUBLIC), ids=lambda program: program.name)
+@pytest.mark.parametrize("program", [SGEMM, *PUBLIC], ids=lambda program: program.name)
 def test_a_public_kernel_is_counted_as_by_ncu(program: Program) -> None:
     root = checkout(program)
     if root is None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from kernelexp.emulator import Module, Schedule, UnsupportedInstruction, load_cubin
 from kernelexp.emulator import run as launch_module
-from kernelexp.emulator.machine.mbarrier import MAX_COUNT, Mbarrier
+from kernelexp.emulator.machine.mbarrier import MAX_COUNT
 from kernelexp.emulator.machine.mbarrier_words import counts, word
+from kernelexp.emulator.sass.classes import classify
 from kernelexp.launch import Launch, Pointer
 
 SHARED = ".shared .align 1024 .b8 s[4096];"
@@ -30,6 +31,14 @@ st.shared.u32 [%r1+2048], %r2; fence.proxy.async.shared::cta; bar.sync 0; @%p0 b
 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r0+2048], 128;
 cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
 DONE:
+"""
+OWN = """
+mov.u32 %r0, s; mad.lo.u32 %r0, %t, 8, %r0; and.b32 %r1, %t, 3; add.u32 %r1, %r1, 1;
+mbarrier.init.shared::cta.b64 [%r0], %r1;
+mbarrier.arrive.shared::cta.b64 %d5, [%r0]; mbarrier.pending_count.b64 %r2, %d5;
+mbarrier.test_wait.shared::cta.b64 %p0, [%r0], %d5;
+selp.u32 %r3, 100, 0, %p0; add.u32 %r2, %r2, %r3;
+mad.wide.u32 %d0, %t, 4, %out; st.global.u32 [%d0], %r2;
 """
 _FLOATS = "".join(f"mov.f32 %f{i}, 0f00000000;" for i in range(4))
 _MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2"
@@ -51,27 +60,31 @@ mad.wide.u32 %d0, %t, 16, %out; st.global.v4.f32 [%d0], {{%f0, %f1, %f2, %f3}};
 
 
 @functools.cache
-def text(body: str) -> str:
-    return ptx(body, ["a", "out"], target="sm_90a", shared=SHARED)
+def text(body: str, target: str = "sm_90a") -> str:
+    return ptx(body, ["a", "out"], target=target, shared=SHARED)
 
 
 @functools.cache
-def assembled(body: str) -> tuple[bytes, str]:
-    return assemble(text(body), "sm_90a")
+def assembled(body: str, target: str = "sm_90a") -> tuple[bytes, str]:
+    return assemble(text(body, target), target)
 
 
 @functools.cache
-def module(body: str) -> Module:
-    return load_cubin(*assembled(body))
+def module(body: str, target: str = "sm_90a") -> Module:
+    return load_cubin(*assembled(body, target))
 
 
 def executed(
-    body: str, arrays: dict[str, np.ndarray], threads: int, schedule: Schedule
+    body: str,
+    arrays: dict[str, np.ndarray],
+    threads: int,
+    schedule: Schedule,
+    target: str = "sm_90a",
 ) -> set[str]:
     """Runs the SASS: what was found."""
     arguments = tuple(Pointer(array=name) for name in arrays)
     launch = Launch(entry="k", grid=(1, 1, 1), block=(threads, 1, 1), arguments=arguments)
-    return found(launch_module(module(body), launch, arrays, schedule=schedule))
+    return found(launch_module(module(body, target), launch, arrays, schedule=schedule))
 
 
 @pytest.mark.parametrize("asynchrony", ["early", "late"])
@@ -87,6 +100,15 @@ def test_a_kernel_that_does_not_wait_for_its_copy_reads_what_was_there_before():
     arrays = {"a": np.arange(32, dtype=np.uint32), "out": np.zeros(32, np.uint32)}
     executed(waits.sub("", COPY), arrays, 32, Schedule(seed=1, asynchrony="late"))
     assert arrays["out"].tolist() != [*range(1, 33)]
+
+
+@pytest.mark.parametrize(("target", "stores"), [("sm_90a", False), ("sm_100a", True)])
+def test_a_state_says_how_many_arrivals_are_pending_and_whether_its_phase_is_over(target, stores):
+    arrays = {"a": np.zeros(1, np.uint32), "out": np.zeros(32, np.uint32)}
+    assert ("STS.64" in assembled(OWN, target)[1]) == stores  # ptxas initialises some by a store
+    assert executed(OWN, arrays, 32, Schedule(seed=1), target) == set()
+    pending = np.arange(32) % 4 + 1
+    assert arrays["out"].tolist() == (pending + 100 * (pending == 1)).tolist()
 
 
 def products() -> dict[str, np.ndarray]:
@@ -109,16 +131,16 @@ def test_registers_that_a_warp_changes_after_it_has_issued_a_wgmma_do_not_change
 
 @given(st.integers(1, MAX_COUNT))
 def test_the_word_of_a_new_mbarrier_says_how_many_arrivals_it_expects(count):
-    words = np.array([word(Mbarrier(0, 0, count, count, 0, 0))], np.uint64)
+    words = np.array([word(0, count, 0, count)], np.uint64)
     assert counts(words).tolist() == [count]
 
 
 @given(st.integers(2, MAX_COUNT), st.integers(1, MAX_COUNT), st.integers(0, 3))
 def test_a_word_with_arrivals_or_another_phase_is_no_new_mbarrier_s(count, arrived, phase):
     pending = max(1, count - arrived)
-    used = Mbarrier(0, 0, count, pending, 0, 0, phase=phase)
+    used = word(phase, pending, 0, count)
     fresh = pending == count and phase % 2 == 0
-    assert (counts(np.array([word(used)], np.uint64)).tolist() == [count]) == fresh
+    assert (counts(np.array([used], np.uint64)).tolist() == [count]) == fresh
 
 
 def refusal(body: str, old: str, new: str) -> str:
@@ -143,3 +165,19 @@ def refusal(body: str, old: str, new: str) -> str:
 )
 def test_a_form_that_is_not_modelled_is_refused_when_the_cubin_is_loaded(body, old, new, why):
     assert why in refusal(body, old, new)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind"),
+    [
+        ("UBLKCP.S.G.MULTICAST", "tma load"),
+        ("UBLKCP.G.S", "tma store"),
+        ("UBLKCP.S.S", "dshared copy"),
+        ("UTMAREDG.2D.ADD", "tma reduction"),
+        ("SYNCS.PHASECHK.TRANS64.TRYWAIT", "mbarrier wait"),
+        ("SYNCS.ARRIVE.TRANS64.A1T0", "mbarrier"),
+        ("QGMMA.64x192x32.F32.E4M3.E4M3", "wgmma"),
+    ],
+)
+def test_an_opcode_counts_in_the_class_of_what_it_does(opcode, kind):
+    assert classify(opcode) == kind

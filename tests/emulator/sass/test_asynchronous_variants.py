@@ -49,6 +49,9 @@ ATTENTION = {"b": 1, "h": 1, "s": 320, "d": 64, "sms": 1}
 GEMM = {"m": 256, "n": 768, "k": 768, "period": 196, "ctas": 2, "ctas_sm_90a": 4}
 
 
+_STREAMED = {"operand_b": "streamed", "combined": "inline", "prefetch": 0, "order": "linear"}
+
+
 class Case(NamedTuple):
     kernel: str
     arch: str
@@ -63,7 +66,7 @@ CASES = [
     Case("flash_attention_hopper", "sm_90a", {"overlap": "issued", "stages": 3}),
     Case("flash_attention_hopper", "sm_90a", {"ctas": "persistent", "schedule": "free"}),
     Case("patch_embed_gemm", "sm_90a"),
-    Case("patch_embed_gemm", "sm_90a", {"operand_b": "streamed", "combined": "inline"}),
+    Case("patch_embed_gemm", "sm_90a", _STREAMED),
     Case("patch_embed_gemm", "sm_90a", {"store": "staged", "registers": "equal"}),
     Case("patch_embed_gemm", "sm_100a"),
     Case("patch_embed_gemm", "sm_100a", {"store": "direct_v8", "tmem_load": "split"}),

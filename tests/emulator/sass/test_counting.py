@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from harness import assemble, compile_cu, ptx, run_sass
+from harness import ptx, run_sass
 
-from kernelexp import emulator
 from kernelexp.emulator import Result
-from kernelexp.launch import Launch, Scalar
 
 _BARRIERS = """
 setp.lt.u32 %p0, %t, 32;
@@ -47,23 +44,3 @@ def test_a_scaled_difference_is_shifted_with_its_sign() -> None:
     result = run_sass(ptx(_DIFFERENCE, list(arrays), target="sm_90a"), "sm_90a", arrays)
     assert not result.findings
     assert (arrays["out"].view(np.int32) == (7 - np.arange(32)) * 32).all()
-
-
-@pytest.mark.slow
-def test_an_assertion_that_fails_is_named_with_its_condition(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    source = tmp_path / "asserting.cu"
-    source.write_text(
-        "#include <cassert>\n"
-        'extern "C" __global__ void k(unsigned limit) { assert(threadIdx.x < limit); }\n'
-    )
-    module = emulator.load_cubin(*assemble(compile_cu(source, target="sm_90a"), "sm_90a"))
-    for limit, found in ((32, []), (31, ["assertion"])):
-        launch = Launch(
-            entry="k",
-            grid=(1, 1, 1),
-            block=(32, 1, 1),
-            arguments=(Scalar(type="u32", value=limit),),
-        )
-        result = emulator.run(module, launch, {})
-        assert [finding.name for finding in result.findings] == found
-        assert all("thread 31" in each.sentence for each in result.findings)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelexp.emulator.machine import convergence, runtime
+from kernelexp.emulator.machine import convergence
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.convergence import Converge
 from kernelexp.emulator.machine.findings import Fatal
@@ -25,9 +25,9 @@ FULL = 0xFFFF_FFFF
 _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2UR", "S2UR"})
 
 
-@covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE")
+@covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE", "ACQBULK", "PREEXIT")
 def idle(d: Decoder) -> Op:
-    """Time is not modelled."""
+    """Time is not modelled; the launch before has ended."""
     return nothing
 
 
@@ -221,41 +221,6 @@ def call(d: Decoder) -> Turn:
     if d.instruction.guard is not None:
         return Turn((d.number_at(target),), *d.guard())
     return Turn((d.number_at(target),))
-
-
-@covers("LEPC")
-def lepc(d: Decoder) -> Op:
-    """The address of an instruction."""
-    target, source = d.take(d.operands, 2)
-    low, high = d.to_words(target, 2)
-    address = np.uint32(d.constant(source))
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        copyto(R[low], address, where=m)
-        copyto(R[high], np.uint32(0), where=m)
-
-    return op
-
-
-@covers("CALL.ABS.NOINC")
-def call_driver(d: Decoder) -> Op:
-    """To the driver's function for a failed assert(), if the cubin names no other: its arguments
-    are in registers from R4 on."""
-    d.take(d.operands, 1)
-    if {name for bank in d.banks.values() for name in bank.functions} != {"__assertfail"}:
-        raise d.refuse("calls a function that is not covered")
-    low, high, file_low, file_high, line = (
-        d.word_of(Register(file="R", index=index)) for index in range(4, 9)
-    )
-    site = d.site
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        row, _, lane = warps.each_lane(m)[0]
-        thread = runtime.Thread(warps, row, lane)
-        word = [int(R[slot][row, lane]) for slot in (low, high, file_low, file_high, line)]
-        runtime.fail(thread, site, word[1] << 32 | word[0], word[3] << 32 | word[2], word[4])
-
-    return op
 
 
 @covers("RET.REL.NODEC")

@@ -11,7 +11,7 @@ from kernelexp.emulator.machine.gates import Pointer
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.mbarrier import Mbarrier
 from kernelexp.emulator.machine.mbarrier_ops import Arrival
-from kernelexp.emulator.machine.mbarrier_words import counts, word
+from kernelexp.emulator.machine.mbarrier_words import counts
 from kernelexp.emulator.machine.phases import PhaseTest
 from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.registry import covers
@@ -75,7 +75,7 @@ def arrive(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         def note(row: int, lanes: list[int], barrier: Mbarrier) -> None:
-            before = word(barrier)
+            before = barrier.word()
             mask = sum(1 << lane for lane in lanes)
             R[low][row, lanes] = mask if masks else before & 0xFFFF_FFFF
             R[high][row, lanes] = before >> _WORD

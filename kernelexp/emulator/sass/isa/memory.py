@@ -234,6 +234,7 @@ def wait_for_results(d: Decoder) -> Op:
 
 @covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")
 @covers("FENCE.VIEW.ASYNC.{:S|G|T}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
+@covers("CCTL.E.C.LDCU.IV.DEEP")
 def fence(d: Decoder) -> Op:
     """Memory is sequentially consistent here, so that fences have nothing to do."""
     return nothing
