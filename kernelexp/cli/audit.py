@@ -61,7 +61,7 @@ def audit(
     if json and markdown:
         raise UsageError("--json and --markdown do not go together: give one of them.")
     loaded = common.load(project)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         asked = auditing.Asked(
             tools=common.tools(loaded, nvcc), limits=parse_limits(limit), on_progress=bars
         )

@@ -28,7 +28,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, live: bool, **values: Any) -> bytes:
-    """A page; `live` adds the script that shows it again when the server has a newer one."""
+    """A page; `live` adds the script that shows what runs, and the page again when it is newer."""
     scripts = [_asset("script.js")] if template == "index.html" else []
     scripts += [_asset("live.js")] if live else []
     page = _environment().get_template(template)
@@ -37,6 +37,7 @@ def render(template: str, live: bool, **values: Any) -> bytes:
         scripts=[Markup(each) for each in scripts],
         style=Markup(_asset("style.css")),
         version=__version__,
+        live=live,
         **values,
     )
     return text.encode("utf-8", "replace")
