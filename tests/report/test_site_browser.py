@@ -226,9 +226,11 @@ def serving(root: Path) -> Iterator[str]:
     with server.make(root, 0) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.05,))
         thread.start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{running.server_port}"
+        finally:
+            running.shutdown()
+            thread.join()
 
 
 def test_a_served_page_shows_a_change_by_itself(chromium: webdriver.Chrome, tmp_path: Path) -> None:
@@ -248,14 +250,14 @@ def test_a_served_page_shows_a_change_by_itself(chromium: webdriver.Chrome, tmp_
 
 
 def test_a_served_page_follows_a_run_from_its_build_to_its_record(
-    chromium: webdriver.Chrome, scale: Path
+    chromium: webdriver.Chrome, cold: Path
 ) -> None:
-    with serving(scale) as address:
+    with serving(cold) as address:
         chromium.get(f"{address}/experiments/S1.html")
         place = chromium.find_element(By.ID, "live")
         assert not place.is_displayed()
         program = [sys.executable, "-m", "kernelexp", "run", "S1", "--no-gpu"]
-        with subprocess.Popen(program, cwd=scale, stdout=subprocess.DEVNULL) as run:
+        with subprocess.Popen(program, cwd=cold, stdout=subprocess.DEVNULL) as run:
             seen = follow(chromium, run)
         assert {"kernelexp run S1 --no-gpu", "building", "emulating"} <= seen
         wait_until(lambda: "No records yet" not in chromium.page_source)
