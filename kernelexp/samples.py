@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kernelexp.measurement import Measurement, Row
+from itertools import chain
+
+from kernelexp.measurement import Measurement
 
 
 def fault(taken: Measurement) -> str:
@@ -12,11 +14,8 @@ def fault(taken: Measurement) -> str:
         return "has two arms of one name"
     rows = (row for worker in taken.workers for block in worker.blocks for row in block.rows)
     peers = (row for worker in taken.workers for row in worker.peer_rows)
-    for row in (*rows, *peers):
-        if not _fits(row, len(taken.arms)):
+    arms = len(taken.arms)
+    for row in chain(rows, peers):
+        if len(row.order) != len(row.times_us) or max(row.order, default=-1) >= arms:
             return "has a row of samples that are not of its arms"
     return ""
-
-
-def _fits(row: Row, arms: int) -> bool:
-    return len(row.order) == len(row.times_us) and max(row.order, default=-1) < arms

@@ -121,7 +121,10 @@ def seen_by_variants(record: Record, texts: Texts, codes: Codes) -> Iterator[Dif
 def _seen(text: Sequence[str], file: str, arms: tuple[Arm, Arm], codes: Codes) -> tuple[str, ...]:
     one, other = (dict(_define(each) for each in arm.defines) for arm in arms)
     differing = {n for n in one.keys() | other.keys() if one.get(n) != other.get(n)}
-    before, after = (seen.lines(text, defines, differing) for defines in (one, other))
+    before: seen.Lines = text
+    after: seen.Lines = text
+    if any(name in line for line in text for name in differing):
+        before, after = (seen.lines(text, defines, differing) for defines in (one, other))
     own, others = ({line for place, line in codes.of(arm).places if place == file} for arm in arms)
     if own and others:
         before, after = seen.without_others(before, after, own, others)

@@ -100,6 +100,7 @@ def _prose(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escaped)))  # parts of Markup escape again
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:
     """A cell of a table; that of its first column names the row."""
     numeric = ' class="n"' if column in numbers else ""

@@ -14,7 +14,7 @@ import msgspec
 from kernelexp.report.site import directives
 
 _DIRECTIVE = re.compile(r"\s*#\s*(\w+)(.*)")
-_WORDS = re.compile(r'"(?:\\.|[^"\\])*"|//.*|\b[A-Za-z_]\w*')
+_QUOTED = r'"(?:\\.|[^"\\])*"|//.*'
 
 Lines = Sequence[str | None]
 """The lines of a source; None for one that the variant does not compile."""
@@ -31,6 +31,7 @@ class _Branch(msgspec.Struct):
 
 def lines(text: Sequence[str], defines: Mapping[str, str], shown: Collection[str]) -> Lines:
     """The lines with the names in `shown` as what the variant defines them as."""
+    words = re.compile(rf"{_QUOTED}|\b(?:{'|'.join(map(re.escape, sorted(shown)))})\b")
     kept: list[str | None] = []
     branches: list[_Branch] = []
     for line in text:
@@ -45,16 +46,12 @@ def lines(text: Sequence[str], defines: Mapping[str, str], shown: Collection[str
         elif match and match[1] not in ("define", "pragma"):
             kept.append(line)
         else:
-            kept.append(_WORDS.sub(lambda word: _replace(word[0], defines, shown), line))
+            kept.append(words.sub(lambda word: defines.get(word[0], word[0]), line))
     return kept if not branches else [*text]
 
 
 def _is_condition(word: str) -> bool:
     return word in ("if", "ifdef", "ifndef", "elif", "else", "endif")
-
-
-def _replace(word: str, defines: Mapping[str, str], shown: Collection[str]) -> str:
-    return defines.get(word, word) if word in shown else word
 
 
 def _follow(branches: list[_Branch], word: str, condition: str, defines: Mapping[str, str]) -> bool:
