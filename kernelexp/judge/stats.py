@@ -191,15 +191,15 @@ def usable(block: Block) -> bool:
 
 def log_ratio(row: Row, arm: int, base: int) -> float | None:
     """Mean log time of arm less that of base in one row; None if the row lacks one of them."""
-    if arm not in row.order or base not in row.order:
-        return None
-    return _mean_log(row, arm) - _mean_log(row, base)
-
-
-def _mean_log(row: Row, arm: int) -> float:
-    times = zip(row.order, row.times_us, strict=True)
-    logs = [math.log(time) for each, time in times if each == arm]
-    return sum(logs) / len(logs)
+    ours, theirs, launches, base_launches = 0.0, 0.0, 0, 0
+    for each, time in zip(row.order, row.times_us, strict=True):
+        if each == arm:
+            ours += math.log(time)
+            launches += 1
+        if each == base:
+            theirs += math.log(time)
+            base_launches += 1
+    return ours / launches - theirs / base_launches if launches and base_launches else None
 
 
 def median_error(values: Sequence[float]) -> float:

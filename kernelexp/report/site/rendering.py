@@ -11,6 +11,7 @@ import base64
 import functools
 import hashlib
 import re
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -79,7 +80,8 @@ def _environment() -> Environment:
     environment.filters["prose"] = _prose
     environment.filters["figure"] = figures.value
     environment.filters["point"] = spell_point
-    environment.filters["field"] = _field
+    environment.filters["fields"] = _fields
+    environment.filters["differing"] = _differing
     environment.filters["word"] = text_of
     environment.filters["drawing"] = svg.draw
     return environment
@@ -100,12 +102,29 @@ def _prose(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escaped)))  # parts of Markup escape again
 
 
+def _fields(row: Sequence[Cell], numbers: frozenset[int]) -> Markup:
+    return Markup("".join(_field(cell, place, numbers) for place, cell in enumerate(row)))
+
+
 @functools.lru_cache(maxsize=1 << 14)
 def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:
     """A cell of a table; that of its first column names the row."""
     numeric = ' class="n"' if column in numbers else ""
     tag, scope = ("td", "") if column else ("th", ' scope="row"')
     return Markup(f"<{tag}{scope}{numeric}>{_cell(cell)}</{tag}>")
+
+
+_SIGNS = {"+": "add", "-": "del", "@": "hunk"}
+
+
+def _differing(lines: Sequence[str]) -> Markup:
+    """The lines of a unified difference, each in its style."""
+    return Markup(
+        "".join(
+            f'<span class="{_SIGNS.get(line[:1], "")}">{escape(printable(line))}\n</span>'
+            for line in lines
+        )
+    )
 
 
 def _spell(value: Any) -> Any:

@@ -92,7 +92,7 @@ class _Scale(msgspec.Struct, frozen=True, kw_only=True):
     log: bool
 
     def at(self, value: float) -> float:
-        return self.all((value,))[0]
+        return round(self.all((value,))[0], 1)
 
     def all(self, values: Iterable[float]) -> list[float]:
         """The places of many values: there are hundreds of dots on hundreds of pages."""
@@ -101,7 +101,7 @@ class _Scale(msgspec.Struct, frozen=True, kw_only=True):
             low, high = math.log10(low), math.log10(high)
             values = map(math.log10, values)
         start, slope = self.start, (self.end - self.start) / (high - low)
-        return [round(start + (value - low) * slope, 1) for value in values]
+        return [start + (value - low) * slope for value in values]
 
 
 def draw(plot: Plot) -> Drawing:
@@ -187,7 +187,7 @@ def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
             continue
         across = x.all(mark.x for mark in series.marks)
         upwards = y.all(mark.y for mark in series.marks)
-        places = (f"{left} {up}" for left, up in zip(across, upwards, strict=True))
+        places = [f"{left:.1f} {up:.1f}" for left, up in zip(across, upwards, strict=True)]
         path = "M" + ("L" if series.look == "line" else "h0M").join(places)
         ending = "" if series.look == "line" else "h0"
         yield Shape(path=path + ending, number=number, look=series.look, title=series.name)
