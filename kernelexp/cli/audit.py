@@ -34,9 +34,13 @@ def audit(
         ),
     ],
     against: Annotated[
-        str,
-        typer.Option("--against", metavar="OTHER", help="The variant to compare with."),
-    ],
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="OTHER",
+            help="The variant to compare with; an experiment's baseline without it.",
+        ),
+    ] = None,
     markdown: MarkdownOption = False,
     json: JsonOption = False,
     limit: LimitOption = None,
