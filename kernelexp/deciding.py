@@ -166,9 +166,7 @@ def _commit(project: Project, text: str) -> str:
     found = revisions.find(project.root, text)
     if found or revisions.is_commit_name(text):
         return found or text
-    where = "git knows no such revision"
-    if not revisions.has_repository(project.root):
-        where = "there is no git repository here"
+    where = revisions.why_unreadable(project.root) or "git knows no such revision"
     raise UsageError(
         f"--commit {quote(text)}: {where}, and it is no commit's name, as in --commit 1a2b3c4."
     )
