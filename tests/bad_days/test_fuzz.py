@@ -149,6 +149,7 @@ RECORD_READERS = [
     *[("log",), ("log", "--csv"), ("log", "--json"), ("show", "S1"), ("show", "S1", "--verbose")],
     *[("list",), ("verdict", "S1"), ("diff", "S1", "S1"), ("plot", "run", "S1"), ("show", "2")],
     *[("plot", "history"), ("show", "S1", "--json"), ("compare", "S1:baseline", "S1")],
+    *[("report",), ("report",), ("plot", "roofline")],
 ]
 
 
@@ -259,7 +260,7 @@ KINDS: dict[str, tuple[SearchStrategy[Any], Callable[[Path, Any], None]]] = {
         lambda root, case: read_record(root, *case),
     ),
     "decision": (
-        st.tuples(JSON_CHANGES, st.sampled_from([("list",), ("log",), ("show", "S1")])),
+        st.tuples(JSON_CHANGES, st.sampled_from([("list",), ("log",), ("show", "S1"), ("report",)])),
         lambda root, case: read_decision(root, *case),
     ),
     "YAML": (JSON_CHANGES, read_yaml),
