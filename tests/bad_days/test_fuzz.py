@@ -145,6 +145,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory, recorded: Path) -> Path:
     return Path(shutil.copytree(recorded, tmp_path_factory.mktemp("fuzzed") / "scale"))
 
 
+DECISION_READERS = [("list",), ("log",), ("show", "S1"), ("report",)]
 RECORD_READERS = [
     *[("log",), ("log", "--csv"), ("log", "--json"), ("show", "S1"), ("show", "S1", "--verbose")],
     *[("list",), ("verdict", "S1"), ("diff", "S1", "S1"), ("plot", "run", "S1"), ("show", "2")],
@@ -260,7 +261,7 @@ KINDS: dict[str, tuple[SearchStrategy[Any], Callable[[Path, Any], None]]] = {
         lambda root, case: read_record(root, *case),
     ),
     "decision": (
-        st.tuples(JSON_CHANGES, st.sampled_from([("list",), ("log",), ("show", "S1"), ("report",)])),
+        st.tuples(JSON_CHANGES, st.sampled_from(DECISION_READERS)),
         lambda root, case: read_decision(root, *case),
     ),
     "YAML": (JSON_CHANGES, read_yaml),
