@@ -6,6 +6,8 @@ import json
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
@@ -300,6 +302,17 @@ def test_a_report_is_written_over_its_former_self(kx: Kx, trap: Path) -> None:
     assert kx("report", cwd=trap).exit_code == errors.OK
     edit(trap, "title: ", "title: Anew, ")
     assert kx("report", cwd=trap).exit_code == errors.OK
+
+
+def test_reports_at_the_same_time_are_written_one_after_the_other(kx: Kx, trap: Path) -> None:
+    program = [sys.executable, "-m", "kernelexp", "report", "--out", "new/pages"]
+    several = [subprocess.Popen(program, cwd=trap, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [each.wait() for each in several] == [errors.OK] * 3
+    assert kx("report", "--out", "new/pages", cwd=trap).exit_code == errors.OK
+    listed = json.loads((trap / "new/pages/kernelexp-report.json").read_text())["files"]
+    found = (path for path in (trap / "new/pages").rglob("*") if path.is_file())
+    names = {path.relative_to(trap / "new/pages").as_posix() for path in found}
+    assert names == {*listed, "kernelexp-report.json"}
 
 
 def test_a_folder_with_a_log_of_its_own_is_no_report(kx: Kx, trap: Path) -> None:
