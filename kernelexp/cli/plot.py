@@ -178,7 +178,7 @@ def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]
     from kernelexp.report.charts import roofline
 
     def measured(arm: Arm) -> Arm | None:
-        found = records.latest_measured(project.root, arm)
+        found = records.latest_measured(project.root, arm, arm.files)
         return found[1] if found else None
 
     chosen = _kernels(project, names)

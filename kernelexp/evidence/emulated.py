@@ -137,17 +137,20 @@ def _emulate(
     emulator: Emulator,
     isa: Isa = "ptx",
 ) -> Emulated:
+    before = files.digests(root, arm.kernel)
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, size, problem, whole, schedules, isa)
+    places = {what: _place(root, arm, size, schedules, what, isa) for what in ("lines", "emulated")}
     found = emulator(job)
+    files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     evidence = msgspec.structs.replace(
         found.evidence,
         emulator=_emulator(),
         widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
     )
     for what, content in (("lines", found.lines), ("emulated", evidence)):
-        build.keep(*_place(root, arm, size, schedules, what, isa), msgspec.json.encode(content))
+        build.keep(*places[what], msgspec.json.encode(content))
     return Emulated(evidence=evidence, lines=found.lines)
 
 
@@ -168,15 +171,14 @@ def execute(job: EmulationJob) -> Emulated:
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
-    found = files.find(root, kernel)
-    found += sorted((_PACKAGE / "problem").glob("*.py"))
+    found = sorted((_PACKAGE / "problem").glob("*.py"))
     found += [
         _PACKAGE / f"{name}.py"
         for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule", "tensors")
     ]
     own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
-    return _hash(found, _emulator())
+    return _hash(found, f"{_emulator()} {files.digests(root, kernel)}")
 
 
 @functools.cache

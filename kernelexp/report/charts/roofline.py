@@ -27,7 +27,7 @@ class _Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Find: TypeAlias = Callable[[Arm], Arm | None]
-"""The variant of a profile as it was measured; None where it was not."""
+"""The variant of a profile as it was measured with the same sources; None where it was not."""
 
 
 def plots(
@@ -59,7 +59,7 @@ def _place(label: str, profile: Profile, arm: Arm | None) -> tuple[Chip, _Point]
         return "does not count DRAM bytes"
     measured = arm.measured if arm else None
     if not measured or measured.size != evidence.size or chips.find(measured.device) != chip:
-        return "has no measured record of its variant, size and GPU"
+        return "has no measured record of its variant, sources, size and GPU"
     if not measured.flops or measured.time_us is None:
         return "is of a problem that states no useful FLOPs"
     return chip, _Point(

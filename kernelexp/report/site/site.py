@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -114,8 +114,9 @@ class Site:
             yield f"{kernel}@{arch}", roofline.plots(named, self._measured)[0]
 
     def _measured(self, wanted: Arm) -> Arm | None:
-        """A variant as the latest of the records that are shown measured it."""
-        return self._timed.get(_place(wanted))
+        """A variant as the latest of the records that are shown measured it, of the same sources;
+        of any where those are not known."""
+        return self._timed.get(_place(wanted, wanted.files))
 
     @functools.cached_property
     def _timed(self) -> dict[tuple[object, ...], Arm]:
@@ -125,8 +126,8 @@ class Site:
             for each in standings.candidates
             if each.record
         }
-        every = (arm for run in sorted(shown) for arm in shown[run].arms)
-        return {_place(arm): arm for arm in every if arm.measured}
+        every = [arm for run in sorted(shown) for arm in shown[run].arms if arm.measured]
+        return {_place(arm, files): arm for arm in every for files in ({}, arm.files)}
 
     def _experiment(self, name: str) -> bytes:
         kernel_log, standings = self._standings[name]
@@ -244,9 +245,9 @@ class Site:
         return self._page("source.html", "../", file, lines=split(text))
 
 
-def _place(arm: Arm) -> tuple[object, ...]:
-    """By which the variant of an arm is known."""
-    return arm.kernel, arm.arch, *sorted(arm.axes.items())
+def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
+    """By which the variant of an arm, built from these files, is known."""
+    return arm.kernel, arm.arch, *sorted(arm.axes.items()), *sorted(files.items())
 
 
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
