@@ -247,6 +247,7 @@ def spell_printed(name: str, unit: str) -> str:
     return f"{name}, {unit}" if unit and unit != name else name
 
 
+@functools.cache
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
         name=f"{_STATIC}{pipe.lower()}",
@@ -260,6 +261,7 @@ def _of_pipe(pipe: str) -> Metric:
 _UNITS = ("sectors", "wavefronts")
 
 
+@functools.lru_cache(maxsize=8192)
 def _of_counter(counter: str) -> Metric:
     def read(arm: Arm) -> Value | None:
         executed = _executed(arm)
@@ -422,16 +424,17 @@ def differences(
     """
     one, other = figures(before, *kinds), figures(after, *kinds)
     names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
-    pairs = {
-        metric: (
+    pairs = [
+        (
+            metric,
             one[name].value if name in one else metric.read(before),
             other[name].value if name in other else metric.read(after),
         )
         for name, metric in names.items()
-    }
+    ]
     return tuple(
         Difference(metric=metric, before=was, after=now)
-        for metric, (was, now) in pairs.items()
+        for metric, was, now in pairs
         if (same or was != now) and was is not None and now is not None
     )
 

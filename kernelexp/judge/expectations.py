@@ -135,9 +135,11 @@ def _is_counted(name: str, counters: Mapping[str, int]) -> bool:
 
     Records of early versions have other names; they lack that of all instructions.
     """
-    from kernelexp.emulator.machine.counters import named
+    if "ptx__inst_executed" not in counters:
+        return False
+    from kernelexp.emulator.machine.counters import named  # loads the whole emulator
 
-    return "ptx__inst_executed" in counters and name in named([], "PTX")
+    return name in named([], "PTX")
 
 
 def _missing(name: str, expectation: Expectation, was: Value | None, now: Value | None) -> str:
