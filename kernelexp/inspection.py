@@ -13,6 +13,7 @@ from kernelexp import build, emulations, prepare
 from kernelexp.accesses import Access
 from kernelexp.arm import Arm
 from kernelexp.build import Artefacts
+from kernelexp.counters import PTX
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, ptx_accesses, sass_flow, sass_lines
 from kernelexp.evidence.emulation_worker import LineCost
@@ -197,8 +198,8 @@ def _passed(lines: Sequence[LineCost], kind: str) -> list[Passed]:
 
 
 def _counter(counters: dict[str, int], kind: str) -> int:
-    """Of the instruction set that was executed, whichever it is."""
-    return sum(counters.get(f"{each}__inst_executed_{kind}", 0) for each in ("ptx", "sass"))
+    """Of PTX, which has each barrier of the source."""
+    return counters.get(f"{PTX}inst_executed_{kind}", 0)
 
 
 def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:

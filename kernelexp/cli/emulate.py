@@ -52,9 +52,11 @@ def emulate(
     isa: Annotated[
         str,
         typer.Option(
-            "--isa", metavar="ISA", help="What to execute: ptx, or sass, which ptxas makes of it."
+            "--isa",
+            metavar="ISA",
+            help="What to execute: ptx, which is judged, sass, which counts as ncu, or both.",
         ),
-    ] = "ptx",
+    ] = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -88,14 +90,14 @@ def emulate(
 def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: str) -> How:
     from kernelexp import schedule
     from kernelexp.arm import Isa
-    from kernelexp.evidence.emulated import How
+    from kernelexp.evidence.emulated import BOTH, How
 
     if count is not None and named is not None:
         raise UsageError("--schedules and --schedule exclude each other.")
-    known: dict[str, Isa] = {name: name for name in get_args(Isa)}
+    known: dict[str, tuple[Isa, ...]] = {name: (name,) for name in get_args(Isa)}
+    known["both"] = BOTH
     if isa not in known:
         raise UsageError(f"--isa is one of {', '.join(known)}, not {isa!r}.")
-    chosen = (
-        (schedule.parse(named),) if named else schedule.first_schedules(count or schedule.USUAL)
-    )
-    return How(size=size, schedules=chosen, pedantic=pedantic, isa=known[isa])
+    chosen = (schedule.parse(named),) if named else None
+    chosen = schedule.first_schedules(count) if count else chosen
+    return How(size=size, schedules=chosen, pedantic=pedantic, isas=known[isa])

@@ -100,7 +100,9 @@ class Cluster:
 
     def emulate(self, job: EmulationJob) -> Emulated:
         """What a worker's emulation showed."""
-        task = EmulateTask(job=job, ptx=Path(job.ptx).read_bytes())
+        paths = {"ptx": job.ptx, "cubin": job.cubin, "listing": job.listing}
+        code = {name: Path(path).read_bytes() for name, path in paths.items() if path}
+        task = EmulateTask(job=job, code=code)
         reply = self._order(task, Path(job.root), job.emulation_limit.of or job.kernel)
         assert isinstance(reply, Executed)
         return reply.emulated

@@ -31,10 +31,11 @@ class BuildTask(msgspec.Struct, frozen=True, kw_only=True, tag="build"):
 
 
 class EmulateTask(msgspec.Struct, frozen=True, kw_only=True, tag="emulate"):
-    """PTX to execute; paths of the job are of the client's machine."""
+    """PTX or SASS to execute; paths of the job are of the client's machine."""
 
     job: EmulationJob
-    ptx: bytes
+    code: dict[str, bytes]
+    """What the job has paths of, by the name of its field."""
 
 
 class MeasureTask(msgspec.Struct, frozen=True, kw_only=True, tag="measure"):

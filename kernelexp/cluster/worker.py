@@ -82,11 +82,11 @@ def _plan(task: BuildTask, root: Path) -> planning.Plan:
 
 
 def _emulate(task: EmulateTask, root: Path, folder: Path) -> Emulated:
-    ptx = folder / "kernel.ptx"
-    ptx.write_bytes(task.ptx)
-    job = msgspec.structs.replace(
-        task.job, root=str(root), ptx=str(ptx), native=native.library(root)
-    )
+    paths = {name: folder / f"kernel.{name}" for name in task.code}
+    for name, path in paths.items():
+        path.write_bytes(task.code[name])
+    own = {name: str(path) for name, path in paths.items()}
+    job = msgspec.structs.replace(task.job, root=str(root), native=native.library(root), **own)
     return emulated.execute(job)
 
 

@@ -7,7 +7,9 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,10 +49,16 @@ PRELOAD = ("torch", "kernelexp.emulator")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
 SEED = 1
 LINES_KEPT = 8
+DIGITS = 16
+"""Of the SHA-256 of an output: enough to tell two results apart."""
 PRINTS_KEPT = 100
 # What a line is judged by: the two that cost time in a kernel which waits for memory.
 _COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
 COSTS = (*(f"{PTX}{name}" for name in _COSTS), *_COSTS)
+
+
+_ADDRESS = re.compile(r"\s*/\*([0-9a-f]+)\*/")
+"""Where a line of cuobjdump's listing says that its instruction is."""
 
 
 class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,11 +115,29 @@ class LineCost(msgspec.Struct, frozen=True, kw_only=True):
     """The loads and stores whose state space PTX names."""
 
 
+class InstructionCost(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one SASS instruction costs in all launches of its entry."""
+
+    entry: str
+    offset: int
+    """Bytes from the entry's first instruction."""
+    executed: int
+    """Warp instructions, whatever their guard."""
+    threads: int
+    """Active threads of these."""
+    wavefronts: int = 0
+    """Of shared memory."""
+    sectors: int = 0
+    """Of global memory."""
+
+
 class Emulated(msgspec.Struct, frozen=True, kw_only=True):
     """What an emulation showed: the evidence that records keep, and the cost of every line."""
 
     evidence: EmulatedEvidence
     lines: tuple[LineCost, ...] = ()
+    instructions: tuple[InstructionCost, ...] = ()
+    """Of SASS, those that were executed."""
 
 
 def emulate(job: EmulationJob, watch: Watch) -> Emulated:
@@ -163,6 +189,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     return Emulated(
         evidence=_of_sass(evidence, compared) if job.cubin else evidence,
         lines=_every_line(root, case.launches, compared.launches),
+        instructions=_every_instruction(job, case.launches, compared) if job.cubin else (),
     )
 
 
@@ -241,6 +268,13 @@ def _numpy(tensor: torch.Tensor) -> Any:
     return tensor.view(widths[tensor.element_size()]).numpy()
 
 
+def _digests(outputs: Tensors) -> dict[str, str]:
+    return {
+        name: hashlib.sha256(_numpy(each).tobytes()).hexdigest()[:DIGITS]
+        for name, each in outputs.items()
+    }
+
+
 def _evidence(
     root: Path,
     case: _Case,
@@ -252,6 +286,7 @@ def _evidence(
     hang = next((result.hang for result in runs if result.hang), ())
     return EmulatedEvidence(
         size=case.size_name,
+        outputs=_digests(case.outputs),
         schedules=tuple(str(result.schedule) for result in runs),
         arrays=checked,
         changed=changed,
@@ -332,11 +367,6 @@ def _dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
 def _every_line(
     root: Path, launches: Sequence[Launch], executed: Sequence[Result]
 ) -> tuple[LineCost, ...]:
-    from kernelexp.emulator import add_up
-
-    of_entry: dict[str, list[Counters]] = {}
-    for launch, result in zip(launches, executed, strict=False):
-        of_entry.setdefault(launch.entry, []).append(result.counters)
     return tuple(
         LineCost(
             entry=entry,
@@ -345,8 +375,36 @@ def _every_line(
             counters=_nonzero(each.counters),
             accesses=_accesses(each.opcodes),
         )
-        for entry, counters in of_entry.items()
-        for each in add_up(counters).by_source()
+        for entry, counters in _by_entry(launches, executed).items()
+        for each in counters.by_source()
+    )
+
+
+def _by_entry(launches: Sequence[Launch], executed: Sequence[Result]) -> dict[str, Counters]:
+    from kernelexp.emulator import add_up
+
+    of_entry: dict[str, list[Counters]] = {}
+    for launch, result in zip(launches, executed, strict=False):
+        of_entry.setdefault(launch.entry, []).append(result.counters)
+    return {entry: add_up(counters) for entry, counters in of_entry.items()}
+
+
+def _every_instruction(
+    job: EmulationJob, launches: Sequence[Launch], compared: Comparison
+) -> tuple[InstructionCost, ...]:
+    text = Path(job.listing).read_text("utf-8", "replace").splitlines()
+    return tuple(
+        InstructionCost(
+            entry=entry,
+            offset=int(match[1], 16),
+            executed=each.executed,
+            threads=each.lanes,
+            wavefronts=each.tally.wavefronts,
+            sectors=each.tally.sectors,
+        )
+        for entry, counters in _by_entry(launches, compared.launches).items()
+        for each in counters.instructions
+        if (match := _ADDRESS.match(text[each.instruction.line - 1]))
     )
 
 

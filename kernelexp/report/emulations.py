@@ -43,7 +43,8 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
 def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
     """Counters of the full problem, from what a tile and what a CTA adds."""
     for number, launch in enumerate(launches, 1):
-        of = f", launch {number}, {plain_name(launch.entry)}" if launch.entry else ""
+        of = f" on {launch.isa.upper()}"
+        of += f", launch {number}, {plain_name(launch.entry)}" if launch.entry else ""
         yield table(
             (f"{name}, full problem{of}", "per tile", "per CTA", "per launch"),
             (
