@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from kernelexp.build import Artefacts
 from kernelexp.counters import PTX
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, ptx_accesses, sass_flow, sass_lines
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulation_worker import InstructionCost, LineCost
 from kernelexp.evidence.sass_flow import Flow
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.judge.instructions import Counts
@@ -86,6 +86,9 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of the sources, by path from the root and number."""
     executed: Executed | None = None
     """None where the variant was not emulated."""
+    costs: dict[int, InstructionCost] = {}
+    """What each instruction of `code` costs in an emulated launch, by offset; those that were not
+    executed are absent. Empty where the SASS was not executed."""
 
     def loop(self, each: SassInstruction) -> int:
         """The number of its innermost loop; 0 for none."""
@@ -93,6 +96,11 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
     def counts(self) -> Counts:
         return _count(self.code, self.flow)
+
+    def times(self, code: Iterable[SassInstruction]) -> int:
+        """How often warps executed these instructions together."""
+        own = (self.costs.get(each.offset) for each in code)
+        return sum(each.executed for each in own if each)
 
 
 def look(
@@ -105,7 +113,7 @@ def look(
 ) -> tuple[list[Inspection], list[KernelexpError]]:
     """The variants, and the faults of those that could not be examined.
 
-    Without `emulate`, barriers are counted where an emulation is kept.
+    Without `emulate`, what was executed is counted where an emulation is kept.
     """
     prepare.refuse_programs(variants, "an inspection")
     prepared = prepare.built(project, variants, tools, limits, on_progress)
@@ -121,8 +129,12 @@ def look(
 def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool) -> Inspection:
     if arm.build is None:
         return Inspection(label=label, arm=arm)
-    made = build.artefacts(project.root, arm.identity)
+    root = project.root
+    arm = arm if arm.emulated else emulated.with_kept(root, arm)
+    made = build.artefacts(root, arm.identity)
     code, flow = _read(made, arm.build.entry)
+    taken = arm.counted
+    costs = emulated.instructions(root, arm, taken.size, limits, label) if taken else ()
     files = {frame.file for each in code if each.source for frame in each.source.frames()}
     return Inspection(
         label=label,
@@ -130,8 +142,9 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         code=code,
         flow=flow,
         asked=ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), arm.build.entry),
-        texts=read_texts(project.root, files),
+        texts=read_texts(root, files),
         executed=_executed(project, label, arm, limits, emulate),
+        costs={each.offset: each for each in costs if each.entry == arm.build.entry},
     )
 
 
@@ -161,7 +174,7 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
 def _executed(
     project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
 ) -> Executed | None:
-    shown = arm.emulated or emulated.find(project.root, arm)
+    shown = arm.emulated
     if shown is None or not shown.finished or shown.unsupported:
         return None
     size = shown.size

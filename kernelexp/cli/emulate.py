@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
 from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
+    IsaOption,
     JsonOption,
     LimitOption,
     NvccOption,
@@ -49,14 +50,7 @@ def emulate(
             "--schedule", metavar="SEED", help="Under this one alone: 'seed 5, late' for example."
         ),
     ] = None,
-    isa: Annotated[
-        str,
-        typer.Option(
-            "--isa",
-            metavar="ISA",
-            help="What to execute: ptx, which is judged, sass, which counts as ncu, or both.",
-        ),
-    ] = "both",
+    isa: IsaOption = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -89,15 +83,10 @@ def emulate(
 
 def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: str) -> How:
     from kernelexp import schedule
-    from kernelexp.arm import Isa
-    from kernelexp.evidence.emulated import BOTH, How
+    from kernelexp.evidence.emulated import How
 
     if count is not None and named is not None:
         raise UsageError("--schedules and --schedule exclude each other.")
-    known: dict[str, tuple[Isa, ...]] = {name: (name,) for name in get_args(Isa)}
-    known["both"] = BOTH
-    if isa not in known:
-        raise UsageError(f"--isa is one of {', '.join(known)}, not {isa!r}.")
     chosen = (schedule.parse(named),) if named else None
     chosen = schedule.first_schedules(count) if count else chosen
-    return How(size=size, schedules=chosen, pedantic=pedantic, isas=known[isa])
+    return How(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

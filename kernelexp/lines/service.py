@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import build, prepare, profiles
-from kernelexp.arm import Arm, ProfiledInstruction
+from kernelexp.arm import Arm, Isa, ProfiledInstruction
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, line_table, sass_lines
 from kernelexp.evidence.emulated import How
@@ -31,6 +31,8 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
     size: str
     """Of the emulation."""
     arm: Arm
+    isa: Isa = "ptx"
+    """What was counted by line: SASS where that was executed."""
     pieces: tuple[Piece, ...] = ()
     """Empty for a variant that is not built."""
     roles: tuple[Role, ...] = ()
@@ -50,14 +52,18 @@ def look(
     size: str,
     limits: Limits,
     on_progress: OnProgress | None = None,
+    isas: tuple[Isa, ...] = emulated.BOTH,
 ) -> tuple[list[Lines], list[KernelexpError]]:
-    """The variants with what is known of their lines, and the faults of those that have none."""
+    """The variants with what is known of their lines, and the faults of those that have none.
+
+    Counted on SASS where that is among `isas` and can be executed, else on PTX.
+    """
     prepare.refuse_programs(variants, "cost by source line")
     for kernel in dict.fromkeys(each.kernel for each in variants):
         said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, said.sizes, size)
     prepared = prepare.built(project, variants, tools, limits, on_progress)
-    prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size))
+    prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size, isas=isas))
     found = [
         _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
     ]
@@ -69,7 +75,10 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     if arm.build is None:
         return bare
     root, made = project.root, build.artefacts(project.root, arm.identity)
-    every = emulated.lines(root, arm, size, limits, bare.label) if arm.emulated else ()
+    isa: Isa = "sass" if arm.counted else "ptx"
+    taken = arm.counted or arm.emulated
+    every = emulated.lines(root, arm, size, limits, bare.label, isa) if taken else ()
+    counts = emulated.instructions(root, arm, size, limits, bare.label) if arm.counted else ()
     lines = [each for each in every if each.entry == arm.build.entry]
     sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
@@ -88,7 +97,16 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     )
     return msgspec.structs.replace(
         bare,
-        pieces=pieces.cut(lines, whose, sass, sampled),
+        isa=isa,
+        pieces=pieces.cut(
+            lines,
+            whose,
+            sass,
+            sampled,
+            {each.offset: each.executed for each in counts if each.entry == arm.build.entry}
+            if counts
+            else None,
+        ),
         roles=whose,
         texts=texts,
         profile=profile,

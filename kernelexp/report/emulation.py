@@ -71,7 +71,7 @@ def _agreement(arm: Arm) -> tuple[str, Style]:
         return f"SASS not executed, so that counts are of PTX only. {why.rstrip('.')}", "dim"
     if found := agreement.disagreement(arm):
         return found.sentence, "broken" if found.is_wrong else "warn"
-    return "SASS executed too: it writes the same bits, and its counts are ncu's", ""
+    return "SASS executed too: it writes the same bits; its counts have ncu's names", ""
 
 
 def _right(arms: Sequence[Arm]) -> str:

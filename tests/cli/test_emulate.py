@@ -165,7 +165,8 @@ def test_the_sass_of_a_variant_is_executed_too(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale@sm_90a", "--isa", "sass", "--schedules", "1", "--json", cwd=scale)
     assert result.exit_code == errors.OK
     (found,) = json.loads(result.stdout)
-    taken = found["arm"]["emulated"]
+    assert "emulated" not in found["arm"]
+    taken = found["arm"]["emulated_sass"]
     assert (taken["isa"], taken["arrays"][0]["wrong"]) == ("sass", 0)
     assert taken["opcodes"]["STG"] == taken["counters"]["sass__inst_executed_global_stores"]
     assert taken["counters"]["smsp__inst_executed"] == sum(taken["opcodes"].values())
@@ -175,4 +176,31 @@ def test_the_sass_of_a_variant_is_executed_too(scale: Path, kx: Kx) -> None:
 def test_an_unknown_instruction_set_is_a_sentence(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale", "--isa", "arm", cwd=scale)
     assert result.exit_code == errors.USAGE
-    assert "--isa is one of ptx, sass, not 'arm'." in result.stderr
+    assert "--isa is one of ptx, sass, both, not 'arm'." in result.stderr
+
+
+def test_a_run_judges_by_ptx_counts_on_sass_and_says_whether_they_agree(
+    scale: Path, kx: Kx
+) -> None:
+    result = kx("run", "S1", "--no-record", "--json", cwd=scale)
+    (ran,) = json.loads(result.stdout)
+    arm = ran["record"]["candidates"][0]["arm"]
+    ptx, sass = arm["emulated"], arm["emulated_sass"]
+    assert ptx["outputs"] == sass["outputs"] != {}
+    assert len(ptx["schedules"]) > len(sass["schedules"]) == 1
+    assert all(name.startswith("ptx__") for name in ptx["counters"])
+    stores = "sass__inst_executed_global_stores"
+    assert sass["counters"][stores] == ptx["counters"][f"ptx__{stores}"] > 0
+    said = " ".join(kx("run", "S1", "--no-record", cwd=scale).stdout.split())
+    assert "baseline, candidate: SASS executed too: it writes the same bits" in said
+
+
+def test_sass_that_is_not_covered_leaves_the_counts_to_ptx(scale: Path, kx: Kx) -> None:
+    source = scale / "variants/scale/scale.cu"
+    prefetch = 'asm volatile("griddepcontrol.wait;"); y[i] = v;'
+    source.write_text(source.read_text().replace("y[i] = v;", prefetch))
+    result = kx("emulate", "scale@sm_90a", "--schedules", "1", cwd=scale)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == errors.OK
+    assert "SASS not executed, so that counts are of PTX only." in said
+    assert "ACQBULK" in said
