@@ -184,7 +184,7 @@ def _emulate(
     found = emulator(jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa))
     evidence = msgspec.structs.replace(
         found.evidence,
-        emulator=_emulator(),
+        emulator=version(),
         widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
     )
     parts = {"lines": found.lines, "instructions": found.instructions, "emulated": evidence}
@@ -219,11 +219,12 @@ def _digest(root: Path, kernel: str) -> str:
     ]
     own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
-    return _hash(found, _emulator())
+    return _hash(found, version())
 
 
 @functools.cache
-def _emulator() -> str:
+def version() -> str:
+    """Hash of the emulator, as evidence has it."""
     folder = _PACKAGE / "emulator"
     return _hash(sorted([*folder.rglob("*.py"), *folder.rglob("*.[ch]pp")]))
 

@@ -145,7 +145,7 @@ def _unknown(case: Case, resource: Resource) -> str:
         if not tensor_type(case):
             return "no tensor instructions"
         return "the problem does not state its FLOPs" if not case.flops else "no such peak known"
-    if resource == "shared memory" and case.is_merged:
+    if resource == "shared memory" and case.counters and case.is_merged:
         return "counted on PTX, and SASS accesses shared memory in other widths"
     if resource == "L2":
         return "no source gives its peak"

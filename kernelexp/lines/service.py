@@ -12,6 +12,7 @@ from kernelexp.arm import Arm, Isa, ProfiledInstruction
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, line_table, sass_lines
 from kernelexp.evidence.emulated import How
+from kernelexp.evidence.emulation_worker import LineCost
 from kernelexp.limits import Limits
 from kernelexp.lines import pieces, roles
 from kernelexp.lines.pieces import Piece
@@ -76,17 +77,17 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
         return bare
     root, made = project.root, build.artefacts(project.root, arm.identity)
     isa: Isa = "sass" if arm.counted else "ptx"
-    taken = arm.counted or arm.emulated
-    every = emulated.lines(root, arm, size, limits, bare.label, isa) if taken else ()
     counts = emulated.instructions(root, arm, size, limits, bare.label) if arm.counted else ()
-    lines = [each for each in every if each.entry == arm.build.entry]
+    lines = _of_entry(root, arm, isa, size, limits, bare.label)
+    # ptxas mixes the lines of roles, and has few left of a short one.
+    apart = _of_entry(root, arm, "ptx", size, limits, bare.label) if arm.emulated else lines
     sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
-    files = {frame.file for line in lines for frame in line.source.frames()}
+    files = {frame.file for line in (*lines, *apart) for frame in line.source.frames()}
     texts = read_texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
     whose = roles.name(
-        roles.find(lines),
-        lines,
+        roles.find(apart),
+        apart,
         line_table.functions(made.cubin, arm.build.entry),
         {
             (file, number): match[1]
@@ -112,6 +113,16 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
         profile=profile,
         by_offset=pieces.is_of(sampled, sass),
     )
+
+
+def _of_entry(
+    root: Path, arm: Arm, isa: Isa, size: str, limits: Limits, label: str
+) -> list[LineCost]:
+    """What every line of the entry cost; none where nothing was executed."""
+    if arm.build is None or not (arm.counted if isa == "sass" else arm.emulated):
+        return []
+    every = emulated.lines(root, arm, size, limits, label, isa)
+    return [each for each in every if each.entry == arm.build.entry]
 
 
 def _sampled(

@@ -59,7 +59,7 @@ def render(
     yield Heading(f"{examined.case.label}: opportunities")
     yield paragraph(_evidence(examined))
     words = widths.summarize(examined.case.arm.emulated)
-    if words and not examined.case.counts_sass:
+    if words and not examined.case.arm.counted:
         yield paragraph(f"Emulated: {words}.", style="warn")
     if examined.changed:
         words = ", ".join(examined.changed)

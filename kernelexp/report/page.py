@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
+from kernelexp.counters import PTX
 from kernelexp.judge import expectations as judging
 from kernelexp.model import spell, spell_point
 from kernelexp.record import Candidate, Record, own_axes
@@ -24,7 +25,12 @@ _OPCODES_SHOWN = 5
 # Up to so many candidates their figures stand side by side in 80 columns.
 _SIDE_BY_SIDE = 2
 # The same accesses under a second name, and totals that only say how long an emulation ran.
-_MINOR = ("ptx__l1tex__t_", "ptx__thread_inst_executed")
+_MINOR = (
+    "l1tex__t_",
+    "ptx__l1tex__t_",
+    "smsp__thread_inst_executed",
+    "ptx__thread_inst_executed",
+)
 
 
 def render(
@@ -40,6 +46,8 @@ def render(
         yield from arms.warnings(name, arm)
     yield from arms.compiler_errors(dict(zip(record.names, record.arms, strict=True)))
     yield from emulation.results(record.names, record.arms)
+    if record.recounted:
+        yield paragraph(f"Emulated again after the run: {record.recounted}.", style="dim")
     if verbose:
         yield from arms.all_figures(record.names, record.arms)
         yield from emulation.dearest(record.names, record.arms)
@@ -118,11 +126,14 @@ def _differences(record: Record) -> Iterator[Block]:
 
 
 def _side_by_side(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
+    # Of what was counted on SASS, counts of PTX say nothing more.
+    on_sass = all(arm.counted for arm in (base, *candidates.values()))
+    minor = (*_MINOR, PTX) if on_sass else _MINOR
     differing = {
         each.metric.name: each.metric
         for arm in candidates.values()
         for each in metrics.differences(base, arm, *arms.KINDS)
-        if not each.metric.name.startswith(_MINOR)
+        if not each.metric.name.startswith(minor)
     }
     rows = []
     for metric in _in_order(differing):
