@@ -171,7 +171,7 @@ def _emulate(
         arms={name: arm for name, arm in prepared.arms.items() if name in keys},
         faults=prepared.faults,
     )
-    how = How(pedantic=asked.pedantic)
+    how = How(pedantic=asked.pedantic, isas=("ptx",))  # of which gates are
     some = prepare.emulated(project, some, asked.limits, asked.on_progress, how)
     rest = {name: arm for name, arm in prepared.arms.items() if name not in keys}
     return Prepared(arms={**rest, **some.arms}, faults=some.faults)

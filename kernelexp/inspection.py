@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, emulations, prepare
+from kernelexp import build, emulations, prepare, profiles
 from kernelexp.accesses import Access
 from kernelexp.arm import Arm
 from kernelexp.build import Artefacts
@@ -28,6 +28,7 @@ from kernelexp.model import Variant
 from kernelexp.problem import consult
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
+from kernelexp.record import Profile
 from kernelexp.toolchain import Toolchain
 
 BARRIERS = {
@@ -89,6 +90,8 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     costs: dict[int, InstructionCost] = {}
     """What each instruction of `code` costs in an emulated launch, by offset; those that were not
     executed are absent. Empty where the SASS was not executed."""
+    profile: Profile | None = None
+    """The latest of the variant."""
 
     def loop(self, each: SassInstruction) -> int:
         """The number of its innermost loop; 0 for none."""
@@ -129,10 +132,10 @@ def look(
 def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool) -> Inspection:
     if arm.build is None:
         return Inspection(label=label, arm=arm)
-    root = project.root
+    root, entry = project.root, arm.build.entry
     arm = arm if arm.emulated else emulated.with_kept(root, arm)
     made = build.artefacts(root, arm.identity)
-    code, flow = _read(made, arm.build.entry)
+    code, flow = _read(made, entry)
     taken = arm.counted
     costs = emulated.instructions(root, arm, taken.size, limits, label) if taken else ()
     files = {frame.file for each in code if each.source for frame in each.source.frames()}
@@ -141,10 +144,11 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         arm=arm,
         code=code,
         flow=flow,
-        asked=ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), arm.build.entry),
+        asked=ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry),
         texts=read_texts(root, files),
         executed=_executed(project, label, arm, limits, emulate),
-        costs={each.offset: each for each in costs if each.entry == arm.build.entry},
+        profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
+        costs={each.offset: each for each in costs if each.entry == entry},
     )
 
 

@@ -26,6 +26,7 @@ from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.evidence.emulated import How
+    from kernelexp.schedule import Schedule
 
 
 @app.command()
@@ -87,6 +88,9 @@ def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: s
 
     if count is not None and named is not None:
         raise UsageError("--schedules and --schedule exclude each other.")
-    chosen = (schedule.parse(named),) if named else None
-    chosen = schedule.first_schedules(count) if count else chosen
+    chosen: tuple[Schedule, ...] | None = None
+    if named:
+        chosen = (schedule.parse(named),)
+    elif count:
+        chosen = schedule.first_schedules(count)
     return How(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kernelexp.emulations import Emulation, Full
 from kernelexp.launch import plain_name
 from kernelexp.report import arms as shared
-from kernelexp.report import emulation, figures, matrix
+from kernelexp.report import emulation, figures, matrix, pipe_mix
 from kernelexp.report.document import Block, Span, paragraph, table
 
 # Up to so many variants all their counters stand side by side in 80 columns.
@@ -27,6 +27,8 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         yield from shared.all_figures(names, arms, ("emulated",))
         yield from emulation.opcodes(names, arms)
+        if len(arms) == 1:
+            yield from pipe_mix.render(arms[0], None)
         yield from emulation.launches(names, arms)
         yield from emulation.dearest(names, arms)
     else:

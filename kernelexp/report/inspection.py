@@ -11,6 +11,7 @@ from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.inspection import BARRIERS, Executed, Inspection
 from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.lineinfo import Source
+from kernelexp.report import pipe_mix
 from kernelexp.report.code_places import line_of, loop_line, place, polls, text_of
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
 
@@ -57,6 +58,7 @@ def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
     yield from _loops(found)
     yield from _repeated(found, top)
     yield _pipes(found)
+    yield from pipe_mix.render(found.arm, found.profile)
 
 
 def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Block]:
