@@ -8,7 +8,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
 from schemas import validate
 from support import ROOT
 
@@ -78,6 +77,8 @@ def test_a_client_of_the_protocol_lists_emulates_and_evaluates(scale: Path) -> N
 
 
 async def _converse(root: Path) -> None:
+    from mcp import Client, StdioServerParameters  # 2 s, for one slow test
+
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernelexp", "mcp", "-C", str(root)],

@@ -12,7 +12,7 @@ from kernelexp.judge import gates
 from kernelexp.limits import Limits
 from kernelexp.toolchain import Toolchain
 
-# One worker builds them all. .ci/run has them built by `kernelexp check` before.
+# One worker builds them all; `kernelexp check` does it before.
 pytestmark = [pytest.mark.xdist_group("all variants"), pytest.mark.slow]
 
 PROJECT = project.load(ROOT)

@@ -152,6 +152,7 @@ def test_in_github_actions_a_failure_is_an_annotation(
     assert "::error file=variants/scale/scale.cu,title=kernelexp check::scale@" in result.stdout
 
 
+@pytest.mark.slow
 def test_with_emulate_a_wrong_variant_ends_with_4(gated: Path, kx: Kx) -> None:
     source = gated / "variants/scale/scale.cu"
     source.write_text(source.read_text().replace("each *= factor", "each += factor"))

@@ -15,6 +15,9 @@ from kernelexp import arm, project, records
 from kernelexp.errors import BuildError, UsageError
 from kernelexp.record import Profile, Record
 
+# One worker emulates the transpose for all of them.
+pytestmark = pytest.mark.xdist_group("transpose")
+
 NO_CHANGES = "    changes: [one 16-byte access instead of four]"
 EXPECT = "    expect: {time_ms: -30%, launch__registers_per_thread: unchanged, sass_bytes: < 9999}"
 PUBLISHED = "logs/runs/S1/published.json"

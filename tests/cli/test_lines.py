@@ -21,6 +21,9 @@ from kernelexp.profile import pages
 from kernelexp.record import Profile
 from kernelexp.report.lines import bar
 
+# One worker emulates the transpose for all of them.
+pytestmark = pytest.mark.xdist_group("transpose")
+
 DATA = ROOT / "tests/data/ncu"
 # Warp 0 fills a tile, warps 6 and 7 multiply it, the others do nothing.
 SPECIALISED = """

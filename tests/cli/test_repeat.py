@@ -62,6 +62,7 @@ def test_a_run_is_repeated_after_its_sources_and_its_axes_have_changed(
     assert again["candidates"][0]["reproduces"] is True
 
 
+@pytest.mark.slow
 def test_its_variants_are_built_again_without_a_record(ran: tuple[Path, str], kx: Kx) -> None:
     root, name = ran
     (root / "variants/scale/scale.cu").write_text("broken\n")

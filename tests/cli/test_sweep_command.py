@@ -145,6 +145,7 @@ def test_variants_that_are_all_equal_are_a_plateau(scale: Path, kx: Kx, gpu: Fak
     assert "What they share:" in text
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_goes_on(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
     gpu.takes(WIDTH_MATTERS, killed_at=3)
     assert kx("sweep", *GRID, cwd=scale).exit_code == errors.ENVIRONMENT

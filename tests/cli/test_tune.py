@@ -78,6 +78,7 @@ def test_the_same_seed_makes_the_same_trials_again(scale: Path, kx: Kx) -> None:
     assert len(trials(one)) == 3
 
 
+@pytest.mark.slow
 def test_times_are_relative_to_the_baseline_of_the_round_and_the_best_meet_in_a_final(
     scale: Path, kx: Kx, gpu: FakeGpu
 ) -> None:

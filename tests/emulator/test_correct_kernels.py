@@ -17,7 +17,8 @@ from kernelexp import emulator
 from kernelexp.emulator import Schedule
 from kernelexp.launch import Launch, Pointer
 
-SCHEDULES = (LATE, Schedule(seed=1), Schedule(seed=2, asynchrony="early"), EARLY)
+SCHEDULES = (LATE, Schedule(seed=2, asynchrony="early"))
+MORE_SCHEDULES = (Schedule(seed=1), EARLY)
 LIMIT = 200_000
 """Warp instructions: any of these kernels needs a tenth of it."""
 
@@ -51,12 +52,17 @@ def cases() -> Iterator[object]:
         yield pytest.param(area, kernel, id=kernel.name, marks=marks)
 
 
+@pytest.mark.parametrize(
+    "schedules",
+    [SCHEDULES, pytest.param(MORE_SCHEDULES, marks=pytest.mark.slow)],
+    ids=["two", "two more"],
+)
 @pytest.mark.parametrize(("area", "kernel"), list(cases()))
-def test_a_correct_kernel_is_right_and_not_accused_under_any_schedule(area, kernel):
+def test_a_correct_kernel_is_right_and_not_accused_under_any_schedule(area, kernel, schedules):
     words = np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
     first = [int(value) & 0xFFFF_FFFF for value in kernel.want(words.tolist())]
     want = first + [0] * (WORDS - len(first))
-    for schedule in SCHEDULES:
+    for schedule in schedules:
         result, out = launched(area, kernel, schedule)
         assert result.findings == (), schedule
         assert out.tolist() == want, schedule

@@ -39,7 +39,15 @@ WANT: dict[str, Callable[[Values], Values]] = {
 }
 
 
-@pytest.mark.parametrize("schedule", [LATE, emulator.Schedule(seed=5), EARLY], ids=str)
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        LATE,
+        pytest.param(emulator.Schedule(seed=5), marks=pytest.mark.slow),
+        pytest.param(EARLY, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("entry", WANT)
 def test_a_library_s_kernel_is_right_under_every_schedule(entry, schedule):
     values = np.random.default_rng(0).integers(-999, 1000, 2 * THREADS).astype(np.int32)

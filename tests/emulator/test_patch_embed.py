@@ -41,13 +41,16 @@ def test_the_result_is_right_and_nothing_is_found(store, schedule):
     assert outcome.right
 
 
+@pytest.mark.slow
 def test_several_clusters_with_uneven_tiles_finish_too():
     outcome = patch_embed.run(patch_embed.ptx("staged"), m=512, ctas=8)
     assert outcome.found == set()
     assert outcome.right
 
 
-@pytest.mark.parametrize(("store", "column"), [("direct_v8", 0), ("staged", 1)])
+@pytest.mark.parametrize(
+    ("store", "column"), [("direct_v8", 0), pytest.param("staged", 1, marks=pytest.mark.slow)]
+)
 def test_what_grows_with_tiles_equals_ncu(store, column):
     few = patch_embed.run(patch_embed.ptx(store), m=256).result.counters.kernel
     many = patch_embed.run(patch_embed.ptx(store), m=512).result.counters.kernel
@@ -76,14 +79,20 @@ def test_global_loads_are_counted_at_the_line_of_the_table():
     "axes",
     [
         {"store": "direct_v4", "tmem_load": "x16", "cta_group": 1, "epilogue_warps": 4},
-        {
-            "store": "staged",
-            "combined": "smem_prefetch",
-            "tile_n": 128,
-            "mainloop_wait": "broadcast",
-        },
         {"store": "direct_v8", "tmem_load": "split", "epilogue_bounds": "runtime", "stages": 6},
-        {"store": "staged", "combined": "prestage", "epilogue_warps": 4, "phase2_unroll": 8},
+        pytest.param(
+            {
+                "store": "staged",
+                "combined": "smem_prefetch",
+                "tile_n": 128,
+                "mainloop_wait": "broadcast",
+            },
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"store": "staged", "combined": "prestage", "epilogue_warps": 4, "phase2_unroll": 8},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda axes: "-".join(map(str, axes.values())),
 )

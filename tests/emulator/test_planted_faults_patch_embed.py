@@ -197,11 +197,8 @@ def caught_in_patch_embed(text: str, m: int) -> set[str]:
 # The mutants of tests/mutations have most of these kinds too.
 ORDINARY = {
     "no wait for the accumulator",
-    "no wait for the stage to be free",
     "epilogue's arrivals one short",
-    "one tcgen05.wait::ld missing",
     "overlapping accumulators",
-    "no __syncwarp between the staging phases",
     "no cluster barrier at the end",
     "B taken from A's place",
 }

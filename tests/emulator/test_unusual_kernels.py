@@ -16,7 +16,11 @@ from kernelexp.emulator import Schedule
 from kernelexp.launch import Launch, Pointer, Scalar
 
 SOURCE = Path(__file__).parent / "kernels" / "unusual.cu"
-SCHEDULES = (LATE, Schedule(seed=1), EARLY)
+SCHEDULES = (
+    LATE,
+    pytest.param(Schedule(seed=1), marks=pytest.mark.slow),
+    pytest.param(EARLY, marks=pytest.mark.slow),
+)
 T = np.arange(64, dtype=np.uint32)
 
 

@@ -280,6 +280,7 @@ def test_another_file_next_to_problem_py_makes_evidence_anew(scale: Path, name: 
     assert emulated._digest(scale, "scale") != before
 
 
+@pytest.mark.slow
 def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: Home) -> None:
     shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
     endless = ROWS.replace("* FACTOR", "[:0]")

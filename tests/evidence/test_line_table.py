@@ -98,7 +98,13 @@ def test_each_instruction_has_the_chain_of_lines_that_nvdisasm_shows(
     assert max(len(each.source.frames()) for each in found if each.source) == 3
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize(
+    "arch",
+    [
+        "sm_100a",
+        *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("sm_80", "sm_89", "sm_120a")),
+    ],
+)
 def test_cubins_of_every_architecture_have_lines(
     tools: Toolchain, tmp_path: Path, arch: str
 ) -> None:

@@ -26,6 +26,7 @@ QUICK = Options(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["honest", "cheating"])
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
 def test_every_kernel_compiles(name, arch, tmp_path):

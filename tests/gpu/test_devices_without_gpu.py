@@ -146,6 +146,7 @@ def test_a_sweep_has_heats_with_the_baseline_on_each_gpu_and_a_final_on_one(
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_a_record_with_heats_reads_back_as_it_was(scale: Path, kx: Kx, gpu: FakeGpu) -> None:
     gpu.takes("{1: 1.0, 2: 0.97, 4: 60.0}[width]")
     page = kx(*GRID, "--devices", "all", cwd=scale).stdout

@@ -21,6 +21,7 @@ def times(count: int, course: Callable[[int], float], noise: float = 0.002) -> l
     ]
 
 
+@pytest.mark.slow
 def test_steps_that_are_each_within_a_margin_of_1_percent_add_up() -> None:
     found = drift.find(times(24, lambda i: 1.003**i))
     assert found is not None

@@ -124,6 +124,7 @@ def test_identical_arms_of_a_recording_are_never_told_apart(name: str) -> None:
     assert racing.look(found, 0.01, "fastest").leaving == ()
 
 
+@pytest.mark.slow
 def test_the_best_of_24_arms_stays_in_999_of_1000_races() -> None:
     rng = random.Random(11)
     names = [f"c{i}" for i in range(24)]

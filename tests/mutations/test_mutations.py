@@ -20,7 +20,7 @@ from mutations.small import SMALL
 from mutations.subjects import SUBJECTS
 
 pytestmark = pytest.mark.xdist_group("mutations")  # One process compiles the small kernels.
-SAMPLE = 40
+SAMPLE = 20
 UPDATE = "python benchmarks/mutation_rate.py --update"
 
 

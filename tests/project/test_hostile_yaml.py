@@ -184,6 +184,7 @@ json.dump(said, sys.stdout)
 """
 
 
+@pytest.mark.slow
 def test_a_bomb_costs_little_time_and_memory(scale: Path) -> None:
     texts = list(bombs())
     done = subprocess.run(

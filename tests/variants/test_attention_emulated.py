@@ -72,6 +72,7 @@ HOPPER = [
 ]
 
 
+@pytest.mark.slow
 def test_the_hopper_kernel_is_right_with_tiles_that_are_not_whole(run: Run) -> None:
     counters = run("flash_attention_hopper").counters
     assert counters[WAVEFRONTS] == counters[f"{WAVEFRONTS}_ideal"]
@@ -148,6 +149,7 @@ def test_most_wavefronts_of_phase_3_are_conflicts_where_k_is_read(run: Run) -> N
     assert padded.counters[WAVEFRONTS] < 0.2 * plain.counters[WAVEFRONTS]
 
 
+@pytest.mark.slow
 def test_the_store_of_k_transposed_is_where_the_4x4_kernel_conflicts(run: Run) -> None:
     tiles_of_keys = 2 * 4
     text, count = line_with_most(run("fa_4x4"), WAVEFRONTS)

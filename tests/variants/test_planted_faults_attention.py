@@ -58,14 +58,8 @@ FAULTS = (
     ),
 )
 # fmt: on
-QUICK = {"no proxy fence before the store"}
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [pytest.param(each, marks=[pytest.mark.slow][each.name in QUICK :]) for each in FAULTS],
-    ids=lambda fault: fault.name,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolchain) -> None:
     shutil.copytree(ROOT / "variants", tmp_path / "variants")
     shutil.copy(ROOT / "experiments.yaml", tmp_path)

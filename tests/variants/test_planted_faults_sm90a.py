@@ -97,14 +97,8 @@ FAULTS = (
 
 
 # Each takes 10 to 20 s: one of each finding, and one of the other schedule, are shown every time.
-QUICK = {"an arrival too many expected"}
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [pytest.param(each, marks=[pytest.mark.slow][each.name in QUICK :]) for each in FAULTS],
-    ids=lambda fault: f"{fault.file}: {fault.name}",
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.file}: {fault.name}")
 def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolchain) -> None:
     shutil.copytree(ROOT / "variants", tmp_path / "variants")
     shutil.copy(ROOT / "experiments.yaml", tmp_path)

@@ -61,7 +61,9 @@ def computed(number: Float, name: str, rounding: str, a, b, c) -> list[int]:  # 
     return [int(x) for x in getattr(number, name)(*operands, rounding=rounding)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "f64")) for kind in KINDS]
+)
 @pytest.mark.parametrize("name", OPERATIONS)
 @some
 @given(data=st.data())

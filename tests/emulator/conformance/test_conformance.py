@@ -17,7 +17,8 @@ from .case import Case
 from .record import MODULES, compile_ptx
 from .test_arithmetic import differing
 
-SCHEDULES = (Schedule(seed=0, asynchrony="late"), Schedule(seed=3, asynchrony="early"))
+LATE = Schedule(seed=0, asynchrony="late")
+SCHEDULES = (LATE, Schedule(seed=3, asynchrony="early"))
 
 LEFT_OUT: tuple[tuple[str, str], ...] = ()
 """Areas that the emulator does not reproduce yet, with the schedule."""
@@ -43,7 +44,9 @@ def ptx(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory):  # type: ig
 @pytest.mark.parametrize(
     ("area", "schedule"),
     [
-        pytest.param(area, schedule, id=f"{area}, {schedule}")
+        pytest.param(
+            area, schedule, id=f"{area}, {schedule}", marks=[pytest.mark.slow] * (schedule != LATE)
+        )
         for area in golden.recorded()
         for schedule in SCHEDULES
         if (area, schedule.asynchrony) not in LEFT_OUT
