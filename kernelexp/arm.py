@@ -144,6 +144,8 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     size: str
     isa: Isa = "ptx"
     """What was executed: what nvcc made, or what ptxas made of it."""
+    seed: int = 0
+    """Of the inputs; early versions did not say it."""
     outputs: dict[str, str] = {}
     """The beginning of the SHA-256 of each array that the kernel wrote, after the first
     schedule."""

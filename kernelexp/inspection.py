@@ -100,6 +100,13 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     def counts(self) -> Counts:
         return _count(self.code, self.flow)
 
+    def executed_by_mnemonic(self) -> dict[str, int]:
+        """How often warps executed each opcode with its modifiers, most often first."""
+        found: Counter[str] = Counter()
+        for each in self.code:
+            found[each.mnemonic] += self.times([each])
+        return {name: count for name, count in found.most_common() if count}
+
     def times(self, code: Iterable[SassInstruction]) -> int:
         """How often warps executed these instructions together."""
         own = (self.costs.get(each.offset) for each in code)

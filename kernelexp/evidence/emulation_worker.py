@@ -186,6 +186,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         checked = results.compare(case.outputs, chunks, case.tolerance)
     root = Path(job.root)
     evidence = _evidence(root, case, compared, checked, tuple(changed))
+    evidence = msgspec.structs.replace(evidence, seed=job.seed)
     return Emulated(
         evidence=_of_sass(evidence, compared) if job.cubin else evidence,
         lines=_every_line(root, case.launches, compared.launches),

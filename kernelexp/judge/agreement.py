@@ -34,7 +34,7 @@ def disagreement(arm: Arm) -> Disagreement | None:
         for name, digest in ptx.outputs.items()
         if name not in ptx.varying and sass.outputs.get(name) != digest
     ]
-    if not others:
+    if not others or ptx.seed != sass.seed:
         return None
     sentence = (
         f"its SASS writes other bits to {', '.join(others)} than its PTX, within the tolerance, as "

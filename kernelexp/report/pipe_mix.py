@@ -19,7 +19,7 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
     """Nothing where neither the SASS was executed nor a profile has the counters."""
     columns: dict[str, dict[str, float]] = {}
     if arm.counted:
-        columns["emulated"] = emulated(arm)
+        columns["emulated"] = {**emulated(arm)}
     if profile and (found := profiled(profile)):
         columns[_TAKEN[profile.provenance]] = found
     if not columns:
@@ -48,7 +48,7 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
         )
 
 
-def emulated(arm: Arm) -> dict[str, float]:
+def emulated(arm: Arm) -> dict[str, int]:
     """The counters of an arm whose SASS was executed, and all its instructions."""
     assert arm.counted
     found = pipes.counters(arm.arch, arm.counted.opcodes)

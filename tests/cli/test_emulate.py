@@ -19,6 +19,7 @@ from kernelexp.report import emulations as report
 from kernelexp.report import markdown
 
 COUNTS = st.integers(0, 10**6)
+FUSED = "{ .reg .f32 t; mul.f32 t, %0, %1; add.f32 %0, t, %2; }"
 # What a launch of the full problem counts on a B200, as ncu published it, but for what ptxas adds a
 # launch (tcgen05.alloc's bookkeeping) and the 32-byte stores, which ncu leaves out of its sectors.
 FULL = {
@@ -197,6 +198,22 @@ def test_a_run_judges_by_ptx_counts_on_sass_and_says_whether_they_agree(
     assert sass["counters"][stores] == ptx["counters"][f"ptx__{stores}"] > 0
     said = " ".join(kx("run", "S1", "--no-record", cwd=scale).stdout.split())
     assert "baseline, candidate: SASS executed too: it writes the same bits" in said
+
+
+@pytest.mark.slow
+def test_a_product_and_a_sum_that_ptxas_fuses_give_other_bits_which_is_said(
+    scale: Path, kx: Kx
+) -> None:
+    source = scale / "variants/scale/scale.cu"
+    asm = f'asm("{FUSED}" : "+f"(each) : "f"(factor), "f"(each * 1e-7f))'
+    source.write_text(source.read_text().replace("each *= factor", asm))
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(problem.read_text().replace("rtol=2**-24", "rtol=2**-20"))
+    result = kx("emulate", "scale@sm_90a", cwd=scale)
+    assert result.exit_code == errors.OK
+    said = " ".join(result.stdout.split())
+    assert "variant 1: its SASS writes other bits to y than its PTX, within the tolerance" in said
+    assert "smsp__inst_executed" in said
 
 
 def test_sass_that_is_not_covered_leaves_the_counts_to_ptx() -> None:

@@ -64,6 +64,10 @@ def test_arrays_that_atomics_let_vary_may_have_other_bits() -> None:
     assert disagreement(both({"varying": ("y",)}, outputs={"y": "cd34"})) is None
 
 
+def test_outputs_of_other_inputs_do_not_compare() -> None:
+    assert disagreement(both({"seed": 1}, seed=2, outputs={"y": "cd34"})) is None
+
+
 def test_sass_that_could_not_be_executed_disagrees_with_nothing() -> None:
     arm = both(arrays=(), outputs={}, unsupported="SYNCS is not covered.")
     assert disagreement(arm) is None
