@@ -447,10 +447,13 @@ def differences(
 ) -> tuple[Difference, ...]:
     """What differs between two arms, in the table's order, of evidence that both of them have.
 
-    With `same` also the figures that do not differ.
+    With `same` also the figures that do not differ. Where the SASS of both was counted, counts of
+    PTX say nothing more and are left out.
     """
     one, other = figures(before, *kinds), figures(after, *kinds)
     names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
+    if before.counted and after.counted:
+        names = {name: each for name, each in names.items() if not name.startswith(counters.PTX)}
 
     def value(figures: dict[str, Figure], metric: Metric, arm: Arm) -> Value | None:
         """Of the same kind: what one arm's profile has is not compared with a count."""

@@ -122,6 +122,15 @@ def test_counts_of_sass_have_ncu_s_names_and_those_of_ptx_their_own() -> None:
     }
 
 
+def test_counts_of_ptx_differ_only_where_sass_was_not_counted() -> None:
+    arm = counted(memory_l1_wavefronts_shared=32)
+    more = emulated(ptx__memory_l1_wavefronts_shared=256)
+    (difference,) = metrics.differences(arm, more, "emulated")
+    assert (difference.before, difference.after) == (128, 256)
+    both = msgspec.structs.replace(more, emulated_sass=arm.emulated_sass)
+    assert metrics.differences(arm, both, "emulated") == ()
+
+
 def test_counts_of_sass_that_did_wrong_are_no_figures() -> None:
     arm = counted(memory_l1_wavefronts_shared=32)
     wrong = ArrayResult(name="y", elements=4, wrong=1, worst=9.0)
@@ -142,10 +151,8 @@ def test_what_a_profile_has_is_not_compared_with_a_count_of_the_same_name() -> N
     )
     assert metrics.read(name, one) == 4096.0
     assert metrics.read(name, one, "emulated") == 32
-    assert metrics.differences(one, counted(memory_l1_wavefronts_shared=16), "profiled") == ()
-    (both,) = [
-        each
-        for each in metrics.differences(one, counted(memory_l1_wavefronts_shared=16), "emulated")
-        if each.metric.name == name
-    ]
+    other = counted(memory_l1_wavefronts_shared=16)
+    assert metrics.differences(one, other, "profiled") == ()
+    (both,) = metrics.differences(one, other, "emulated")
+    assert both.metric.name == name
     assert (both.before, both.after) == (32, 16)

@@ -68,7 +68,7 @@ def _agreement(arm: Arm) -> tuple[str, Style]:
     """The sentence without its stop, and its style."""
     assert arm.emulated_sass
     if why := arm.emulated_sass.unsupported:
-        return f"SASS not executed, so that counts are of PTX only. {why.rstrip('.')}", "dim"
+        return f"counts are of PTX only, as the SASS can't be executed: {why.rstrip('.')}", "dim"
     if found := agreement.disagreement(arm):
         return found.sentence, "broken" if found.is_wrong else "warn"
     return "SASS executed too: it writes the same bits; its counts have ncu's names", ""

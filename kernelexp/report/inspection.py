@@ -48,7 +48,7 @@ def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
     if found.arm.emulated and found.arm.emulated.unsupported:
         yield paragraph(f"Not emulated. {found.arm.emulated.unsupported}", style="warn")
     if found.arm.emulated_sass and (why := found.arm.emulated_sass.unsupported):
-        yield paragraph(f"SASS not executed. {why}", style="dim")
+        yield paragraph(f"SASS not executed: {why}", style="dim")
     yield _size(found)
     yield from _accesses(found)
     for name, group in GROUPS.items():

@@ -112,7 +112,7 @@ def _emulated(lines: Lines) -> Iterator[Block]:
         f"{_names('emulated')}."
     )
     if arm.emulated_sass and (why := arm.emulated_sass.unsupported):
-        yield paragraph(f"SASS not executed. {why}", style="dim")
+        yield paragraph(f"SASS not executed: {why}", style="dim")
     if found := agreement.disagreement(arm):
         yield paragraph(f"Emulated: {found.sentence}.", style="warn")
     if lines.isa == "ptx" and (words := widths.summarize(arm.emulated)):

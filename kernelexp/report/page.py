@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp import metrics
 from kernelexp.arm import Arm
-from kernelexp.counters import PTX
 from kernelexp.judge import expectations as judging
 from kernelexp.model import spell, spell_point
 from kernelexp.record import Candidate, Record, own_axes
@@ -126,14 +125,11 @@ def _differences(record: Record) -> Iterator[Block]:
 
 
 def _side_by_side(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
-    # Of what was counted on SASS, counts of PTX say nothing more.
-    on_sass = all(arm.counted for arm in (base, *candidates.values()))
-    minor = (*_MINOR, PTX) if on_sass else _MINOR
     differing = {
         each.metric.name: each.metric
         for arm in candidates.values()
         for each in metrics.differences(base, arm, *arms.KINDS)
-        if not each.metric.name.startswith(minor)
+        if not each.metric.name.startswith(_MINOR)
     }
     rows = []
     for metric in _in_order(differing):

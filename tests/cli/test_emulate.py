@@ -223,6 +223,6 @@ def test_sass_that_is_not_covered_leaves_the_counts_to_ptx() -> None:
     sass = EmulatedEvidence(size="emulated", isa="sass", unsupported="`BPT` is not covered.")
     arm = Arm(emulated=ptx, emulated_sass=sass)
     page = "".join(markdown.render(report.render([Emulation(label="scale", arm=arm)])))
-    assert "SASS not executed, so that counts are of PTX only. `BPT` is not covered." in page
+    assert "counts are of PTX only, as the SASS can't be executed: `BPT` is not covered." in page
     assert "ptx__inst_executed" in page
     assert emulations.exit_code([arm], []) == errors.OK
