@@ -32,6 +32,8 @@ class Pending:
     done: bool = False
     landed: int = 0
     """The clock when it landed: for a bulk store, when it had read its source."""
+    number: int = 0
+    """How many were issued before it."""
 
 
 class Engines:
@@ -41,14 +43,26 @@ class Engines:
         self.late = late
         self.chance = chance
         self.oldest_first = oldest_first
-        self.pending: list[Pending] = []
+        self.pending: dict[Pending, None] = {}
+        """In the order of issue."""
+        self._issued = 0
+        self._signalling: dict[int, set[Pending]] = {}
+        """Those that complete on an mbarrier."""
+        self._queues: dict[Hashable, dict[Pending, None]] = {}
+        """Those of an order."""
 
     def issue(self, operation: Pending) -> Pending:
-        if self.late:
-            self.pending.append(operation)
-        else:
+        if not self.late:
             operation.land()
             operation.done = True
+            return operation
+        operation.number = self._issued
+        self._issued += 1
+        self.pending[operation] = None
+        for barrier in operation.signals:
+            self._signalling.setdefault(barrier, set()).add(operation)
+        if operation.order is not None:
+            self._queues.setdefault(operation.order, {})[operation] = None
         return operation
 
     def land_one(
@@ -60,10 +74,12 @@ class Engines:
         """
         if not self.pending:
             return False
-        due = [p for p in self.pending if p in wanted or not barriers.isdisjoint(p.signals)]
-        if not due:
-            due = self._heads()
-        operation = due[0] if self.oldest_first else self.chance.choice(due)
+        due = {operation for operation in wanted if operation in self.pending}
+        due.update(*(self._signalling.get(barrier, ()) for barrier in barriers))
+        if self.oldest_first:
+            operation = min(due, key=_number) if due else next(iter(self.pending))
+        else:
+            operation = self.chance.choice(sorted(due, key=_number) or self._heads())
         self._land(self._head(operation))
         return True
 
@@ -75,23 +91,23 @@ class Engines:
 
     def _head(self, operation: Pending) -> Pending:
         """The pending operation that has to land first: itself, or the oldest of its order."""
-        if operation.order is None:
-            return operation
-        return next(p for p in self.pending if p.order == operation.order)
+        return operation if operation.order is None else next(iter(self._queues[operation.order]))
 
     def _heads(self) -> list[Pending]:
-        seen: set[Hashable] = set()
-        heads = []
-        for operation in self.pending:
-            if operation.order is None or operation.order not in seen:
-                heads.append(operation)
-            seen.add(operation.order)
-        return heads
+        return [operation for operation in self.pending if self._head(operation) is operation]
 
     def _land(self, operation: Pending) -> None:
-        self.pending.remove(operation)
+        del self.pending[operation]
+        for barrier in operation.signals:
+            self._signalling[barrier].discard(operation)
+        if operation.order is not None:
+            del self._queues[operation.order][operation]
         operation.land()
         operation.done = True
+
+
+def _number(operation: Pending) -> int:
+    return operation.number
 
 
 class Issuer:

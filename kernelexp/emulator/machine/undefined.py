@@ -113,9 +113,13 @@ class Undefined:
 
     def before(self, number: int, R: list[Array], warps: Warps, m: Mask) -> None:
         """An instruction is about to be executed: hands marks on, reports what depends on them."""
-        uses, active = self.uses[number], warps.active(m)
+        uses = self.uses[number]
         if self._expected:
             self._early(uses, warps)
+        if not self._marks:  # as a rule, while a load of tensor memory is waited for
+            self.storing = []
+            return
+        active = warps.active(m)
         for slot in uses.decides:
             self.decides(slot, warps, m, "is an address or a guard")
         marks = [self._read(slot, warps) for slot in uses.reads]
@@ -124,6 +128,8 @@ class Undefined:
         found = next((name for x, name in known if (x[active] != 0).any()), None)
         if not uses.writes:
             self._sink(uses, marks, found)
+            return
+        if found is None and not any(self._names[slot] in self._marks for slot in uses.writes):
             return
         for slot, mixed in zip(
             uses.writes, self._results(uses, marks, R, warps.count), strict=True

@@ -128,7 +128,7 @@ def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
     if len(new):
         mine.values[new] = machine.registers.words[new, place]
         mine.held[new] = True
-    machine.registers.words[rows, place] = POISON[32]
+        machine.registers.words[new, place] = POISON[32]
     state.groups.add(place, operation)
     if len(present) == WARPS:
         del state.joining[key]
