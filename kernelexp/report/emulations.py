@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp import pipes
 from kernelexp.emulations import Emulation, Full
 from kernelexp.launch import plain_name
 from kernelexp.report import arms as shared
@@ -25,10 +26,12 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     arms = [each.arm for each in emulations]
     yield from emulation.results(names, arms)
     if verbose or len(arms) <= _SIDE_BY_SIDE:
-        yield from shared.all_figures(names, arms, ("emulated",))
-        yield from emulation.opcodes(names, arms)
-        if len(arms) == 1:
+        alone = len(arms) == 1
+        but = (pipes.PREFIX,) if alone else ()
+        yield from shared.all_figures(names, arms, ("emulated",), but)
+        if alone:
             yield from pipe_mix.render(arms[0], None)
+        yield from emulation.opcodes(names, arms)
         yield from emulation.launches(names, arms)
         yield from emulation.dearest(names, arms)
     else:
