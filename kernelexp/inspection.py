@@ -16,7 +16,7 @@ from kernelexp.build import Artefacts
 from kernelexp.counters import PTX
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, ptx_accesses, sass_flow, sass_lines
-from kernelexp.evidence.emulation_worker import InstructionCost, LineCost
+from kernelexp.evidence.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.sass_flow import Flow
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.judge.instructions import Counts

@@ -14,12 +14,8 @@ from kernelexp import build, isolated, processes
 from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import jobs, sass_lines, widths
-from kernelexp.evidence.emulation_worker import (
-    Emulated,
-    EmulationJob,
-    InstructionCost,
-    LineCost,
-)
+from kernelexp.evidence.emulated_costs import InstructionCost, LineCost
+from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
 from kernelexp.model import spell_point
@@ -217,7 +213,14 @@ def _digest(root: Path, kernel: str) -> str:
         _PACKAGE / f"{name}.py"
         for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule", "tensors")
     ]
-    own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
+    own = (
+        "emulated_costs",
+        "emulation_worker",
+        "instructions",
+        "line_table",
+        "sass_lines",
+        "widths",
+    )
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
     return _hash(found, version())
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kernelexp.arm import ProfiledInstruction
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.evidence.sass_lines import SassInstruction, opcode_of
 from kernelexp.lineinfo import Source
 from kernelexp.lines import costs

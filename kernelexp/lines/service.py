@@ -12,7 +12,7 @@ from kernelexp.arm import Arm, Isa, ProfiledInstruction
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, line_table, sass_lines
 from kernelexp.evidence.emulated import How
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.limits import Limits
 from kernelexp.lines import pieces, roles
 from kernelexp.lines.pieces import Piece
