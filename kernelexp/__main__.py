@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 from kernelexp import interrupts
 
@@ -17,6 +18,18 @@ def main() -> None:
     except interrupts.Interrupted as interrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(interrupt.exit_code)
+    except Exception:  # Python would exit with 1, which says that a gate found a difference
+        _say_bug()
+
+
+def _say_bug() -> NoReturn:
+    import traceback
+
+    from kernelexp.errors import ENVIRONMENT
+
+    traceback.print_exc()
+    sys.stderr.write("error: this is a bug in kernelexp: please report the lines above.\n")
+    sys.exit(ENVIRONMENT)
 
 
 if __name__ == "__main__":

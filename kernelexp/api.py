@@ -19,6 +19,7 @@ from kernelexp import (
     project,
     records,
     runner,
+    runs,
     toolchain,
 )
 from kernelexp.emulations import Emulation
@@ -175,8 +176,8 @@ def _tools(project: Project) -> Toolchain:
 
 def _settings(
     emulate: bool, gpu: bool, device: str | None, keep: bool, limits: Limits | None
-) -> runner.Settings:
-    return runner.Settings(
+) -> runs.Settings:
+    return runs.Settings(
         emulate=emulate,
         measuring=Measuring() if gpu else None,
         keep=keep,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, confined, runner, timing
+from kernelexp import build, conclusion, confined, runner, timing
 from kernelexp.arm import Arm, Verdict
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
@@ -22,7 +22,7 @@ from kernelexp.model import Experiment, Variant
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.record import Record
-from kernelexp.runner import Outcome, Settings
+from kernelexp.runs import Outcome, Settings, Shared
 from kernelexp.toolchain import Toolchain
 
 LONGEST_BYTES = 4 << 20
@@ -100,7 +100,7 @@ def evaluate(
         own.gpus,
         on_progress,
     )
-    outcome = runner.conclude(own, NAME, _experiment(project, against, variant), arms, timed)
+    outcome = conclusion.conclude(own, NAME, _experiment(project, against, variant), arms, timed)
     assert outcome.record is not None
     return Evaluation(
         label=project.label(variant),
@@ -116,7 +116,7 @@ def exit_code(found: Evaluation) -> int:
     return runner.exit_code([Outcome(experiment=NAME, record=found.record)])
 
 
-def _confine(shared: runner.Shared, readable: Path) -> runner.Shared:
+def _confine(shared: Shared, readable: Path) -> Shared:
     settings = msgspec.structs.replace(shared.settings, executor=_Confined())
     tools = confined.tools(shared.tools, readable)
     return msgspec.structs.replace(shared, settings=settings, tools=tools)

@@ -97,6 +97,8 @@ class _Server:
         os._exit(1)
 
     def _report(self, pid: int) -> None:
+        if pid not in self._workers:  # killed in the same turn
+            return
         _, status = os.waitpid(pid, 0)
         worker = self._forget(pid)
         with contextlib.suppress(OSError), worker.link:

@@ -21,6 +21,7 @@ import msgspec
 
 from kernelexp import processes
 from kernelexp.errors import USAGE, ConfigurationError, EnvironmentFault, KernelexpError
+from kernelexp.text import not_utf8
 
 # Beyond the worker's own limit, which names the function: for importing what is slow, and for a
 # worker that can't even end itself.
@@ -123,7 +124,10 @@ def call(
     machine's.
     """
     longest = sum(limit.seconds for limit in limits) + GRACE_S
-    stdin = msgspec.json.encode(request).decode()
+    try:
+        stdin = msgspec.json.encode(request).decode()
+    except UnicodeEncodeError as fault:
+        raise ConfigurationError(not_utf8(fault.object)) from None
     try:
         done = processes.run_forked(module, stdin=stdin, timeout_s=longest)
     except TimeoutError:

@@ -100,6 +100,8 @@ class ArrayResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Wrong elements that the kernel never wrote."""
     where: str = ""
     """Which elements are wrong, in words, and the first of them with what was wanted."""
+    lax: str = ""
+    """Why being right says little, in words: any array of zeros, or of NaNs, would be."""
 
 
 class ArrayCheck(ArrayResult, frozen=True, kw_only=True, rename={"name": "array"}):

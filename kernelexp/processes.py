@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
@@ -27,6 +28,7 @@ LIMIT_S = 600.0
 OUTPUT_MAX = 256 << 20
 """How many bytes a process may print where the caller sets no limit of its own."""
 JOIN_S = 0.5
+WAKE_S = 0.2
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -329,7 +331,7 @@ class _Parallel:
         return [self._results[index] for index in range(len(self._items))]
 
     def _take_event(self) -> None:
-        index, ended, result, error = self._events.get()
+        index, ended, result, error = self._next_event()
         if error is not None:
             raise error
         if ended:
@@ -338,6 +340,16 @@ class _Parallel:
         else:
             self._working[index] = self._items[index]
         self._say()
+
+    def _next_event(self) -> tuple[int, bool, Any, BaseException | None]:
+        """Waits for it in pieces, between which Python calls the handlers of signals.
+
+        A signal that comes after Python last looked for one, and before the thread sleeps, does
+        not wake it; nor does one that the kernel gives to another thread.
+        """
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._events.get(timeout=WAKE_S)
 
     def _say(self) -> None:
         if self._on_change:

@@ -332,6 +332,18 @@ def _printed(printed: Printed, times: Times) -> dict[str, PrintedResult]:
     return results
 
 
+USUAL_SIZES = ("full", "")
+"""What a kernel is timed at where no other size is asked for; a program has none."""
+
+
+def unusual(record: Record) -> tuple[str, ...]:
+    """How the conditions of its times are not the usual ones, as in "size small"."""
+    if record.measurement is None:
+        return ()
+    size = () if record.size in USUAL_SIZES else (f"size {record.size}",)
+    return (*size, "L2 warm") if record.measurement.options.l2 == "hot" else size
+
+
 def own_axes(baseline: Arm, arm: Arm) -> Point:
     """The axes in which an arm departs from the baseline of its record."""
     return {axis: value for axis, value in arm.axes.items() if baseline.axes.get(axis) != value}

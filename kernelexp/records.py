@@ -142,8 +142,13 @@ def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
     return (_read(path, experiment) for path in paths)
 
 
-def latest_measured(root: Path, variant: Placed) -> tuple[Record, Arm] | None:
-    """The latest run that measured exactly this variant, of any experiment, and its arm there."""
+def latest_measured(
+    root: Path, variant: Placed, files: Mapping[str, str] | None = None
+) -> tuple[Record, Arm] | None:
+    """The latest run that measured exactly this variant, of any experiment, and its arm there.
+
+    With `files`, the latest that was built from these.
+    """
     paths = [path for path in _all(root) if path.endswith(".measured.json")]
     for path in sorted(paths, key=os.path.basename, reverse=True):
         record = _read(path)
@@ -153,7 +158,7 @@ def latest_measured(root: Path, variant: Placed) -> tuple[Record, Arm] | None:
             continue
         for arm in record.arms:
             if arm.measured and arm.axes.keys() == variant.axes.keys():
-                if is_of(dict(variant.axes), arm):
+                if is_of(dict(variant.axes), arm) and (not files or files == arm.files):
                     return record, arm
     return None
 

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from kernelexp import __version__, prepare, records, recounts, repeat, sources
+from kernelexp import __version__, prepare, records, recounts, repeat
 from kernelexp.arm import Arm
 from kernelexp.errors import KernelexpError, UsageError
 from kernelexp.evidence import emulated
 from kernelexp.limits import Limits
+from kernelexp.problem import files
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.record import Record
@@ -72,7 +73,7 @@ def _one(
     found = Recounted(experiment=record.experiment, run=record.run)
     try:
         past = repeat.project_now(project.root, record)
-        host_files = sources.host_files(past.root, record.kernel)
+        host_files = files.digests(past.root, record.kernel)
         earlier = recounts.latest(str(project.root), record.run)
         if isinstance(earlier, Recount) and _is_current(earlier, host_files):
             return msgspec.structs.replace(found, recount=earlier)

@@ -60,6 +60,7 @@ class _Tally:
         self._name, self._tensor = name, as_numbers(tensor)
         tensor = self._tensor
         self._wrong = self._unwritten = 0
+        self._zeros_pass, self._wants_more, self._wants_finite = True, False, False
         self._worst = self._error2 = self._want2 = 0.0
         self._samples: list[_Sample] = []
         shape = tensor.shape
@@ -85,13 +86,17 @@ class _Tally:
         exact = want.to(got.device)
         values, want = got.to(torch.float64), exact.to(torch.float64)
         bound = want.abs().mul_(tolerance.rtol).add_(tolerance.atol)
+        self._wants_more |= bool(want.any())
+        finite = torch.isfinite(want)
+        self._wants_finite |= bool(finite.any())
+        self._zeros_pass &= bool((want.abs() <= bound).logical_and_(finite).all())
         error = (values - want).abs_()
         if is_long(got.dtype) and is_long(exact.dtype):
             # float64 rounds them; what differs by more than this wraps around.
             close = (got.view(torch.int64) - exact.view(torch.int64)).abs_().to(torch.float64)
             error = torch.where(error < 2.0**62, close, error)
         # An infinity's bound is infinite, and no error is beyond that: only equality will do.
-        right = torch.where(torch.isfinite(want), error <= bound, values == want)
+        right = torch.where(finite, error <= bound, values == want)
         if bool(torch.isnan(want).any()):
             right |= torch.isnan(want) & torch.isnan(values) & ~self._is_poison(got)
         error = torch.where(right & ~torch.isfinite(error), 0.0, error)
@@ -163,7 +168,18 @@ class _Tally:
             frobenius=min(WORST, frobenius) if frobenius == frobenius else WORST,
             unwritten=self._unwritten,
             where=self._where() if self._wrong else "",
+            lax=self._lax(),
         )
+
+    def _lax(self) -> str:
+        if not self._wants_finite:
+            return "not one finite value is wanted"
+        if self._zeros_pass and self._wants_more:
+            return (
+                "zeros would be right too: the tolerance is at least as large as every value that "
+                "is wanted"
+            )
+        return ""
 
     def _where(self) -> str:
         """Which elements are wrong: rows and columns where they are just those, then the first."""

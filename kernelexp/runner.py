@@ -1,89 +1,24 @@
-"""The way of a run: experiments to arms, evidence, verdicts, records."""
+"""The way of a run: experiments to arms and evidence; conclusion.py makes records of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
 
-from kernelexp import (
-    __version__,
-    arch,
-    errors,
-    prepare,
-    processes,
-    record,
-    records,
-    sources,
-    surroundings,
-    timing,
-)
+from kernelexp import conclusion, errors, prepare, processes, records, surroundings, timing
 from kernelexp import repeat as repeating
-from kernelexp.arm import Arm, Verdict
 from kernelexp.errors import EnvironmentFault, KernelexpError
-from kernelexp.evidence.measured import Measuring
-from kernelexp.executor import Executor, Local
-from kernelexp.judge import reproduction, verdict
-from kernelexp.judge.stats import estimate
-from kernelexp.limits import Limits
+from kernelexp.judge import verdict
 from kernelexp.measurement import Device
-from kernelexp.model import Experiment, Point, Variant
+from kernelexp.model import Point, Variant
 from kernelexp.prepare import Prepared
+from kernelexp.problem import files
 from kernelexp.progress import Joined, OnProgress
 from kernelexp.project import Project
-from kernelexp.record import Candidate, Git, Heat, Machine, Record, Tuning
-from kernelexp.timing import Timed
+from kernelexp.runs import Faults, Outcome, Settings, Shared
 from kernelexp.toolchain import Toolchain
-
-Faults: TypeAlias = tuple[tuple[Variant, KernelexpError], ...]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run, as the command line says it."""
-
-    emulate: bool = True
-    measuring: Measuring | None = None
-    """None: nothing is timed."""
-    keep: bool = True
-    """Write records."""
-    partial: bool = False
-    """Leave out candidates that could not be examined, where there are others."""
-    limits: Limits = Limits()
-    executor: Executor = Local()
-    """Where the work is done."""
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one experiment: its record, or the mistake or fault that kept it from one."""
-
-    experiment: str
-    record: Record | None = None
-    path: Path | None = None
-    earlier: tuple[Record, ...] = ()
-    unreadable: tuple[records.Unreadable, ...] = ()
-    error: KernelexpError | None = None
-    faults: Faults = ()
-    """What kept candidates from being examined, where the others were run without them."""
-
-
-class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What all experiments of a run share."""
-
-    project: Project
-    home: Path
-    """Where records go: the project's root, or that of the project whose record is repeated."""
-    tools: Toolchain
-    settings: Settings
-    gpus: tuple[Device, ...] | str
-    """The GPUs to time on, or why there is none."""
-    host_files: dict[str, dict[str, str]]
-    """Of each kernel, as its files were before anything ran."""
-    git: Git | None
-    machine: Machine
-    on_progress: OnProgress | None
 
 
 def run(
@@ -140,7 +75,7 @@ def share(
         tools=tools,
         settings=settings,
         gpus=_find_gpus(settings),
-        host_files={name: sources.host_files(project.root, name) for name in project.kernels},
+        host_files={name: files.digests(project.root, name) for name in project.kernels},
         # The files of a repeated run are not those of the tree.
         git=surroundings.read_git(home) if project.root == home else None,
         machine=surroundings.read_machine(),
@@ -220,68 +155,8 @@ def _run_one(
         shared.gpus,
         shared.on_progress,
     )
-    return conclude(
+    return conclusion.conclude(
         shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
-    )
-
-
-def conclude(
-    shared: Shared,
-    name: str,
-    experiment: Experiment,
-    arms: Sequence[Arm],
-    timed: Timed,
-    faults: Faults = (),
-    *,
-    overrides: Point | None = None,
-    repeats: str = "",
-    tuning: Tuning | None = None,
-) -> Outcome:
-    """The record of arms, the baseline first, with its verdicts; written if records are kept."""
-    baseline, *candidates = arms
-    earlier, unreadable = records.read(shared.home, name)
-    if repeats:
-        earlier = [each for each in earlier if each.run == repeats]
-    made = Record(
-        version=records.VERSION,
-        run=records.new_run_name(),
-        experiment=name,
-        provenance="run",
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        kernel=experiment.kernel,
-        arch=experiment.arch,
-        title=experiment.title,
-        hypothesis=experiment.hypothesis,
-        baseline=baseline,
-        candidates=tuple(_placeholder(each) for each in candidates),
-        expect=tuple(experiment.expectations) if any(experiment.expectations) else (),
-        tool=__version__,
-        compiler=shared.tools.version,
-        git=shared.git,
-        host_files=shared.host_files[experiment.kernel],
-        repeats=repeats,
-        machine=shared.machine,
-        overrides=overrides or {},
-        device=timed.measurement.device.name if timed.measurement else "",
-        size=timed.size,
-        flops=timed.flops,
-        margin=timed.margin,
-        measurement=timed.measurement,
-        estimate=estimate(timed.measurement) if timed.measurement else None,
-        heats=tuple(Heat(measurement=each, estimate=estimate(each)) for each in timed.heats),
-        tuning=tuning,
-    )
-    made = _judge(record.complete(made), timed.why_not, earlier)
-    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
-    for journal in timed.journals:
-        journal.unlink(missing_ok=True)
-    return Outcome(
-        experiment=name,
-        record=made,
-        path=path,
-        earlier=tuple(earlier),
-        unreadable=tuple(unreadable),
-        faults=tuple(faults),
     )
 
 
@@ -295,49 +170,6 @@ def _examined(
     faulty = [variant for variant, _ in faults]
     kept = [each for each in variants if each not in faulty]
     return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
-
-
-def _placeholder(arm: Arm) -> Candidate:
-    """A candidate that is not judged yet: its verdict needs what the record's samples say of it."""
-    return Candidate(arm=arm, verdict=arm.refused or verdict.pending())
-
-
-def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
-    """The record with a verdict on each candidate, compared with the earlier records."""
-    judged = []
-    for name, candidate in zip(made.names[1:], made.candidates, strict=True):
-        decided = _decide(made, name, candidate.arm, why_not)
-        against = reproduction.compare(made, candidate.arm, decided, earlier)
-        judged.append(
-            Candidate(
-                arm=candidate.arm,
-                verdict=decided,
-                reproduction=against.sentence,
-                reproduces=against.agrees,
-            )
-        )
-    return msgspec.structs.replace(made, candidates=tuple(judged))
-
-
-def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
-    """What refuses the candidate or its baseline, else what the measurement says."""
-    if candidate.refused:
-        return candidate.refused
-    if made.baseline.refused:
-        return verdict.without_baseline(made.baseline.refused)
-    if taken := record.measurement_of(made, name):
-        return verdict.measured(taken, name, made.margin)
-    shown = candidate.emulated
-    executed = shown is not None and not shown.unsupported
-    return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)
-
-
-def _keep(shared: Shared, made: Record) -> tuple[Record, Path]:
-    """Writes the record, and the files of the run where no commit has them."""
-    if made.git is None or made.git.dirty:
-        kept = sources.keep(shared.home, shared.project.root, sources.of_record(made))
-        made = msgspec.structs.replace(made, sources_kept=kept)
-    return made, records.write(shared.home, made)
 
 
 def _find_gpus(settings: Settings) -> tuple[Device, ...] | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelexp import runner, timing
+from kernelexp import conclusion, runner, runs, timing
 from kernelexp.arm import Arm
 from kernelexp.evidence.measured import Measuring
 from kernelexp.executor import Executor
@@ -39,7 +39,7 @@ def compare(
         candidate={},
         hypothesis="The time is that of the first revision.",
     )
-    settings = runner.Settings(measuring=measuring, keep=False, limits=limits, executor=executor)
+    settings = runs.Settings(measuring=measuring, keep=False, limits=limits, executor=executor)
     shared = runner.share(project, project.root, tools, settings, on_progress)
     built = [arm for arm, _ in arms]
     names = arm_names(len(arms) - 1)
@@ -48,6 +48,6 @@ def compare(
         *(project.root, built, measuring, limits, executor, shared.gpus, on_progress),
         launches=launches,
     )
-    made = runner.conclude(shared, "revisions", experiment, built, timed).record
+    made = conclusion.conclude(shared, "revisions", experiment, built, timed).record
     assert made is not None
     return made

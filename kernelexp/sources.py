@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kernelexp import surroundings, wholefile
+from kernelexp import ownfiles, surroundings, wholefile
 from kernelexp.errors import UsageError
-from kernelexp.problem import files
 from kernelexp.record import Record
 
 FOLDER = "logs/sources"
-RESTORED = ".kernelexp/restored"
 STORED_MAX = 16 << 20
 """Bytes of the largest file that is stored: data of a problem.py may be of any size."""
-
-
-def host_files(root: Path, kernel: str) -> dict[str, str]:
-    """SHA-256 of what a kernel's problem.py may read, itself included, by path from the root."""
-    found = files.find(root, kernel)
-    return {path.relative_to(root).as_posix(): sha256(path.read_bytes()) for path in found}
 
 
 def sha256(content: bytes) -> str:
@@ -56,7 +49,9 @@ def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:
 def are_unchanged(root: Path, digests: Mapping[str, str]) -> bool:
     """Whether the tree has all these files with this content."""
     return all(
-        (root / name).is_file() and sha256((root / name).read_bytes()) == digest
+        ownfiles.is_own(root, name)
+        and (root / name).is_file()
+        and sha256((root / name).read_bytes()) == digest
         for name, digest in digests.items()
     )
 
@@ -82,7 +77,7 @@ def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[
     stored = _stored(root, digest)
     if stored is not None:
         yield stored
-    if (root / name).is_file():
+    if ownfiles.is_own(root, name) and (root / name).is_file():
         yield (root / name).read_bytes()
     if record.git:
         text = surroundings.read_committed(root, record.git.commit, name)
@@ -93,10 +88,11 @@ def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[
 def _stored(root: Path, digest: str) -> bytes | None:
     """A stored file; None where it is not there, or not with this content."""
     try:
-        content = gzip.decompress(_place(root, digest).read_bytes())
+        with gzip.open(_place(root, digest)) as file:
+            content = file.read(STORED_MAX + 1)  # a file of somebody else's may be a bomb
     except (OSError, EOFError, ValueError, zlib.error):
         return None
-    return content if sha256(content) == digest else None
+    return content if len(content) <= STORED_MAX and sha256(content) == digest else None
 
 
 def _place(root: Path, digest: str) -> Path:
@@ -105,10 +101,13 @@ def _place(root: Path, digest: str) -> Path:
 
 def restore(root: Path, record: Record) -> Path:
     """A folder with every file of a run as it was, at its path from the root."""
-    folder = root / RESTORED / record.run
-    for name in of_record(record):
-        path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
+    names = list(of_record(record))
+    above = max((name.split("/").count("..") for name in names), default=0)
+    top = root / ownfiles.RESTORED / record.run
+    folder = top.joinpath(*root.parts[len(root.parts) - above :])
+    for name in names:
+        path = Path(os.path.normpath(folder / name))
+        if not (ownfiles.is_own(root, name) and path.resolve().is_relative_to(top.resolve())):
             raise UsageError(f"run {record.run} names {name}, which is outside of its project.")
         wholefile.write(path, content(root, record, name))
     return folder

@@ -23,7 +23,7 @@ from kernelexp.names import SWEEP, is_sweep
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project, parse_point
 from kernelexp.record import Candidate, Record, own_axes
-from kernelexp.runner import Outcome, Settings
+from kernelexp.runs import Outcome, Settings
 from kernelexp.toolchain import Toolchain
 
 EVERY = "*"

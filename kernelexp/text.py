@@ -42,6 +42,14 @@ def shorten(text: str, most: int = 100) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def not_utf8(path: str) -> str:
+    """What to say of a path that no message to another process can hold."""
+    return (
+        f"{shorten(printable(path), 200)} is not UTF-8, or not in this locale: rename the folder, "
+        "or set LC_ALL=C.UTF-8."
+    )
+
+
 def quote(text: str) -> str:
     """The text in quotes on one line, as a sentence about it wants it."""
     return repr(shorten(text))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import metrics, prepare, runner, timing
+from kernelexp import conclusion, metrics, prepare, runner, timing
 from kernelexp.arm import Arm
 from kernelexp.errors import (
     BuildError,
@@ -32,7 +32,7 @@ from kernelexp.model import Experiment, Point, Variant, spell, spell_point
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
 from kernelexp.record import Trial, Tuning
-from kernelexp.runner import Faults, Outcome, Settings, Shared
+from kernelexp.runs import Faults, Outcome, Settings, Shared
 from kernelexp.search import Better, Search, Strategy
 from kernelexp.sweep import JOURNALS, Grid
 from kernelexp.toolchain import Toolchain
@@ -257,7 +257,7 @@ class _Tuning:
         )
         arms = list(self._arms.values())
         name = self._grid.name
-        return runner.conclude(
+        return conclusion.conclude(
             self._shared, name, self._experiment(), arms, timed, faults, tuning=tuning
         )
 

@@ -17,7 +17,7 @@ from kernelexp import api, confine, confined, errors, evaluation
 from kernelexp.arm import Status
 from kernelexp.limits import Limits
 from kernelexp.model import Program
-from kernelexp.runner import Settings
+from kernelexp.runs import Settings
 from kernelexp.toolchain import Toolchain
 
 SOURCE = Path("variants/scale/scale.cu")

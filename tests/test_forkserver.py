@@ -107,6 +107,34 @@ def test_a_server_that_was_killed_is_started_again_and_takes_its_workers_along()
     assert int(forked("print(os.getppid())").stdout) != pid
 
 
+def test_the_end_of_a_worker_and_of_what_stands_for_it_in_one_moment_is_no_fault() -> None:
+    server = int(forked("print(os.getppid())").stdout)
+    thread = threading.Thread(target=forked, args=("import time; time.sleep(1000)",), daemon=True)
+    thread.start()
+    wait_until(lambda: children(server))
+    (worker,), (attached,) = children(server), children(os.getpid(), "attach.py")
+    os.kill(server, signal.SIGSTOP)
+    wait_until(
+        lambda: Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    )
+    for pid in (attached, worker):
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda pid=pid: not is_alive(pid))
+    os.kill(server, signal.SIGCONT)
+    thread.join(30)
+    assert int(forked("print(os.getppid())").stdout) == server
+
+
+def children(pid: int, program: str = "") -> list[int]:
+    """The children of any thread of a process whose command line has `program` in it."""
+    found = [
+        int(child)
+        for thread in Path(f"/proc/{pid}/task").iterdir()
+        for child in (thread / "children").read_text().split()
+    ]
+    return [each for each in found if program in Path(f"/proc/{each}/cmdline").read_text()]
+
+
 def test_many_at_once_have_an_answer_each() -> None:
     def ask(number: int) -> str:
         return forked(f"print({number} ** 2)").stdout

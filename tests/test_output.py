@@ -70,6 +70,17 @@ def test_json_is_utf8_whatever_the_console_is(scale: Path) -> None:
     )
 
 
+def test_a_bug_of_kernelexp_is_no_regression() -> None:
+    """1 says that a gate found a difference."""
+    code = "from kernelexp import cli, __main__\ncli.main = lambda: 1 / 0\n__main__.main()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == errors.ENVIRONMENT
+    assert "ZeroDivisionError" in ended.stderr
+    assert ended.stderr.endswith(
+        "error: this is a bug in kernelexp: please report the lines above.\n"
+    )
+
+
 def test_a_folder_that_is_a_file_is_a_sentence_with_its_path(scale: Path) -> None:
     (scale / "logs").write_text("")
     done = run("log --write", scale)

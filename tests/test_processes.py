@@ -163,6 +163,30 @@ def test_a_second_signal_ends_a_program_that_does_not_end() -> None:
     wait_until(lambda: not alive(token))
 
 
+NOT_WOKEN = """
+import signal
+import sys
+import threading
+import time
+from kernelexp import interrupts, processes
+interrupts.handle_signals()
+def work(_):
+    time.sleep(0.3)  # by now the main thread sleeps too
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    time.sleep(1000)
+try:
+    processes.parallel(work, ["once"])
+except KeyboardInterrupt as interrupt:
+    sys.exit(interrupt.exit_code)
+"""
+
+
+def test_a_signal_that_does_not_wake_the_main_thread_is_noticed() -> None:
+    """The kernel may give it to any thread, and one that is about to sleep misses its own."""
+    ended = subprocess.run([sys.executable, "-c", NOT_WOKEN], timeout=60)
+    assert ended.returncode == 128 + signal.SIGTERM
+
+
 def test_an_ignored_hang_up_stays_ignored() -> None:
     code = (
         "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"

@@ -241,6 +241,21 @@ def test_the_check_is_its_definition(pairs, rtol, atol):
     assert msgspec.json.decode(msgspec.json.encode(found), type=ArrayResult) == found
 
 
+@pytest.mark.parametrize(
+    ("want", "lax"),
+    [
+        ([0.1, -0.05], "zeros would be right too"),
+        ([NAN, INF], "not one finite value is wanted"),
+        ([0.1, 0.2], ""),
+        ([0.0, 0.0], ""),
+        ([0.1, INF], ""),
+    ],
+)
+def test_a_comparison_that_says_little_says_why(want, lax):
+    wanted = torch.tensor(want).reshape(-1, 1)
+    assert check(wanted.clone(), wanted).lax.partition(":")[0] == lax
+
+
 def test_old_records_of_either_kind_are_still_read():
     measured = b'{"array":"y","elements":4,"wrong":1,"worst":2.5}'
     assert msgspec.json.decode(measured, type=ArrayCheck).name == "y"

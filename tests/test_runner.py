@@ -86,6 +86,18 @@ def test_a_source_without_an_entry_does_not_build(scale: Path, kx: Kx) -> None:
     assert "the source has no __global__ function" in result.stdout
 
 
+def test_nothing_is_recorded_of_a_problem_py_that_changes_meanwhile(two: Path, kx: Kx) -> None:
+    path = two / "variants/other/problem.py"
+    path.write_text(
+        path.read_text()
+        + "\ndef work(size):\n    open(__file__, 'a').write('# one more line\\n')\n"
+    )
+    result = kx("run", "S1", "B", "--no-emulate", cwd=two)
+    assert result.exit_code == errors.USAGE
+    assert "error: B: variants/other/problem.py changed while B ran" in result.stderr
+    assert {each.name for each in (two / "logs/runs").iterdir()} == {"S1"}
+
+
 def test_a_verdict_of_before_is_not_the_last_word_once_the_source_is_mended(
     scale: Path, kx: Kx
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT
 
-from kernelexp import build, profiles, project, records, runner, subjects
+from kernelexp import build, profiles, project, records, runner, runs, subjects
 from kernelexp.arm import Arm, ProfiledEvidence
 from kernelexp.errors import UsageError
 from kernelexp.project import Project
@@ -36,7 +36,7 @@ def ran(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     root = tmp_path_factory.mktemp("ran") / "scale"
     shutil.copytree(ROOT / "tests/projects/scale", root)
     shutil.copytree(warm, root / build.CACHE)
-    runner.run(project.load(root), ["S1"], tools, runner.Settings())
+    runner.run(project.load(root), ["S1"], tools, runs.Settings())
     return root
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kernelexp.model import Variant, spell
+from kernelexp.text import not_utf8
 
 _QUOTED = re.compile(r"[`$\"\\\x00-\x1f\x7f]")
 """nvcc puts defines, folders and sources into double quotes."""
@@ -31,6 +32,8 @@ def faults_of_root(root: str) -> Iterator[str]:
     """The same for the project's folder, which nvcc names in its debug information."""
     if bad := _IN_FOLDER.search(root):
         yield f"the project's folder {root!r} has {_name(bad[0])}, {_WHY}"
+    if re.search("[\ud800-\udfff]", root):
+        yield not_utf8(root)
 
 
 _WHY = "which nvcc would pass on to a shell: leave it out."

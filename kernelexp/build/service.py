@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp import processes
+from kernelexp import ownfiles, processes
 from kernelexp.build import dependencies, diagnosis, manifest, planning, steps, store
 from kernelexp.build.dependencies import Entry, Files
 from kernelexp.build.planning import Plan
@@ -293,7 +293,9 @@ def _built(
     cached: bool = False,
     fault: EnvironmentFault | None = None,
 ) -> Built:
-    ours = {path: sha for path, sha in read.items() if dependencies.belongs_to_project(path)}
+    toolkit = plan.compiler.toolkit
+    own = ((path, sha) for path, sha in read.items() if dependencies.is_own(path, toolkit))
+    ours = {name: sha for path, sha in own if (name := ownfiles.name(plan.root, path))}
     return Built(
         variant=plan.variant,
         identity=identity,

@@ -77,7 +77,7 @@ def evaluate(
     from kernelexp.evidence.measured import Measuring
     from kernelexp.project import parse_variant
     from kernelexp.report import page
-    from kernelexp.runner import Settings
+    from kernelexp.runs import Settings
 
     loaded = common.load(project)
     wanted = parse_variant(loaded, variant)

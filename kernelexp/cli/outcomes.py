@@ -12,7 +12,7 @@ from kernelexp.cli.console import output
 if TYPE_CHECKING:
     from kernelexp.project import Project
     from kernelexp.report.document import Block
-    from kernelexp.runner import Outcome
+    from kernelexp.runs import Outcome
 
 
 def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:

@@ -91,7 +91,7 @@ def run(
     """
     import msgspec
 
-    from kernelexp import runner
+    from kernelexp import runner, runs
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
 
@@ -109,7 +109,7 @@ def run(
         sanitize=sanitize,
         problem_timeout_s=limits.problem_s,
     )
-    settings = runner.Settings(
+    settings = runs.Settings(
         emulate=emulate,
         measuring=Measuring(
             options=options,

@@ -27,7 +27,7 @@ from kernelexp.cli.options import (
 from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.runner import Outcome
+    from kernelexp.runs import Outcome
 
 
 class StrategyName(StrEnum):
@@ -142,7 +142,7 @@ def sweep(
     from kernelexp.report import sweep as report
     from kernelexp.report import swept
     from kernelexp.report import tuning as searches
-    from kernelexp.runner import Settings
+    from kernelexp.runs import Settings
     from kernelexp.search import Strategy
     from kernelexp.tune import Plan
 

@@ -74,7 +74,7 @@ def time(
 
     For example: kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
     """
-    from kernelexp import lineup, runner
+    from kernelexp import lineup, runner, runs
     from kernelexp.evidence.measured import Measuring
     from kernelexp.measurement import Options
 
@@ -101,7 +101,7 @@ def time(
     else:
         name, loaded = lineup.NAME, lineup.alone(loaded, experiment)
     with common.executor(device, None, scheduler) as executor, progress_bars() as bars:
-        settings = runner.Settings(
+        settings = runs.Settings(
             emulate=emulate,
             measuring=measuring if gpu else None,
             keep=record,

@@ -10,6 +10,8 @@ from typing import Any
 
 from distributed.diagnostics.plugin import WorkerPlugin
 
+from kernelexp.problem import files
+
 FOLDER = "kernelexp"
 _ROOT = "variants"
 
@@ -18,9 +20,7 @@ def read(root: Path) -> dict[str, bytes]:
     """What variants are built from and problem.py reads, by path from the root."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
-        for path in sorted((root / _ROOT).rglob("*"))
-        if path.is_file()
-        and not any(part.startswith((".", "__pycache__")) for part in path.relative_to(root).parts)
+        for path in files.below(root, root / _ROOT)
     }
 
 

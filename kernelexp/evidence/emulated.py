@@ -174,19 +174,23 @@ def _kept(root: Path, wanted: Execution) -> EmulatedEvidence | None:
 def _emulate(
     root: Path, wanted: Execution, limits: Limits, label: str, emulator: Emulator
 ) -> Emulated:
+    arm, isa = wanted.arm, wanted.isa
+    before = files.digests(root, arm.kernel)
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
-    arm, isa = wanted.arm, wanted.isa
-    found = emulator(jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa))
+    job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
+    kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
+    places = {what: _place(root, wanted, what) for what in kinds}
+    found = emulator(job)
+    files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     evidence = msgspec.structs.replace(
         found.evidence,
         emulator=version(),
         widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
     )
     parts = {"lines": found.lines, "instructions": found.instructions, "emulated": evidence}
-    for what, content in parts.items():
-        if what != "instructions" or isa == "sass":
-            build.keep(*_place(root, wanted, what), msgspec.json.encode(content))
+    for what, place in places.items():
+        build.keep(*place, msgspec.json.encode(parts[what]))
     return msgspec.structs.replace(found, evidence=evidence)
 
 
@@ -207,8 +211,7 @@ def execute(job: EmulationJob) -> Emulated:
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
-    found = files.find(root, kernel)
-    found += sorted((_PACKAGE / "problem").glob("*.py"))
+    found = sorted((_PACKAGE / "problem").glob("*.py"))
     found += [
         _PACKAGE / f"{name}.py"
         for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule", "tensors")
@@ -222,7 +225,7 @@ def _digest(root: Path, kernel: str) -> str:
         "widths",
     )
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
-    return _hash(found, version())
+    return _hash(found, f"{version()} {files.digests(root, kernel)}")
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from kernelexp.judge.verdict import spell_interval
 from kernelexp.launch import Launch
 from kernelexp.limits import Limits
 from kernelexp.measurement import Measurement, Options, TimedArm
-from kernelexp.problem import consult
+from kernelexp.problem import consult, files
 from kernelexp.problem.consult import Point
 from kernelexp.progress import OnProgress, Step
 
@@ -128,7 +128,7 @@ def take(
     question = Question(
         job=job, options=options, margin=measuring.margin, goal=measuring.goal, place=place
     )
-    journal = _journal(measuring, question)
+    journal = _journal(measuring, question, files.digests(root, baseline.kernel))
     taken = answerer(question, journal, on_progress)
     work = answer.work.get(size)
     journals = (journal,) if journal else ()
@@ -152,11 +152,11 @@ def answer_on(
     )
 
 
-def _journal(measuring: Measuring, question: Question) -> Path | None:
-    """The journal of exactly this job: its builds, their launches, the size, the question."""
+def _journal(measuring: Measuring, question: Question, problem: Mapping[str, str]) -> Path | None:
+    """The journal of exactly this job: its builds, launches, problem.py, size, and question."""
     if measuring.journals is None:
         return None
-    subject = (question.job, question.margin, question.goal)
+    subject = (question.job, problem, question.margin, question.goal)
     digest = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
     return measuring.journals / f"{digest[:32]}.json"
 

@@ -40,6 +40,7 @@ def compare(
     pairs = [
         (record, each)
         for record in reversed(earlier)
+        if (record.kernel, record.arch) == (now.kernel, now.arch)
         for each in record.candidates
         if _is_of(candidate, each.arm, record) and _is_of(now.baseline, record.baseline, record)
     ]

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, decisions, profiles, records
+from kernelexp import build, decisions, ownfiles, profiles, records
 from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.decisions import Decision
 from kernelexp.model import Experiment, Variant, arm_names, spell
 from kernelexp.project import Project
-from kernelexp.record import Candidate, Profile, Record, is_of
+from kernelexp.record import Candidate, Profile, Record, is_of, unusual
 from kernelexp.records import Unreadable
 
 SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
@@ -94,14 +96,24 @@ class Tree:
         return decisions.read_all(self._root)
 
     def sha256(self, path: str) -> str:
-        """Of a file by its path from the root; empty where there is none."""
+        """Of a file by its path from the root; empty where there is none.
+
+        The path may be of somebody else's record: only regular files below the root, or of the
+        repository that it is in, are read, in pieces.
+        """
         if path not in self._hashes:
-            try:
-                content = (self._root / path).read_bytes()
-                self._hashes[path] = hashlib.sha256(content).hexdigest()
-            except OSError:
-                self._hashes[path] = ""
+            self._hashes[path] = self._hash(path) if ownfiles.is_own(self._root, path) else ""
         return self._hashes[path]
+
+    def _hash(self, path: str) -> str:
+        try:
+            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK)
+            with open(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    return ""
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except (OSError, ValueError):  # ValueError: a null byte
+            return ""
 
 
 def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
@@ -116,8 +128,8 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
         if isinstance(record, Unreadable):
             unreadable.append(record)
             continue
-        if record.overrides:
-            continue  # what --set changed is not the experiment's
+        if _is_of_something_else(record, is_step=name in project.history):
+            continue
         former = former or not any(_part(record, variant) for variant in variants)
         for index, variant in list(waiting.items()):
             standing = _stand(baseline, variant, record, tree)
@@ -150,6 +162,12 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
         former=former,
         unreadable=(*unreadable, *undecipherable),
     )
+
+
+def _is_of_something_else(record: Record, is_step: bool) -> bool:
+    """Whether --set changed its candidates, or --size or --l2 a step, which other steps are
+    compared with."""
+    return bool(record.overrides) or (is_step and bool(unusual(record)))
 
 
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:
@@ -220,6 +238,12 @@ def changes(
     baseline: Variant, variant: Variant, record: Record, arm: Arm, tree: Tree
 ) -> Iterator[str]:
     """What is no longer as it was when `record` was made, a few words each."""
+    for what, before, after in (
+        ("kernel", record.kernel, variant.kernel),
+        ("architecture", record.arch, variant.arch),
+    ):
+        if before != after:
+            yield f"{what} {after} (was {before})"
     was, now = record.baseline.axes, baseline.axes
     for axis, value in was.items():
         if axis not in now or not is_of(now, Arm(axes={axis: value})):

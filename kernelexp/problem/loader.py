@@ -7,7 +7,6 @@ problem of one kernel, so that modules next to two kernels may have the same nam
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import inspect
 import math
 import sys
@@ -34,6 +33,7 @@ from kernelexp.problem import (
     Tensors,
     Tolerance,
     Work,
+    imports,
 )
 from kernelexp.problem.faults import (
     chunk_fault,
@@ -78,16 +78,11 @@ class _Source:
         self.path, self.name, self._around = path, name, around
 
     def execute(self) -> ModuleType:
-        title = f"kernelexp_problem_{self.path.parent.name}"
-        spec = importlib.util.spec_from_file_location(title, self.path)
-        if spec is None or spec.loader is None or not self.path.is_file():
+        module = imports.prepare(self.path, f"kernelexp_problem_{self.path.parent.name}")
+        if module is None:
             raise ConfigurationError(f"{self.name} can't be read.")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[title] = module
-        if str(self.path.parent) not in sys.path:
-            sys.path.insert(0, str(self.path.parent))
         with self.blame("import"):
-            spec.loader.exec_module(module)
+            imports.execute(module)
         return module
 
     @contextmanager

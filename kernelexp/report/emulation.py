@@ -121,6 +121,9 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
     """What makes no variant wrong."""
     for warning in evidence.warnings[:_FINDINGS_SHOWN]:
         yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
+    for array in evidence.arrays:
+        if array.lax:
+            yield paragraph(f"{name}, warning: of {array.name}, {array.lax}.", style="warn")
     if evidence.varying:
         yield paragraph(
             f"{name}: {', '.join(evidence.varying)} depends on the order in which atomics or flags "

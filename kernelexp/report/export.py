@@ -13,8 +13,9 @@ from msgspec import UNSET, UnsetType
 from kernelexp import metrics
 from kernelexp.arm import Arm
 from kernelexp.judge.standing import Standing, Standings
+from kernelexp.measurement import L2
 from kernelexp.model import Experiment, spell_point
-from kernelexp.record import Provenance
+from kernelexp.record import Provenance, Record
 from kernelexp.report.log import KernelLog
 from kernelexp.text import printable
 
@@ -30,6 +31,8 @@ COLUMNS = (
     "run",
     "provenance",
     "device",
+    "size",
+    "l2",
     "verdict",
     "decision",
     "changed_since",
@@ -50,6 +53,10 @@ class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
     """Empty where there is no record of it."""
     provenance: Provenance | Literal[""]
     device: str
+    size: str
+    """What was timed; empty where nothing was."""
+    l2: L2 | Literal[""]
+    """Whether L2 was flushed before each launch, or left warm."""
     verdict: str
     """A status such as IMPROVED; empty where there is none."""
     decision: str
@@ -178,10 +185,16 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
         yield {**row, "decision": each.decision.word if each.decision else ""}
 
 
+def _l2(record: Record) -> str:
+    """As it was before each launch; a program sees to that itself."""
+    taken = record.measurement
+    return "" if taken is None or taken.printed else taken.options.l2
+
+
 def _row(
     name: str, title: str, role: str, variant: str, each: Standing, arm: Arm | None
 ) -> dict[str, Any]:
-    record = each.record
+    record, timed = each.record, arm is not None and arm.measured is not None
     figures = {
         key: value
         for key in metrics.METRICS
@@ -196,6 +209,8 @@ def _row(
         "run": record.run if record else "",
         "provenance": record.provenance if record else "",
         "device": record.device if record else "",
+        "size": record.size if record and timed else "",
+        "l2": _l2(record) if record and timed else "",
         "verdict": each.verdict.status.value if each.verdict and not each.changed else "",
         "changed_since": list(each.changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kernelexp import metrics
 from kernelexp.arm import Arm, PublishedResult
 from kernelexp.measurement import Effect
+from kernelexp.record import Record, unusual
 
 NONE = "—"  # the figure was not published, or nothing measured it
 
@@ -158,6 +159,11 @@ def timed(arm: Arm) -> str:
     """The arm's time with its unit, or what it was judged by instead: "0.295 ms", "812 GB/s"."""
     text = time_of(arm)
     return text if arm.measured and arm.measured.judged else f"{text} ms"
+
+
+def conditions(record: Record | None) -> str:
+    """Those of a record's times that are not the usual ones, as in ", size small"."""
+    return "".join(f", {each}" for each in unusual(record)) if record else ""
 
 
 def time_of(arm: Arm | None) -> str:

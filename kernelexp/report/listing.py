@@ -276,13 +276,18 @@ def _standing(standings: Standings) -> Block:
 
 
 def _from(standings: Standings) -> str:
-    """Which records the table's rows are from."""
-    runs = dict.fromkeys(each.record.run for each in standings.candidates if each.record)
+    """Which records the table's rows are from, and at which size, where it is not the usual."""
+    runs = dict.fromkeys(
+        f"{each.record.run}{figures.conditions(each.record)}"
+        for each in standings.candidates
+        if each.record
+    )
     return f"from {', '.join(runs)}" if runs else ""
 
 
 def _record(record: Record) -> Iterator[Block]:
     place = record.device or (record.machine.cpu if record.machine else "")
+    place += figures.conditions(record)
     facts = [record.created, place, f"nvcc {record.compiler}" if record.compiler else ""]
     if record.git:
         facts.append(f"git {record.git.commit[:10]}{', dirty' if record.git.dirty else ''}")

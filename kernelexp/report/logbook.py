@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kernelexp.arm import Arm
 from kernelexp.judge.standing import Standing, Standings
 from kernelexp.model import spell_point
+from kernelexp.record import Record
 from kernelexp.report import decisions, figures
 from kernelexp.report.document import (
     Block,
@@ -179,7 +180,7 @@ def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
         yield (
             name if index == 0 else "",
             entry.experiment.title if index == 0 else "",
-            "" if index and baseline is None else _short(baseline),
+            "" if index and baseline is None else _short(baseline, each.record),
             _candidate(entry, index),
             verdict(each),
         )
@@ -197,7 +198,7 @@ def _with_decisions(rows: Sequence[tuple[Cell, ...]], entries: Mapping[str, Stan
 def _candidate(entry: Standings, index: int) -> str:
     """The candidate's time and change; where there are several, which one it is."""
     each = entry.candidates[index]
-    result = figures.NONE if each.changed else _short(each.arm)
+    result = figures.NONE if each.changed else _short(each.arm, each.record)
     if len(entry.candidates) == 1:
         return result
     return f"{spell_point(entry.experiment.candidates[index])}: {result}"
@@ -214,11 +215,11 @@ def verdict(each: Standing) -> Cell:
     return Span(CHANGED, "warn") if each.changed else status(each.verdict.status)
 
 
-def _short(arm: Arm | None) -> str:
+def _short(arm: Arm | None, record: Record | None) -> str:
     if arm and arm.measured:
         effect = arm.measured.effect
         change = f", {figures.ratio(effect)}" if effect else ""
-        return f"{figures.timed(arm)}{change}"
+        return f"{figures.timed(arm)}{change}{figures.conditions(record)}"
     if arm and arm.published and arm.published.time_ms is not None:
         return f"{figures.time_of(arm)} ms"
     if arm and arm.published and arm.published.tflops is not None:
@@ -282,7 +283,7 @@ def _long(each: Standing, arm: Arm | None, variant: str) -> str:
         speed = "" if rate == figures.NONE else f", {rate} TFLOPS"
         effect = arm.measured.effect
         change = f", {figures.effect(effect)}" if effect else ""
-        whose = f"measured, {arm.measured.device}"
+        whose = f"measured, {arm.measured.device}{figures.conditions(each.record)}"
         return f"{figures.timed(arm)}{speed}{change} ({whose}); {variant}"
     if arm.published:
         return f"{figures.published_line(arm.published)} (published); {variant}"

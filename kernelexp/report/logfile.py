@@ -42,6 +42,7 @@ def is_current(root: Path, document: Document) -> bool:
 
 
 def _is_rendered(path: Path) -> bool:
-    if not path.exists():
-        return True
-    return path.read_text(encoding="utf-8", errors="replace").startswith(_BEGINNING)
+    if not path.is_file():  # a link to a device has no end
+        return not path.exists()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING

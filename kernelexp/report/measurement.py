@@ -22,7 +22,7 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         yield _times(rows, verbose, measurement.printed)
     if measurement.printed and measurement.printed.also:
         yield _also(record, measurement.printed)
-    yield paragraph(_method(measurement, estimate, bool(record.heats)))
+    yield paragraph(_method(measurement, estimate, record))
     if record.heats:
         yield from _cards(record)
     if measurement.departures:
@@ -75,7 +75,7 @@ def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[s
         )
 
 
-def _method(measurement: Measurement, estimate: Estimate, heats: bool) -> str:
+def _method(measurement: Measurement, estimate: Estimate, record: Record) -> str:
     longest = max(estimate.effects, key=lambda effect: effect.pairs, default=None)
     pairs, dropped = (longest.pairs, longest.dropped) if longest else (0, 0)
     level = longest.level if longest else 0.0
@@ -85,12 +85,13 @@ def _method(measurement: Measurement, estimate: Estimate, heats: bool) -> str:
             f"rounds of new processes, {dropped} dropped, {100 * level:.4g}% intervals over "
             f"rounds, {measurement.elapsed_s:.0f} s."
         )
-    l2 = "L2 flushed" if measurement.options.l2 == "cold" else "L2 warm"
+    l2 = "L2 flushed, " if measurement.options.l2 == "cold" else ""
     return (
-        f"{'Final on' if heats else 'Timed on'} {measurement.device.name}: {pairs:,} pairs in "
+        f"{'Final on' if record.heats else 'Timed on'} {measurement.device.name}"
+        f"{figures.conditions(record)}: {pairs:,} pairs in "
         f"{len(measurement.workers)} "
         f"processes, {dropped} dropped, "
-        f"{100 * level:.4g}% intervals over processes, {l2}, {measurement.elapsed_s:.0f} s."
+        f"{100 * level:.4g}% intervals over processes, {l2}{measurement.elapsed_s:.0f} s."
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from kernelexp.judge import expectations
 from kernelexp.judge.expectations import Judged
 from kernelexp.record import Record
-from kernelexp.runner import Outcome
+from kernelexp.runs import Outcome
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import Kx, edit
 
-from kernelexp import errors
+from kernelexp import errors, sources
 
 
 def git(root: Path, *words: str) -> None:
@@ -63,6 +64,23 @@ def test_a_run_is_repeated_after_its_sources_and_its_axes_have_changed(
 
 
 @pytest.mark.slow
+def test_a_header_of_the_repository_around_is_part_of_a_run(scale: Path, kx: Kx) -> None:
+    git(scale.parent, "init", "-q")
+    header = scale.parent / "common/figure.cuh"
+    header.parent.mkdir()
+    header.write_text("constexpr float figure = 2.0f;\n")
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(f'#include "../../../common/figure.cuh"\n{source.read_text()}')
+    first = run(scale, kx, "S1")["record"]
+    assert "../common/figure.cuh" in first["baseline"]["files"]
+    header.write_text("constexpr float figure = 3.0f;\n")
+    assert "run before this changed: ../common/figure.cuh" in kx("log", cwd=scale).stdout
+    again = run(scale, kx, "--record", first["run"])["record"]
+    assert again["baseline"]["identity"] == first["baseline"]["identity"]
+    assert again["baseline"]["files"] == first["baseline"]["files"]
+
+
+@pytest.mark.slow
 def test_its_variants_are_built_again_without_a_record(ran: tuple[Path, str], kx: Kx) -> None:
     root, name = ran
     (root / "variants/scale/scale.cu").write_text("broken\n")
@@ -110,6 +128,15 @@ def test_a_damaged_source_is_stored_again(scale: Path, kx: Kx, damage: bytes) ->
         path.write_bytes(damage)
     run(scale, kx, "S1")
     assert {path: path.read_bytes() for path in stored} == stored
+
+
+def test_a_stored_file_that_is_larger_than_any_is_not_unpacked(tmp_path: Path) -> None:
+    content = bytes(sources.STORED_MAX + 1)
+    digest = sources.sha256(content)
+    place = tmp_path / sources.FOLDER / digest[:2] / f"{digest[2:]}.gz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(gzip.compress(content))
+    assert sources._stored(tmp_path, digest) is None
 
 
 @pytest.mark.slow

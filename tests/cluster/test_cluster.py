@@ -16,7 +16,7 @@ from measurements import worker as finished
 from support import ROOT, Kx
 
 from kernelexp import build, cluster, errors, prepare, project, records
-from kernelexp.cluster import Cluster, messages, worker
+from kernelexp.cluster import Cluster, messages, sources, worker
 from kernelexp.errors import EnvironmentFault
 from kernelexp.evidence import measured
 from kernelexp.evidence.measured import Question
@@ -35,6 +35,14 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     made = RealCluster(tmp_path_factory.mktemp("cluster"), 2)
     yield made
     made.close()
+
+
+def test_a_linked_folder_of_the_project_goes_to_the_workers(tmp_path: Path) -> None:
+    (tmp_path / "variants/common").mkdir(parents=True)
+    (tmp_path / "variants/common/tile.cuh").write_text("")
+    (tmp_path / "variants/k").mkdir()
+    (tmp_path / "variants/k/common").symlink_to("../common")
+    assert "variants/k/common/tile.cuh" in sources.read(tmp_path)
 
 
 def variants_of(root: Path):

@@ -20,7 +20,9 @@ from kernelexp.evidence.emulation_worker import emulate
 from kernelexp.isolated import Limit
 from kernelexp.judge.verdict import emulated as judge
 from kernelexp.limits import Limits
+from kernelexp.measurement import ArrayResult
 from kernelexp.problem import consult
+from kernelexp.report import emulation
 from kernelexp.schedule import first_schedules
 from kernelexp.toolchain import Toolchain
 
@@ -280,6 +282,38 @@ def test_another_file_next_to_problem_py_makes_evidence_anew(scale: Path, name: 
     assert emulated._digest(scale, "scale") != before
 
 
+def test_a_file_by_another_name_makes_evidence_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "variants/scale"
+    folder.mkdir(parents=True)
+    (folder / "fast.py").write_text("FACTOR = 3.0\n")
+    before = emulated._digest(tmp_path, "scale")
+    (folder / "fast.py").rename(folder / "slow.py")
+    assert emulated._digest(tmp_path, "scale") != before
+
+
+def test_a_linked_folder_of_the_project_makes_evidence_anew(tmp_path: Path) -> None:
+    for name in ("scale", "common"):
+        (tmp_path / "variants" / name).mkdir(parents=True)
+    (tmp_path / "variants/scale/common").symlink_to("../common")
+    (tmp_path / "variants/scale/around").symlink_to(".")
+    (tmp_path / "variants/scale/elsewhere").symlink_to("/")
+    shared = tmp_path / "variants/common/factors.py"
+    shared.write_text("FACTOR = 3.0\n")
+    before = emulated._digest(tmp_path, "scale")
+    shared.write_text("FACTOR = 2.0\n")
+    assert emulated._digest(tmp_path, "scale") != before
+
+
+def test_evidence_is_kept_of_no_problem_py_that_changed_meanwhile(scale: Path, home: Home) -> None:
+    shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
+    strict, loose = "rtol=2**-24", "rtol=2**-10"
+    edited = f"Path(__file__).write_text(Path(__file__).read_text().replace({strict!r}, {loose!r}))"
+    change(scale, ROWS, f"from pathlib import Path; {edited}; {ROWS}")
+    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits())
+    assert str(fault).startswith("variants/scale/problem.py changed while ")
+    assert emulated.find(scale, home.arm) is None
+
+
 @pytest.mark.slow
 def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: Home) -> None:
     shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
@@ -298,6 +332,13 @@ if (threadIdx.x == 0) {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));
 }
 """
+
+
+def test_a_comparison_that_says_little_is_warned_of() -> None:
+    array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0, lax="zeros too")
+    arm = Arm(axes={}, emulated=EmulatedEvidence(size="emulated", arrays=(array,)))
+    said = list(emulation.results(["variant"], [arm]))
+    assert "variant, warning: of y, zeros too." in str(said)
 
 
 def test_a_formal_mistake_is_a_warning_that_counts_if_it_should(

@@ -1,9 +1,14 @@
 """When a measurement looks at its interval, and when it ends."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from measurements import measurement, worker
 
+from kernelexp.evidence import measured
+from kernelexp.evidence.measured import Measuring, Question
+from kernelexp.gpu.job import Job
 from kernelexp.gpu.stopping import is_budget_spent, is_hopeless, is_look_due
 from kernelexp.measurement import Failure, Options
 
@@ -51,6 +56,14 @@ def test_a_process_of_fewer_arms_may_still_fit_a_budget():
 def test_a_race_is_looked_at_early_too(done, due):
     racing = msgspec.structs.replace(with_workers(done), options=Options(race=True))
     assert is_look_due(racing) == due
+
+
+def test_samples_of_another_problem_py_are_not_gone_on_with(tmp_path: Path) -> None:
+    job = Job(problem="problem.py", size={}, arms=())
+    question = Question(job=job, options=Options(), margin=0.01, goal="verdicts")
+    measuring = Measuring(journals=tmp_path)
+    one, other = (measured._journal(measuring, question, {"problem.py": x}) for x in "ab")
+    assert one != other
 
 
 def test_company_on_the_gpu_ends_a_measurement():

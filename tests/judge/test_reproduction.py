@@ -154,6 +154,12 @@ def test_a_record_of_other_variants_is_not_compared_with() -> None:
     assert again(now, moved).sentence == ""
 
 
+def test_a_record_of_another_kernel_is_not_compared_with() -> None:
+    earlier, now = map(as_written, T1)
+    assert again(now, msgspec.structs.replace(earlier, kernel="other")).sentence == ""
+    assert again(now, msgspec.structs.replace(earlier, arch="sm_80")).sentence == ""
+
+
 def test_a_run_from_before_an_axis_existed_is_of_no_value_of_it() -> None:
     earlier, now = map(as_written, T1)
     axes = {**now.candidates[0].arm.axes, "unroll": 4}

@@ -162,6 +162,42 @@ def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx:
     assert "rows=4 0.288 -2.36% 32 4,224 right IMPROVED" in said
 
 
+def other_conditions(root: Path, name: str) -> None:
+    """A later run of an experiment, at a size of its own with a warm L2."""
+    path = sorted((root / "logs/runs" / name).glob("*.measured.json"))[-1]
+    run = "20261122T235959Z-00000000"
+    values = {**json.loads(path.read_text()), "run": run, "size": "tiny"}
+    values["measurement"]["options"]["l2"] = "hot"
+    path.with_name(f"{run}.measured.json").write_text(json.dumps(values))
+
+
+def test_figures_under_other_conditions_say_which(house: Path, kx: Kx) -> None:
+    other_conditions(house, "T1")
+    assert rows(house, kx, "T1")[0][2:4] == [
+        "0.656 ms, size tiny, L2 warm",
+        "0.294 ms, -55.11%, size tiny, L2 warm",
+    ]
+    found = candidate(house, kx, "T1", "layout=padded")
+    assert (found["size"], found["l2"]) == ("tiny", "hot")
+    assert (
+        "from 20261122T235959Z-00000000, size tiny, L2 warm" in kx("show", "T1", cwd=house).stdout
+    )
+
+
+def test_a_step_of_the_history_is_never_under_other_conditions(house: Path, kx: Kx) -> None:
+    before = rows(house, kx, "S7")
+    other_conditions(house, "S7")
+    assert rows(house, kx, "S7") == before
+
+
+@pytest.mark.parametrize("what", ["kernel", "arch"])
+def test_a_record_of_another_kernel_is_never_current(house: Path, kx: Kx, what: str) -> None:
+    path = house / "logs/runs/F3/published.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), what: "sm_90a"}))
+    assert rows(house, kx, "F3")[0][3:] == ["—", "changed since"]
+    assert "(was sm_90a)" in kx("log", cwd=house).stdout
+
+
 def test_a_record_moved_to_another_experiment_is_skipped(house: Path, kx: Kx) -> None:
     (path, *_) = (house / "logs/runs/T2").glob("*.measured.json")
     shutil.copy(path, house / "logs/runs/T1" / "20261121T235959Z-00000000.measured.json")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import py_compile
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Kx
+from support import ROOT, Kx
 
 from kernelexp import errors, isolated
 from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
@@ -100,6 +103,26 @@ def test_problem_py_may_import_a_module_next_to_it(scale: Path) -> None:
     (scale / "variants/scale/factors.py").write_text("FACTOR = 3.0\n")
     change(scale, ("FACTOR = 3.0", "from factors import FACTOR"))
     assert ask(scale).sizes["emulated"] == {"count": 4096}
+
+
+@pytest.mark.parametrize("name", ["problem.py", "parts/count.py"])
+def test_a_source_of_the_same_time_and_size_is_read_again(tmp_path: Path, name: str) -> None:
+    """Python's own compiled file would be taken for it."""
+    shutil.copytree(ROOT / "tests/projects/scale", tmp_path, dirs_exist_ok=True)
+    folder = tmp_path / "variants/scale"
+    (folder / "parts").mkdir()
+    (folder / "parts/count.py").write_text("COUNT = 1000\n")
+    change(
+        tmp_path,
+        ("from kernelexp.launch", "from parts.count import COUNT\nfrom kernelexp.launch"),
+        ('{"count": 4096}', '{"count": COUNT, "spare": 1000}'),
+    )
+    source = folder / name
+    py_compile.compile(str(source))
+    before = source.stat()
+    source.write_text(source.read_text().replace("1000", "2000"))
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert 2000 in ask(tmp_path).sizes["emulated"].values()
 
 
 def test_launches_and_tiles_are_asked_for_by_size(scale: Path) -> None:

@@ -217,7 +217,10 @@ def test_a_start_that_can_t_be_looked_at_is_a_sentence(start: str, sentence: str
     assert str(caught.value).endswith(sentence)
 
 
-def test_a_project_whose_path_is_not_utf8_is_listed(scale: Path, kx: Kx) -> None:
+def test_a_project_whose_path_is_not_utf8_is_listed_and_nothing_else(scale: Path, kx: Kx) -> None:
     root = scale.rename(scale.parent / os.fsdecode(b"\xff"))
     assert kx("list", cwd=root).exit_code == 0
     assert json.loads(kx("list", "--json", cwd=root).stdout)["root"].endswith("/\\xff")
+    result = kx("run", "S1", cwd=root)
+    assert result.exit_code == 2
+    assert "/\\xff is not UTF-8, or not in this locale: rename the folder" in result.stderr

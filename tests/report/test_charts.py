@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from support import ROOT, Kx
 
@@ -132,6 +133,13 @@ def test_no_variant_stands_above_the_highest_roof(kept: list[Profile]) -> None:
     points = [m for each in chart.series if each.look == "points" for m in each.marks]
     assert len(points) == 5
     assert all(0 < each.y < highest for each in points)
+
+
+def test_the_time_of_other_sources_is_no_time_of_a_profile(kept: list[Profile]) -> None:
+    (own,) = (each for each in kept if "052206Z" in each.run)
+    arm = msgspec.structs.replace(own.arm, files=dict.fromkeys(own.arm.files, "0" * 64))
+    with pytest.raises(UsageError, match="no measured record of its variant, sources, size"):
+        roofline.plots(ROOT, [msgspec.structs.replace(own, arm=arm)])
 
 
 def test_a_kernel_without_useful_work_has_no_roofline(kept: list[Profile]) -> None:

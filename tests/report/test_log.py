@@ -10,6 +10,7 @@ import pytest
 from support import ROOT, Kx
 
 from kernelexp import errors, project
+from kernelexp.errors import UsageError
 from kernelexp.report import log, logbook, logfile, markdown
 from kernelexp.report.document import Table, text_of
 from kernelexp.report.log import KernelLog
@@ -177,6 +178,13 @@ def test_a_log_that_people_keep_is_never_overwritten(scale: Path, kx: Kx) -> Non
     assert run.exit_code == 0
     assert "was not written by kernelexp" in run.stderr
     assert path.read_text() == HAND_KEPT
+
+
+def test_a_log_that_is_a_link_to_a_device_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / logfile.NAME).symlink_to("/dev/zero")
+    with pytest.raises(UsageError, match="was not written by kernelexp"):
+        logfile.write(tmp_path, [])
 
 
 def test_force_overwrites_it(scale: Path, kx: Kx) -> None:

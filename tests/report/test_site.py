@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import shutil
@@ -153,6 +154,8 @@ def test_no_file_from_outside_of_the_project_is_shown(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     texts = code.Texts(tmp_path / "project")
     assert texts.now("../secret") == ""
+    os.mkfifo(tmp_path / "project/pipe")
+    assert texts.now("pipe") == ""
     (tmp_path / "project/near").write_text("ours")
     assert texts.now("near") == "ours"
 

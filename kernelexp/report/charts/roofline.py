@@ -57,10 +57,10 @@ def _place(root: Path, profile: Profile) -> tuple[Chip, _Point] | str:
     moved = _moved(evidence.figures)
     if not moved:
         return "does not count DRAM bytes"
-    found = records.latest_measured(root, profile.arm)
+    found = records.latest_measured(root, profile.arm, profile.arm.files)
     measured = found[1].measured if found else None
     if not measured or measured.size != evidence.size or chips.find(measured.device) != chip:
-        return "has no measured record of its variant, size and GPU"
+        return "has no measured record of its variant, sources, size and GPU"
     if not measured.flops or measured.time_us is None:
         return "is of a problem that states no useful FLOPs"
     return chip, _Point(

@@ -95,7 +95,7 @@ class Texts:
         path = self._root / file
         try:
             inside = path.resolve().is_relative_to(self._root.resolve())
-            return path.read_text("utf-8", "replace") if inside else ""
+            return path.read_text("utf-8", "replace") if inside and path.is_file() else ""
         except OSError:
             return ""
 
