@@ -52,7 +52,9 @@ def ptx(store: str, **axes: object) -> str:
 
 
 def exports(text: str) -> dict[str, int]:
-    return {name: int(v) for name, v in re.findall(r"\.b?[us]?32 kx_(\w+) = (\d+)", text)}
+    """What the source tells its host; a zero is not spelled."""
+    found = re.findall(r"\.b?[us]?32 kx_(\w+)(?: = (\d+))?;", text)
+    return {name: int(value or 0) for name, value in found}
 
 
 def e4m3(codes: np.ndarray) -> np.ndarray:

@@ -77,15 +77,21 @@ class BulkWait(PendingWait):
 
     allowed: int
     reads_only: bool
+    by_warp: bool = False
+    """Whether a warp's groups are those of its first thread, whichever lanes execute it (SASS)."""
 
     what = "reads and writes of bulk copies"
+
+    def _threads(self, fragment: Fragment) -> list[int]:
+        lanes = [0] if self.by_warp else lanes_of(fragment.mask)
+        return [fragment.warp * 32 + lane for lane in lanes]
 
     def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
         groups = machine.state(BulkGroups)
         return [
             operation
-            for lane in lanes_of(fragment.mask)
-            for operation in groups.due(fragment.warp * 32 + lane, self.allowed)
+            for thread in self._threads(fragment)
+            for operation in groups.due(thread, self.allowed)
             if operation.touches or not self.reads_only
         ]
 
@@ -97,8 +103,8 @@ class BulkWait(PendingWait):
         machine.clocks.learn(fragment.warp, machine.clocks.store + fragment.warp % SLOTS, read)
         written = max((p.landed for p in waited if not p.touches), default=0)
         machine.clocks.learn(fragment.warp, machine.clocks.output + fragment.warp % SLOTS, written)
-        for lane in lanes_of(fragment.mask):
-            machine.state(BulkGroups).forget(fragment.warp * 32 + lane, self.allowed)
+        for thread in self._threads(fragment):
+            machine.state(BulkGroups).forget(thread, self.allowed)
 
 
 def load(

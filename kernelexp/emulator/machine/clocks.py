@@ -33,9 +33,13 @@ class ProxyFences:
 
 
 class Clocks:
-    """Vector clocks of `warps` warps."""
+    """Vector clocks of `warps` warps.
 
-    def __init__(self, warps: int) -> None:
+    checked: whether order is to be checked at all; if not, everybody has seen and fenced everything
+        from the beginning.
+    """
+
+    def __init__(self, warps: int, *, checked: bool = True) -> None:
         self.warps = warps
         self.tensor_memory = warps
         self.copy = 2 * warps
@@ -61,6 +65,12 @@ class Clocks:
         self.fenced_before = np.zeros(warps, np.int64)
         """When each warp last made a tcgen05.fence::before_thread_sync."""
         self.now = 1
+        if not checked:
+            known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
+            known += [self.fenced_before]
+            known += [array for each in self.proxy.values() for array in (each.time, each.seen)]
+            for array in known:
+                array.fill(FOREVER)
 
     def tick(self) -> int:
         self.now += 1

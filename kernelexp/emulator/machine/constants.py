@@ -2,11 +2,17 @@
 
 What the driver fills in goes by these names: `ntid.x` ... `nctaid.z`, `stack` (where a thread's
 stack begins: it grows downwards), `dynamic shared` (bytes), `shared window` (where its variables
-begin) and `local window` (generic addresses), `nothing` (values that no result depends on, such as
-memory descriptors), and the names of the entry's parameters.
+begin), `local window`, `parameters` and `workspace` (generic addresses), `nothing` (values that
+no result depends on, such as memory descriptors), and the names of the entry's parameters.
+
+Of clusters: `clusters` (1 if the launch has any), `cluster_nctaid.x` ..., `nclusterid.x` ...,
+`cluster_nctarank`, and `1/cluster_nctaid.x` ... (f32, rounded up, so that an index times it has
+the quotient as its integral part).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -39,7 +45,9 @@ def fill(
             first = parameters.offsets[name] + int(part or 0)
             data[offset : offset + WORD] = parameters.arena.data[first : first + WORD]
         else:
-            _put(data, offset, _value(name, launch, local) >> 8 * int(part or 0), WORD)
+            placed = {"parameters": parameters.address, "workspace": world.workspace}
+            value = placed[name] if name in placed else _value(name, launch, local)
+            _put(data, offset, value >> 8 * int(part or 0), WORD)
     return data
 
 
@@ -51,12 +59,28 @@ def _put(data: Array, offset: int, value: int, size: int) -> None:
 def _value(name: str, launch: Launch, local: LocalLayout) -> int:
     stem, _, axis = name.partition(".")
     if axis:
-        sizes = {"ntid": launch.block, "nctaid": launch.grid}
-        return sizes[stem]["xyz".index(axis)]
+        index = "xyz".index(axis)
+        size = launch.cluster[index]
+        if stem.startswith("1/"):
+            return _reciprocal(size)
+        if stem == "nclusterid":
+            return launch.grid[index] // size
+        sizes = {"ntid": launch.block, "nctaid": launch.grid, "cluster_nctaid": launch.cluster}
+        return sizes[stem][index]
     return {
+        "clusters": int(math.prod(launch.cluster) > 1),
+        "cluster_nctarank": math.prod(launch.cluster),
         "stack": local.size,
         "dynamic shared": launch.dynamic_smem_bytes,
         "shared window": SHARED_WINDOW + SHARED_RESERVED,
         "local window": LOCAL_WINDOW,
         "nothing": 0,
     }[name]
+
+
+def _reciprocal(size: int) -> int:
+    """The bits of the smallest f32 that is not below 1 / size."""
+    value = np.float32(1 / size)
+    if float(value) * size < 1:
+        value = np.nextafter(value, np.float32(2))
+    return int(value.view(np.uint32))

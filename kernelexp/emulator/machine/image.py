@@ -59,6 +59,10 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
     slots: list[Slot]
     parameters: tuple[Variable, ...] = ()
+    parameter_base: int = 0
+    """What addresses of parameters count from, where the compiler has placed them."""
+    parameter_offsets: tuple[int, ...] = ()
+    """From there, of each; none: they lie one after the other."""
     variables: tuple[Variable, ...] = ()
     """Those of the module, then those of the entry."""
     functions: tuple[str, ...] = ()
@@ -74,6 +78,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = True
     """Whether races, and reads of what nobody wrote, are findings. Not of SASS: ptxas moves, widens
     and merges accesses where it has proved that no result depends on it."""
+    has_tensor_memory: bool = False
+    """Whether the reserved shared memory holds what SASS keeps of its allocations."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None

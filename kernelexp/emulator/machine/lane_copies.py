@@ -86,10 +86,19 @@ class CopyWait(PendingWait):
         machine.state(CopyGroups).forget(fragment.warp, self.allowed or 0)
 
 
-def arrive_when_landed(warps: WarpSet, addresses: Array, m: Mask, adds: bool, site: Site) -> None:
+def arrive_when_landed(
+    warps: WarpSet,
+    addresses: Array,
+    m: Mask,
+    site: Site,
+    *,
+    adds: bool = False,
+    as_bytes: bool = False,
+) -> None:
     """Each lane arrives at its mbarrier when the warp's copies so far have landed.
 
     adds: the arrivals come on top of the mbarrier's count of this phase.
+    as_bytes: each is not an arrival but one of the bytes that the phase waits for.
     """
     machine = warps.machine
     groups = machine.state(CopyGroups)
@@ -108,6 +117,10 @@ def arrive_when_landed(warps: WarpSet, addresses: Array, m: Mask, adds: bool, si
             place: int = place,
         ) -> None:
             machine.engines.land_until(before)
-            machine.mbarriers.arrive(barrier, count, machine.clocks.release(place), site)
+            seen = machine.clocks.release(place)
+            if as_bytes:
+                machine.mbarriers.complete(barrier, count, seen, site)
+            else:
+                machine.mbarriers.arrive(barrier, count, seen, site)
 
         machine.engines.issue(Pending(f"an arrival ({site.where()})", land, site))

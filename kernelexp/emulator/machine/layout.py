@@ -275,8 +275,12 @@ class Parameters:
             )
         self.offsets: dict[str, int] = {}
         self.maps = world.maps
+        self.address = PARAM_WINDOW + image.parameter_base
+        """Generic, of the block."""
         end = SCRATCH_BYTES
-        for parameter in image.parameters:
+        for index, parameter in enumerate(image.parameters):
+            if image.parameter_offsets:
+                end = image.parameter_base + image.parameter_offsets[index]
             end = _up(end, parameter.align)
             self.offsets[parameter.name] = end
             end += parameter.size

@@ -44,6 +44,9 @@ from kernelexp.emulator.machine.warps import Warps
 
 T = TypeVar("T")
 
+TMEM_BARRIER, TMEM_PARITY = 0x48, 0x50
+"""In the reserved shared memory, of kernels with tensor memory."""
+
 # Warps of a CTA whose reads of a word of shared memory are told apart, and of any CTA in global.
 READERS = 16
 GLOBAL_READERS = 2
@@ -96,20 +99,24 @@ class Machine(Residents):
         self._kind = Races if execution.image.strict else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
-        self.clocks = Clocks(warps)
+        self.clocks = Clocks(warps, checked=execution.image.strict)
         self.local = Arena(warps * 32 * local)
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
+        image = execution.image
+        uses_reserved = image.has_tensor_memory or any(
+            isinstance(slot, Special) and slot.name in RESERVED_USED for slot in image.slots
+        )
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
-            if any(
-                isinstance(s, Special) and s.name in RESERVED_USED for s in execution.image.slots
-            ):
+            if uses_reserved:
                 first = self.arena_offset(cta.place, 0)
                 self.shared.allocate(first, SHARED_RESERVED, WRITTEN)
                 self.shared.data[first : first + SHARED_RESERVED] = 0
         self.undefined = Undefined(self, execution.image.slots, warps)
         self.neighbours = Neighbours(self, self.clocks)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared, self.neighbours)
+        if image.has_tensor_memory:
+            self._keep_allocations()
         self.tmem = TensorMemory(self, self.clocks)
         self.engines = Engines(self.late, execution.chance, not execution.shuffle)
         self.races = self._shared_races()
@@ -122,6 +129,17 @@ class Machine(Residents):
         self._states: dict[type, object] = {}
         self.registers.poison()
         self._constants()
+
+    def _keep_allocations(self) -> None:
+        """How the CTAs of a pair tell each other of allocations of tensor memory: an mbarrier, and
+        the parity of its next phase, which for the first CTA is one that is over.
+
+        What the driver leaves there has not been published; this is what the code relies on.
+        """
+        for cta in self.ctas:
+            self.mbarriers.provide(cta.place, TMEM_BARRIER, 1)
+            at = self.arena_offset(cta.place, TMEM_PARITY)
+            self.shared.data[at] = 1 - cta.rank % 2
 
     def _shared_races(self) -> Races:
         columns = min(self.warps_per_cta, READERS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelexp.emulator.machine import mbarrier_words
 from kernelexp.emulator.machine.arena import BARRIER, WRITTEN, Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
@@ -50,6 +51,10 @@ class Mbarrier:
 
     def state(self) -> int:
         return self.phase << STATE_SHIFT | self.pending
+
+    def word(self) -> int:
+        """The 64 bits that it is in shared memory."""
+        return mbarrier_words.word(self.phase, self.pending, self.transactions, self.expected)
 
     def passed(self, parity: int) -> bool:
         """Whether the phase of this parity has completed, as try_wait.parity asks."""
@@ -127,15 +132,13 @@ class Mbarriers:
             else:
                 sentence = f"initialised again without mbarrier.inval: {old.describe()}."
                 self.residents.report("missing-inval", sentence, site, place)
-        self.at[offset] = Mbarrier(
-            self.residents.ctas[cta].number,
-            low,
-            count,
-            count,
-            offset,
-            self.clocks.copy_agent(offset),
-            (self.clocks.now, place),
-        )
+        self.provide(cta, low, count, (self.clocks.now, place))
+
+    def provide(self, cta: int, low: int, count: int, made: tuple[int, int] = (0, 0)) -> None:
+        """A new mbarrier at an offset in a resident CTA; made: the time, and the warp's place."""
+        offset, number = self.residents.arena_offset(cta, low), self.residents.ctas[cta].number
+        agent = self.clocks.copy_agent(offset)
+        self.at[offset] = Mbarrier(number, low, count, count, offset, agent, made)
         self.shared.state[offset : offset + MBARRIER_BYTES] = BARRIER
 
     def invalidate(self, place: int, address: int, site: Site) -> None:
@@ -193,6 +196,8 @@ class Mbarriers:
     def find_in(self, cta: int, low: int, site: Site) -> Mbarrier | None:
         """The mbarrier at an offset in a resident CTA; a finding if there is none."""
         barrier = self.at.get(self.residents.arena_offset(cta, low))
+        if (barrier is None or barrier.overwritten) and not self.residents.execution.image.strict:
+            barrier = self._stored(cta, low) or barrier
         if barrier is None:
             number = self.residents.ctas[cta].number
             self._misused(
@@ -202,6 +207,17 @@ class Mbarriers:
             sentence = f"the mbarrier at shared {low:#x} was overwritten at {barrier.overwritten}."
             self._misused(sentence, site, self.residents.ctas[cta].number)
         return barrier
+
+    def _stored(self, cta: int, low: int) -> Mbarrier | None:
+        """The mbarrier that an ordinary store has made there, as ptxas initialises some."""
+        offset = self.residents.arena_offset(cta, low)
+        (count,) = mbarrier_words.counts(
+            self.shared.data[offset : offset + MBARRIER_BYTES].view(np.uint64)
+        )
+        if not 1 <= count <= MAX_COUNT:
+            return None
+        self.provide(cta, low, int(count))
+        return self.at[offset]
 
     def end(self, cta: int) -> None:
         """A finding for what has arrived in a CTA that ends, and no phase was to wait for."""

@@ -16,8 +16,12 @@ class PhaseTest(Gate):
     """Whether a phase has completed, by its parity or by the state that an arrival returned."""
 
     at: Pointer
+    plus: int | None = None
+    """Slot that is added to the address."""
     wanted: int
     """Slot: parity or state."""
+    shift: int = 0
+    """Where in the slot the parity stands."""
     by_parity: bool
     result: int
     """Slot of the predicate."""
@@ -28,8 +32,11 @@ class PhaseTest(Gate):
     def _asked(
         self, machine: Machine, fragment: Fragment
     ) -> tuple[tuple[Mbarrier | None, int, int], ...]:
-        bases = machine.value(self.at.slot, fragment.warp).tolist()
-        wanted = machine.value(self.wanted, fragment.warp).tolist()
+        addresses = machine.value(self.at.slot, fragment.warp)
+        if self.plus is not None:
+            addresses = addresses + machine.value(self.plus, fragment.warp)
+        bases = addresses.tolist()
+        wanted = (machine.value(self.wanted, fragment.warp) >> self.shift).tolist()
         groups: dict[tuple[int, int], int] = {}
         for lane in lanes_of(fragment.mask):
             key = bases[lane], wanted[lane]

@@ -40,6 +40,8 @@ class SetRegisters(Gate):
 
     count: int
     increases: bool
+    result: int | None = None
+    """Slot of a predicate: that the warp has them."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         held = machine.state(Registers).of(machine, fragment.warp)
@@ -64,6 +66,8 @@ class SetRegisters(Gate):
         held = state.of(machine, fragment.warp)
         state.free[cta] = state.free.get(cta, 0) + 32 * (held - self.count)
         state.held[fragment.warp] = self.count
+        if self.result is not None:
+            machine.value(self.result, fragment.warp)[...] = True
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         return (

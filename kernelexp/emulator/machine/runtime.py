@@ -14,6 +14,10 @@ from kernelexp.emulator.machine.layout import GLOBAL_BASE, LOCAL_WINDOW, WINDOW,
 from kernelexp.emulator.machine.machine import WarpSet
 from kernelexp.emulator.machine.site import Site
 
+HEAP_BYTES = 8 << 20
+"""As much as the driver sets aside for malloc() unless it is told otherwise."""
+FUNCTIONS = ("vprintf", "__assertfail", "malloc", "free")
+
 _CONVERSION = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d+|\*))?"
     r"(?P<length>hh|h|ll|l|z|j|t)?(?P<kind>[diouxXcsfFeEgGaAp%])"

@@ -53,6 +53,23 @@ class Alloc(Gate):
         return f"{columns} columns of tensor memory, {sum(held.values())} of them taken"
 
 
+def take(machine: Machine, place: int, columns: int, group: int, site: Site) -> int | None:
+    """Allocates columns of a CTA, or of both CTAs of a pair: the first one; None if none are free.
+
+    Both have the same, as they always allocate together.
+    """
+    machine.tmem.grouped(group, site, place)
+    machine.tmem.request(columns, site, place)
+    own = machine.cta_of(place).place
+    ctas = [own] if group == 1 else [own & ~1, own | 1]
+    first = {machine.tmem.free_at(cta, columns) for cta in ctas}
+    if first == {None}:
+        return None
+    for cta in ctas:
+        machine.tmem.allocate(cta, columns)
+    return first.pop()
+
+
 class Form:
     """Which registers of a load or a store hold which lanes and columns."""
 
@@ -119,8 +136,10 @@ class TmemTraffic:
         self.stores: dict[int, list[tuple[Window, Array]]] = {}
 
 
-def load(warps: WarpSet, addresses: list[int], form: Form, targets: list[int]) -> None:
-    """Issues each warp's load.
+def load(
+    warps: WarpSet, addresses: list[int], form: Form, targets: list[int], *, waits: bool = False
+) -> None:
+    """Issues each warp's load, and waits for it if it `waits`.
 
     ptxas has whoever reads the registers wait for them (a scoreboard of the LDTM), so they hold
     their values at once; PTX forbids reading them before the wait.
@@ -132,6 +151,9 @@ def load(warps: WarpSet, addresses: list[int], form: Form, targets: list[int]) -
         landed = _read(machine, form.site, window)
         for index, slot in enumerate(targets):
             machine.value(slot, place)[...] = landed[:, index]
+        if waits:
+            machine.tmem.races.loaded(window.area, place)
+            continue
         machine.undefined.expect(form.site, targets, place)
         machine.state(TmemTraffic).loads.setdefault(place, []).append(Load(window, targets))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +21,7 @@ from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 ELEMENT = {"e4m3": 1, "e5m2": 1, "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
 WARPS = 4
 ROWS = 64
+A_REGISTERS = 4
 
 
 class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -32,9 +34,9 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     b_type: str
     d: tuple[int, ...]
     a: tuple[int, ...]
-    """A descriptor, or four registers."""
-    b: int
-    """A descriptor."""
+    """Four registers; or a descriptor, as `b`."""
+    b: tuple[int, ...]
+    """A descriptor: one slot of 64 bits, or two of 32 with the lower half first."""
     scale: tuple[int, bool] | None = None
     """The predicate, and whether it is negated, of adding to D; None: always."""
     negate: tuple[bool, bool] = (False, False)
@@ -42,10 +44,38 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     transpose_b: bool = False
     saturate: bool = False
 
+    commits: bool = False
+    """Whether it also closes the warp's group."""
+
     @property
     def element(self) -> int:
         """Bytes of an element of A and B."""
         return ELEMENT[self.a_type]
+
+    @property
+    def a_in_registers(self) -> bool:
+        return len(self.a) == A_REGISTERS
+
+
+class Operands(NamedTuple):
+    """What the first warp of a warpgroup asks for: what it does next may change the registers."""
+
+    a: int | None
+    """Descriptor; None where A is in registers."""
+    b: int
+    accumulate: bool
+
+
+class Joining:
+    """Warps of a group that have come to an instruction, until all have."""
+
+    def __init__(self, operation: Pending) -> None:
+        self.operation = operation
+        self.places: dict[int, int] = {}
+        """By the warp's index in the group."""
+        self.a: dict[int, Array] = {}
+        """Each warp's registers of A when it came, [4, 32]."""
+        self.operands: Operands | None = None
 
 
 @functools.cache
@@ -87,8 +117,8 @@ class Warpgroups:
         """Warps that have made a wgmma.fence since their last wait."""
         self.turns: dict[tuple[int, int], int] = {}
         """How often a warp came to an instruction."""
-        self.joining: dict[tuple[int, int, int, int], tuple[dict[int, int], Pending]] = {}
-        """Warps of a group that have come to an instruction, until all have."""
+        self.joining: dict[tuple[int, int, int, int], Joining] = {}
+        """By CTA, warpgroup, instruction, and how often it was come to."""
         self.rows: dict[tuple[int, ...], Array] = {}
         """Of RegisterFile.words, by slots."""
 
@@ -118,9 +148,13 @@ def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
     turn = state.turns[place, number] = state.turns.get((place, number), 0) + 1
     key = cta, warp // WARPS, number, turn
     if key not in state.joining:
-        state.joining[key] = {}, _operation(wgmma)
-    present, operation = state.joining[key]
-    present[warp % WARPS] = place
+        state.joining[key] = Joining(_operation(wgmma))
+    joining = state.joining[key]
+    joining.places[warp % WARPS] = place
+    if warp % WARPS == 0:
+        joining.operands = _operands(machine, wgmma, place)
+    if wgmma.a_in_registers:
+        joining.a[warp % WARPS] = _a_registers(machine, wgmma, place).copy()
     mine, rows = state.of(machine, place), _rows(machine, wgmma.d, wgmma.site)
     if place not in state.fenced:
         _unfenced(machine, wgmma, place, mine)
@@ -129,15 +163,26 @@ def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
         mine.values[new] = machine.registers.words[new, place]
         mine.held[new] = True
         machine.registers.words[new, place] = POISON[32]
-    state.groups.add(place, operation)
-    if len(present) == WARPS:
+    state.groups.add(place, joining.operation)
+    if wgmma.commits:
+        commit(machine, place)
+    if len(joining.places) == WARPS:
         del state.joining[key]
-        _issue(machine, wgmma, operation, [present[index] for index in range(WARPS)])
+        _issue(machine, wgmma, joining)
+
+
+def _operands(machine: Machine, wgmma: Wgmma, place: int) -> Operands:
+    def scalar(slots: tuple[int, ...]) -> int:
+        return sum(int(machine.value(slot, place)[0]) << 32 * i for i, slot in enumerate(slots))
+
+    accumulate = wgmma.scale is None or bool(scalar(wgmma.scale[:1])) != wgmma.scale[1]
+    a = None if wgmma.a_in_registers else scalar(wgmma.a)
+    return Operands(a, scalar(wgmma.b), accumulate)
 
 
 def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
     """A warning if registers were written that no wgmma.fence follows."""
-    slots = (*wgmma.d, *wgmma.a) if len(wgmma.a) > 1 else wgmma.d
+    slots = (*wgmma.d, *wgmma.a) if wgmma.a_in_registers else wgmma.d
     rows = _rows(machine, slots, wgmma.site)
     rows = rows[~mine.held[rows]]
     if not len(rows):
@@ -163,20 +208,16 @@ def _operation(wgmma: Wgmma) -> Pending:
     return Pending(what, land, wgmma.site, registers=wgmma.d)
 
 
-def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]) -> None:
-    first, element = places[0], wgmma.element
+def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
+    places = [joining.places[index] for index in range(WARPS)]
+    first, element, operation = places[0], wgmma.element, joining.operation
     cta, issuer = machine.cta_of(first).place, machine.issuer(first, 0, wgmma.site)
-
-    def scalar(slot: int) -> int:
-        return int(machine.value(slot, first)[0])
-
-    b = Matrix(scalar(wgmma.b), wgmma.n, element, wgmma.transpose_b, False)
-    a, early = None, None
-    if len(wgmma.a) == 1:
-        a = Matrix(scalar(wgmma.a[0]), ROWS, element, wgmma.transpose_a, False)
-    elif not machine.late:
-        early = _registers(machine, wgmma, places)
-    accumulate = wgmma.scale is None or bool(scalar(wgmma.scale[0])) != wgmma.scale[1]
+    operands = joining.operands
+    assert operands is not None
+    b = Matrix(operands.b, wgmma.n, element, wgmma.transpose_b, False)
+    a = None
+    if operands.a is not None:
+        a = Matrix(operands.a, ROWS, element, wgmma.transpose_a, False)
     tally = machine.execution.tally(wgmma.site.number)
     tally.operand_wavefronts += (wgmma.n + (0 if a is None else ROWS)) * K_BYTES // 128
 
@@ -185,10 +226,11 @@ def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]
         right = fetch(machine, issuer, cta, b)
         if a is not None:
             left = fetch(machine, issuer, cta, a)
+        elif machine.late:  # so that a register changed before the wait shows
+            left = _matrix(wgmma, [_a_registers(machine, wgmma, place) for place in places])
         else:
-            # Late, so that a register changed before the wait shows.
-            left = _registers(machine, wgmma, places) if early is None else early
-        _multiply(machine, wgmma, places, left, right, accumulate)
+            left = _matrix(wgmma, [joining.a[index] for index in range(WARPS)])
+        _multiply(machine, wgmma, places, left, right, operands.accumulate)
         operation.landed = machine.clocks.now
 
     operation.land = land
@@ -198,10 +240,16 @@ def _issue(machine: Machine, wgmma: Wgmma, operation: Pending, places: list[int]
     machine.engines.issue(operation)
 
 
-def _registers(machine: Machine, wgmma: Wgmma, places: list[int]) -> Array:
-    """A from registers: [64, K] codes."""
+def _a_registers(machine: Machine, wgmma: Wgmma, place: int) -> Array:
+    """A warp's registers of A, [4, 32]."""
     rows = _rows(machine, wgmma.a, wgmma.site)
-    values = list(machine.registers.words[rows[:, None], places])
+    values: Array = machine.registers.words[rows, place]
+    return values
+
+
+def _matrix(wgmma: Wgmma, warps: list[Array]) -> Array:
+    """A from the registers of the four warps: [64, K] codes."""
+    values = list(np.stack(warps, axis=1))
     return fragments.operand(values, 16, 8 * wgmma.element).reshape(ROWS, -1)
 
 

@@ -15,6 +15,7 @@ from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
+from kernelexp.emulator.machine.runtime import HEAP_BYTES
 from kernelexp.emulator.ptx import isa  # noqa: F401  (importing it fills the tables)
 from kernelexp.emulator.ptx.cfg import flow, is_exit, targets
 from kernelexp.emulator.ptx.decoder import AROUND, Decoder, copyto
@@ -25,8 +26,6 @@ from kernelexp.emulator.ptx.syntax import Function, Instruction, Module, Symbol
 from kernelexp.emulator.ptx.types import width_of
 from kernelexp.launch import Dim3
 
-# As much as the driver sets aside for malloc() unless it is told otherwise.
-HEAP_BYTES = 8 << 20
 # What asks whether another thread has done something yet.
 _POLLS = re.compile(
     r"atom\.|nanosleep|mbarrier\.test_wait|ld\.(.*\.)?(volatile|relaxed|acquire|c[vg])\b"

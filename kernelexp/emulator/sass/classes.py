@@ -19,10 +19,13 @@ _CLASSES = {
     "utcmma": "UTCHMMA UTCQMMA UTCIMMA UTCOMMA",
     "tmem load": "LDTM",
     "tmem store": "STTM",
-    "tma load": "UTMALDG UBLKCP",
-    "tma store": "UTMASTG",
-    "tma reduction": "UTMAREDG",
+    "tma load": "UTMALDG UBLKCP.S.G",
+    "tma store": "UTMASTG UBLKCP.G.S",
+    "tma reduction": "UTMAREDG UBLKRED.G.S",
+    "dshared copy": "UBLKCP.S.S",
+    "dshared store": "STAS REDAS",
     "mbarrier": "SYNCS",
+    "mbarrier wait": "SYNCS.PHASECHK",
     "warp barrier": "WARPSYNC",
     "barrier": "BAR UCGABAR_ARV UCGABAR_WAIT",
     "shuffle": "SHFL",
@@ -36,6 +39,11 @@ _CLASSES = {
 _CLASS_OF = {opcode: name for name, opcodes in _CLASSES.items() for opcode in opcodes.split()}
 
 
-def classify(base: str) -> str:
-    """The class of an opcode without modifiers: classify("LDG") is "global load"."""
-    return _CLASS_OF.get(base, "integer")
+def classify(opcode: str) -> str:
+    """The class of an opcode: classify("LDG.E.128") is "global load"."""
+    names = opcode.split(".")
+    for count in (3, 2, 1):
+        found = _CLASS_OF.get(".".join(names[:count]))
+        if found is not None:
+            return found
+    return "integer"

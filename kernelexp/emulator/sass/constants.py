@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from kernelexp.emulator.machine.constants import WORD
 from kernelexp.emulator.machine.image import Bank
-from kernelexp.emulator.sass.cubin import HOPPER, Cubin
+from kernelexp.emulator.machine.runtime import FUNCTIONS
+from kernelexp.emulator.sass.cubin import BLACKWELL, HOPPER, Cubin
 
-_DIMENSIONS = ("ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z")
-_EARLIER = {0x28: "stack", 0x20: "local window", 0x24: "local window+4"}
+_EARLIER = {
+    0x00: "ntid.x",
+    0x04: "ntid.y",
+    0x08: "ntid.z",
+    0x0C: "nctaid.x",
+    0x10: "nctaid.y",
+    0x14: "nctaid.z",
+    0x20: "local window",
+    0x24: "local window+4",
+    0x28: "stack",
+    0x44: "workspace+4",
+    0x48: "workspace",
+}
 _AMPERE = _EARLIER | {
     0x18: "shared window",
     0x1C: "shared window+4",
@@ -15,7 +27,60 @@ _AMPERE = _EARLIER | {
     0x118: "nothing",
     0x11C: "nothing",
 }
-_HOPPER = _EARLIER | {0x2C: "dynamic shared", 0x208: "nothing", 0x20C: "nothing"}
+_HOPPER = _EARLIER | {
+    0x2C: "dynamic shared",
+    0x208: "nothing",
+    0x20C: "nothing",
+    0x140: "clusters",
+    0x144: "cluster_nctaid.x",
+    0x148: "cluster_nctaid.y",
+    0x14C: "cluster_nctaid.z",
+    0x150: "1/cluster_nctaid.x",
+    0x154: "1/cluster_nctaid.y",
+    0x158: "1/cluster_nctaid.z",
+    0x15C: "nclusterid.x",
+    0x160: "nclusterid.y",
+    0x164: "nclusterid.z",
+    0x188: "cluster_nctarank",
+    0x198: "parameters",
+    0x19C: "parameters+4",
+}
+
+
+_BLACKWELL = {
+    0x2A0: "cluster_nctaid.x",
+    0x2A4: "cluster_nctaid.y",
+    0x2A8: "cluster_nctaid.z",
+    0x2AC: "dynamic shared",
+    0x2B0: "1/cluster_nctaid.x",
+    0x2B4: "1/cluster_nctaid.y",
+    0x2B8: "1/cluster_nctaid.z",
+    0x2C0: "nclusterid.x",
+    0x2C4: "nclusterid.y",
+    0x2C8: "nclusterid.z",
+    0x2CC: "cluster_nctarank",
+    0x36C: "clusters",
+    0x37C: "stack",
+    0x2F8: "local window",
+    0x2FC: "local window+4",
+    0x348: "parameters",
+    0x34C: "parameters+4",
+    0x358: "nothing",
+    0x35C: "nothing",
+    0x360: "ntid.x",
+    0x364: "ntid.y",
+    0x368: "ntid.z",
+    0x370: "nctaid.x",
+    0x374: "nctaid.y",
+    0x378: "nctaid.z",
+}
+
+
+def _driver(sm: int) -> dict[int, str]:
+    """What the driver fills in besides parameters, by offset."""
+    if sm >= BLACKWELL:
+        return _BLACKWELL
+    return _HOPPER if sm >= HOPPER else _AMPERE
 
 
 def parameter_names(cubin: Cubin) -> tuple[str, ...]:
@@ -25,8 +90,7 @@ def parameter_names(cubin: Cubin) -> tuple[str, ...]:
 
 def bank_0(cubin: Cubin) -> Bank:
     """Bank 0 of an entry."""
-    known = _HOPPER if cubin.sm >= HOPPER else _AMPERE
-    fields = {WORD * index: name for index, name in enumerate(_DIMENSIONS)} | known
+    fields = dict(_driver(cubin.sm))
     size = max(fields) + WORD
     for name, parameter in zip(parameter_names(cubin), cubin.parameters, strict=True):
         place = cubin.parameter_base + parameter.offset
@@ -45,7 +109,7 @@ def banks(cubin: Cubin) -> dict[int, Bank]:
 
 def _filled(cubin: Cubin, number: int) -> Bank:
     """A bank that the cubin fills in, but for addresses of what only the driver has."""
-    known = {variable.name for variable in cubin.variables}
+    known = {variable.name for variable in cubin.variables} | set(FUNCTIONS)
     pointers = cubin.addresses.get(number, ())
     return Bank(
         size=len(cubin.banks[number]),

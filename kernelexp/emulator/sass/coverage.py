@@ -9,6 +9,7 @@ from kernelexp.emulator.sass import isa
 from kernelexp.emulator.sass.registry import PATTERNS, Pattern
 from kernelexp.emulator.sass.syntax import AROUND, UNPACK
 
+_FEW = 8
 _GROUP = re.compile(r"\{:([^}]*)\}")
 
 
@@ -36,10 +37,13 @@ def _section(area: str, patterns: list[Pattern]) -> str:
 
 
 def _shown(text: str) -> str:
-    """A pattern as people write it: [.a/.b] may be left out, {a/b} is one of several."""
+    """A pattern as people write it: [.a/.b] may be left out, {a/b} is one of several, {8/16/.../64}
+    one of a sequence."""
 
     def group(match: re.Match[str]) -> str:
         first, *others = match[1].split("|")
+        if len(others) > _FEW and all(each.isdigit() for each in others):
+            others = [others[0], "...", others[-1]]
         if not first:
             return f"[{'/'.join(others)}]"
         return "{" + "/".join([first, *others]) + "}"

@@ -14,10 +14,12 @@ from kernelexp.emulator.machine.layout import SHARED_RESERVED
 from kernelexp.emulator.sass.faults import CubinError
 from kernelexp.launch import Dim3
 
-ARCHITECTURES = range(80, 91)
+ARCHITECTURES = (*range(80, 91), 100)
 """Those whose SASS is executed."""
 HOPPER = 90
 """From there on a CTA's shared memory begins with the system's kilobyte, and says so."""
+BLACKWELL = 100
+"""From there on the kernel finds what the driver says elsewhere in constant bank 0."""
 _ABS_64, _GENERIC_64 = 2, 4
 """R_CUDA_64, R_CUDA_G64: an address of 8 bytes, which may be a generic one."""
 # Attributes of .nv.info, by the names that cuobjdump -elf gives them.
@@ -84,7 +86,7 @@ def read(content: bytes, entry: str) -> Cubin:
         raise CubinError(f"the cubin has no entry {entry!r}; its entries are {known}.")
     sm = elf.header["e_flags"] >> 8 & 0xFF
     if sm not in ARCHITECTURES:
-        covered = f"sm_{ARCHITECTURES[0]} to sm_{ARCHITECTURES[-1]}"
+        covered = f"sm_{ARCHITECTURES[0]} to sm_{ARCHITECTURES[-2]} and sm_{ARCHITECTURES[-1]}"
         raise CubinError(f"the cubin is for sm_{sm}; the emulator executes the SASS of {covered}.")
     own = dict(_grouped(_attributes(elf, f".nv.info.{entry}")))
     sizes = _of_functions(elf, entry)

@@ -12,6 +12,8 @@ from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
+from kernelexp.emulator.machine.register_pool import STEP
+from kernelexp.emulator.machine.runtime import FUNCTIONS, HEAP_BYTES
 from kernelexp.emulator.sass import constants, cubin, text, word
 from kernelexp.emulator.sass import isa as isa  # importing it fills the table
 from kernelexp.emulator.sass.cubin import Cubin
@@ -27,7 +29,10 @@ STACK_BYTES = 1024
 it takes as it runs: as much as the driver sets aside unless it is told otherwise."""
 _LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
 """Opcodes that local memory may be used by."""
-_WHOLE = frozenset({"BAR", "BSYNC", "WARPSYNC", "DEPBAR", "LDSM", "STSM", "MOVM", "HMMA", "IMMA"})
+_WHOLE = frozenset(
+    "BAR BSYNC WARPSYNC DEPBAR LDSM STSM MOVM HMMA IMMA WARPGROUP HGMMA QGMMA IGMMA "
+    "UCGABAR_ARV UCGABAR_WAIT USETMAXREG SYNCS.PHASECHK LDTM STTM".split()
+)
 """Opcodes at which lanes wait, or act as one: those that a guard leaves out go around."""
 
 
@@ -47,11 +52,23 @@ def decode(
             raise SassSyntaxError(f"{ins.where()}: {sentence}")
         if ins.address in found.relocated:
             raise refuse(ins, "is changed by the loader, which is not covered")
+        if ins.opcode.startswith("CALL.ABS"):
+            _only_runtime(ins, found)
     banks = constants.banks(found)
     decoder = Decoder(list(_expanded(code)), found.sm, banks)
     made = [_build(decoder, number) for number in range(decoder.length())]
     blocks = _blocks(decoder, made)
     return Program(_image(found, decoder), decoder.sites, blocks)
+
+
+def _only_runtime(ins: Instruction, found: Cubin) -> None:
+    """Refuses a call by an address if that may be of more than the runtime's functions."""
+    known = {variable.name for variable in found.variables} | set(FUNCTIONS)
+    pointed = [each for variable in found.variables for each in variable.addresses]
+    pointed += [each for pointers in found.addresses.values() for each in pointers]
+    for each in pointed:
+        if each.name not in known:
+            raise refuse(ins, f"may call {each.name}, by its address, which is not covered")
 
 
 def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
@@ -61,7 +78,7 @@ def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
         before: list[Instruction] = []
         if ins.base == "BAR" and is_packed(ins.operands[:2]):
             before.append(msgspec.structs.replace(ins, opcode=UNPACK, guard=None))
-        if ins.base in _WHOLE and ins.guard is not None:
+        if ins.guard is not None and not _WHOLE.isdisjoint({ins.base, _two(ins.opcode)}):
             before.append(msgspec.structs.replace(ins, opcode=AROUND))
             ins = msgspec.structs.replace(ins, guard=None)
         for each in (*before, ins):
@@ -69,23 +86,35 @@ def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
             number += 1
 
 
+def _two(opcode: str) -> str:
+    """An opcode with its first modifier."""
+    return ".".join(opcode.split(".")[:2])
+
+
 def _image(found: Cubin, decoder: Decoder) -> Image:
     names = constants.parameter_names(found)
     parameters = [
-        Variable(name=name, space="param", type="b8", align=8, size=parameter.size)
+        Variable(name=name, space="param", type="b8", align=1, size=parameter.size)
         for name, parameter in zip(names, found.parameters, strict=True)
     ]
     used = any(ins.base in _LOCAL for ins in decoder.code)
+    calls = any(ins.opcode.startswith("CALL.ABS") for ins in decoder.code)
     stack = found.frame_bytes + (STACK_BYTES if used else 0)
     return Image(
         entry=found.entry,
         slots=decoder.slots,
         parameters=tuple(parameters),
+        parameter_base=found.parameter_base,
+        parameter_offsets=tuple(parameter.offset for parameter in found.parameters),
+        max_registers=-(-found.registers // STEP) * STEP,
         variables=(*found.variables, *_shared(found), *_local(stack)),
+        functions=FUNCTIONS,
+        heap_bytes=HEAP_BYTES if calls else 0,
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
         banks=decoder.banks,
         strict=False,
+        has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
         cluster=found.cluster,
         block=found.block,
         max_threads=found.max_threads,
@@ -204,5 +233,7 @@ def _polls(block: Block, code: Sequence[Instruction]) -> bool:
         if ins.base in ("ATOM", "ATOMG", "ATOMS", "NANOSLEEP"):
             return True
         if ins.base in ("LDS", "LDG", "LD") and (loops or "STRONG" in ins.modifiers):
+            return True
+        if "PHASECHK" in ins.modifiers and "TRYWAIT" not in ins.modifiers:
             return True
     return False

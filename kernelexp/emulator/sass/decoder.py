@@ -9,14 +9,16 @@ import numpy as np
 
 from kernelexp.emulator.machine import registers
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.layout import SHARED_RESERVED
-from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.machine import Machine, Op, WarpSet
 from kernelexp.emulator.machine.warps import ALL, pack
 from kernelexp.emulator.sass.cubin import HOPPER
 from kernelexp.emulator.sass.operands import Operands, Reader
 from kernelexp.emulator.sass.syntax import (
     ZERO,
     Address,
+    Described,
     Immediate,
     Instruction,
     Operand,
@@ -145,6 +147,23 @@ class Decoder(Operands):
         offset = self.slot(registers.Literal(operand.offset & 0xFFFF_FFFF_FFFF_FFFF, 64))
         return _sum(readers, offset)
 
+    def uniform(self, operand: Operand, count: int) -> list[int]:
+        """[UR4]: the slots of `count` registers of the warp from there on."""
+        register = operand.uniform if isinstance(operand, Address) else None
+        if register is None or operand != Address(uniform=register):
+            raise self.refuse("has an operand that is not covered")
+        return self.words(self.unsigned(register), count)
+
+    def joined(self, R: list[Array], slots: Sequence[int], row: int) -> int:
+        """The value of one or two registers of the warp in `row`."""
+        return sum(int(R[slot][row, 0]) << 32 * index for index, slot in enumerate(slots))
+
+    def without_hint(self) -> tuple[Operand, ...]:
+        """The operands without a cache policy, which has no effect."""
+        *others, last = self.operands
+        is_hint = isinstance(last, Described) and last.kind == "desc"
+        return tuple(others) if is_hint else self.operands
+
     def shared_address(self, operand: Operand) -> Reader:
         """An address in shared memory; before Hopper, those of programs begin at 0."""
         where = self.address(operand, wide=False)
@@ -184,6 +203,20 @@ def uniformly(R: list[Array], slot: int, values: Array, m: Mask, warps: WarpSet)
         return
     first = m.argmax(axis=1)[:, None]
     copyto(R[slot], np.take_along_axis(values, first, axis=1), where=m.any(axis=1, keepdims=True))
+
+
+def once_per_warp(d: Decoder, act: Callable[[Machine, Issuer, list[Array], int], None]) -> Op:
+    """Acts once for a warp, as its first thread: act(machine, issuer, R, row)."""
+    guard, site = d.instruction.guard, d.site
+    if guard is not None and guard.file != "UP":
+        raise d.refuse("has a guard that is not the warp's, which is not covered")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for row, place in enumerate(warps.warps.tolist()):
+            if m is True or m[row, 0]:
+                act(warps.machine, warps.machine.issuer(place, 0, site), R, row)
+
+    return op
 
 
 def applied(target: int, function: Callable[..., Array], sources: Sequence[Reader]) -> Op:

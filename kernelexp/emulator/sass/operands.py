@@ -153,7 +153,10 @@ class Operands:
 
     def place_in_bank(self, operand: Constant) -> Reader:
         """The offset of a constant that a register may index."""
-        if operand.bank not in self.banks or _signed(operand):
+        known = operand.bank in self.banks
+        if known and operand.bank == 0 and not self.banks[0].has(operand.offset, 4):
+            known = False
+        if not known or _signed(operand):
             raise self.refuse(
                 f"reads constant bank {operand.bank:#x}, which the emulator does not provide"
             )
@@ -333,7 +336,7 @@ def site_of(ins: Instruction) -> Site:
     return Site(
         number=ins.number,
         opcode=ins.opcode,
-        kind="" if ins.opcode in (AROUND, UNPACK) else classify(ins.base),
+        kind="" if ins.opcode in (AROUND, UNPACK) else classify(ins.opcode),
         listing=LISTING,
         line=ins.line,
         source=ins.source,

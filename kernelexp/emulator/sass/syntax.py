@@ -60,6 +60,15 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     descriptor: Register | None = None
 
 
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """What registers of the warp describe: gdesc[UR4].tnspB, tmem[UR9+0x20], idesc[UR5]."""
+
+    kind: str
+    register: Register
+    offset: int = 0
+    parts: tuple[str, ...] = ()
+
+
 class Special(msgspec.Struct, frozen=True):
     """SR_TID.X, SRZ."""
 
@@ -67,12 +76,12 @@ class Special(msgspec.Struct, frozen=True):
 
 
 class Other(msgspec.Struct, frozen=True):
-    """An operand of a kind that nothing here executes: gdesc[UR4], gsb0."""
+    """An operand of no other kind: gsb0, PR, Rpc.LO, {5,4,3,2,1,0}."""
 
     text: str
 
 
-Operand: TypeAlias = Register | Immediate | Constant | Address | Special | Other
+Operand: TypeAlias = Register | Immediate | Constant | Address | Described | Special | Other
 
 
 class Instruction(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from kernelexp.emulator.sass.syntax import (
     ZERO,
     Address,
     Constant,
+    Described,
     File,
     Immediate,
     Instruction,
@@ -30,6 +31,10 @@ _PARTS = re.compile(r"(?:@(?P<guard>!?U?P\w+)\s+)?(?P<opcode>[A-Z][\w.]*)\s*(?P<
 _REGISTER = re.compile(r"(?P<file>UR|UP|UB|SB|R|P|B)(?P<index>\d+|Z|T)(?P<parts>(?:\.\w+)*)")
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(?:(U?R\w+)\+?)?(-?0x[0-9a-f]+)?\]")
 _ADDRESS = re.compile(r"(?:desc\[(?P<descriptor>UR\w+)\])?\[(?P<inner>[^\[\]]*)\]")
+_DESCRIBED = re.compile(
+    r"(?P<kind>gdesc|tmem|idesc|desc)\[(?P<register>UR\w+)(?:\+(?P<offset>-?0x[0-9a-f]+))?\]"
+    r"(?P<parts>(?:\.\w+)*)"
+)
 _INTEGER = re.compile(r"-?0x[0-9a-f]+")
 _FLOAT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|INF|QNAN|SNAN)")
 _COMMA = re.compile(r",\s*(?![^{\[]*[}\]])")
@@ -124,7 +129,7 @@ def operand(text: str, word: int) -> Operand:
     address = _ADDRESS.fullmatch(text)
     if address:
         return _address(address) or Other(text)
-    return _register(text) or _constant(text) or Other(text)
+    return _register(text) or _constant(text) or _described(text) or Other(text)
 
 
 def _signs(text: str) -> tuple[str, bool, bool, bool]:
@@ -165,6 +170,19 @@ def _constant(text: str) -> Constant | None:
         negated=negated,
         inverted=inverted,
         absolute=absolute,
+    )
+
+
+def _described(text: str) -> Described | None:
+    match = _DESCRIBED.fullmatch(text)
+    register = _register(match["register"]) if match else None
+    if match is None or register is None:
+        return None
+    return Described(
+        kind=match["kind"],
+        register=register,
+        offset=int(match["offset"] or "0", 16),
+        parts=tuple(part for part in match["parts"].split(".") if part),
     )
 
 

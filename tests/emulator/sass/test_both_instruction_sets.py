@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -43,9 +44,10 @@ def problem(kernel: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def source(kernel: str, target: str, defines: dict[str, object]) -> str:
+def source(kernel: str, target: str, defines: Mapping[str, object], stem: str = "") -> str:
+    """PTX of a kernel, whose source is named after it, or `stem`."""
     return compile_cu(
-        VARIANTS / kernel / f"{kernel}.cu",
+        VARIANTS / kernel / f"{stem or kernel}.cu",
         target=target,
         defines=[f"KX_{name.upper()}={value}" for name, value in defines.items()],
         include=[VARIANTS / "include", VARIANTS / kernel],

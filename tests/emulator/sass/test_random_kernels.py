@@ -45,6 +45,8 @@ def test_a_random_kernel_has_the_same_result_in_both_instruction_sets(body, seed
 
 @pytest.mark.slow
 @settings(max_examples=80, **_SOME)
-@given(kernels(40), st.integers(0, 1 << 20), st.sampled_from(["sm_80", "sm_89", "sm_90a"]))
+@given(
+    kernels(40), st.integers(0, 1 << 20), st.sampled_from(["sm_80", "sm_89", "sm_90a", "sm_100a"])
+)
 def test_many_random_kernels_have_the_same_result_in_both_instruction_sets(body, seed, target):
     assert differing(body, seed, target) == {}

@@ -60,4 +60,4 @@ def mbarrier_arrive(d: Decoder) -> Op:
     """Arrives for each lane when the warp's copies so far have landed."""
     where, site = d.address(d.operands[0]), d.site
     adds = "noinc" not in d.parts
-    return lambda R, m, warps: lane_copies.arrive_when_landed(warps, where(R), m, adds, site)
+    return lambda R, m, warps: lane_copies.arrive_when_landed(warps, where(R), m, site, adds=adds)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelexp.emulator.machine import mbarrier_ops
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
-from kernelexp.emulator.machine.mbarrier import STATE_SHIFT
+from kernelexp.emulator.machine.mbarrier import STATE_SHIFT, Mbarrier
+from kernelexp.emulator.machine.mbarrier_ops import Arrival
 from kernelexp.emulator.machine.phases import PhaseTest
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.registry import alu, builder
@@ -23,25 +25,14 @@ def init(d: Decoder) -> Op:
     where, site = d.address(d.operands[0]), d.site
     count = d.source(d.operands[1], "u32")
 
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        mbarriers = warps.machine.mbarriers
-        for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
-            mbarriers.init(place, at, int(R[count][row, lanes[0]]), site)
-
-    return op
+    return lambda R, m, warps: mbarrier_ops.init(warps, m, where(R), R[count], site)
 
 
 @builder("mbarrier.inval" + _OWN)
 def inval(d: Decoder) -> Op:
     """The storage may be reused."""
     where, site = d.address(d.operands[0]), d.site
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        mbarriers = warps.machine.mbarriers
-        for _, place, at, _ in mbarriers.named(warps, m, where(R), site):
-            mbarriers.invalidate(place, at, site)
-
-    return op
+    return lambda R, m, warps: mbarrier_ops.invalidate(warps, m, where(R), site)
 
 
 @builder("mbarrier.{o:arrive|arrive_drop}{n:|.noComplete}" + _SEM + _ANY)
@@ -56,26 +47,19 @@ def arrive(d: Decoder) -> Op:
     where, site = d.address(operands[0]), d.site
     number = operands[1] if len(operands) > 1 else Immediate(0 if "expect_tx" in parts else 1)
     amount = d.source(number, "u32")
-    expects, drops = "expect_tx" in parts, "arrive_drop" in parts
-    releases, completes = "relaxed" not in parts, "noComplete" not in parts
+    how = Arrival(
+        expects="expect_tx" in parts,
+        drops="arrive_drop" in parts,
+        releases="relaxed" not in parts,
+        completes="noComplete" not in parts,
+    )
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        clocks, mbarriers = warps.machine.clocks, warps.machine.mbarriers
-        for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
-            barrier = mbarriers.find(place, at, site)
-            if barrier is None:
-                continue
+        def note(row: int, lanes: list[int], barrier: Mbarrier) -> None:
             if state_slot is not None:
                 R[state_slot][row, lanes] = barrier.state()
-            values = R[amount][row, lanes]
-            seen = clocks.release(place)
-            if not releases:
-                seen = clocks.engines_only(seen)
-            count = len(lanes) if expects else int(values.sum())
-            if expects:
-                mbarriers.expect(barrier, int(values.sum()), site)
-            drop = count if drops else 0
-            mbarriers.arrive(barrier, count, seen, site, drop=drop, completes=completes)
+
+        mbarrier_ops.arrive(warps, m, where(R), R[amount], how, site, note)
 
     return op
 
@@ -88,15 +72,7 @@ def transactions(d: Decoder) -> Op:
     amount = d.source(d.operands[1], "u32")
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        mbarriers = warps.machine.mbarriers
-        for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
-            barrier = mbarriers.find(place, at, site)
-            if barrier is not None:
-                size = int(R[amount][row, lanes].sum())
-                if expects:
-                    mbarriers.expect(barrier, size, site)
-                else:
-                    mbarriers.complete(barrier, size, None, site)
+        mbarrier_ops.transfer(warps, m, where(R), R[amount], site, expects=expects)
 
     return op
 

@@ -45,7 +45,7 @@ def _decoded(d: Decoder) -> Wgmma:
         b_type=b_type,
         d=tuple(d.destinations(target, n // (2 if d_type in ("f32", "s32") else 4))),
         a=tuple(d.sources(a, "b32", 4)) if isinstance(a, Vector) else (d.source(a, "b64"),),
-        b=d.source(b, "b64"),
+        b=(d.source(b, "b64"),),
         scale=scale,
         negate=(signs[0], signs[1]),
         transpose_a=majors[0] if len(majors) == 2 else False,

@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, copyto
-from kernelexp.emulator.sass.operands import Reader
+from kernelexp.emulator.sass.operands import Reader, is_predicate
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import ZERO, Operand, Register
 
@@ -109,12 +109,15 @@ def atoms(d: Decoder) -> Op:
 
 @covers("ATOMS.CAST.SPIN{:|.64}")
 def cast(d: Decoder) -> Op:
-    """Stores the new value where the old one is as expected: 1 where it has, else 0."""
+    """Stores the new value where the old one is as expected: 1 where it has, else 0, or (Blackwell)
+    a predicate."""
     target, address, expected, new = d.take(d.operands, 4)
     words = 2 if "64" in d.modifiers else 1
     access = Access(d.site, 4 * words, 1, store=True, relaxed=True)
     d.note_unit("shared", 4 * words)
-    slots, where = d.to_words(target, words), d.shared_address(address)
+    where = d.shared_address(address)
+    predicate = d.to_predicate(target) if is_predicate(target) else None
+    slots = d.to_words(target, words) if predicate is None else []
     read = d.pair if words == 2 else d.bits
     sources = [read(expected), read(new)]
 
@@ -123,6 +126,8 @@ def cast(d: Decoder) -> Op:
         memory = warps.machine.spaces["shared"]
         old = atomics.update(warps, memory, where(R), values, None, access, m, relaxed=True)
         stored = (old == values[0]).astype(np.uint32)
+        if predicate is not None:
+            copyto(R[predicate], stored != 0, where=m)
         for slot, value in zip(slots, (stored, np.zeros_like(stored)), strict=False):
             copyto(R[slot], value, where=m)
 

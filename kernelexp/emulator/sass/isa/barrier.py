@@ -1,4 +1,4 @@
-"""Named barriers of a CTA."""
+"""Named barriers of a CTA, and the barrier of a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import get_args
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
-from kernelexp.emulator.machine.barriers import CtaBarrier, Vote, VoteOperation
+from kernelexp.emulator.machine.barriers import (
+    ClusterArrive,
+    ClusterWait,
+    CtaBarrier,
+    Vote,
+    VoteOperation,
+)
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.registry import covers
@@ -19,10 +25,10 @@ def _numbers(d: Decoder, operands: list[Operand]) -> tuple[int, int]:
     """The slots of the barrier's number and of its threads."""
     if is_packed(operands):
         return d.scratch("barrier", 32), d.scratch("threads", 32)
-    if len(operands) > 2 or not all(isinstance(each, Immediate) for each in operands):
-        raise d.refuse("names a barrier by a register, which is not covered")
-    every = [*operands, Immediate(0)]
-    return d.words(every[0], 1)[0], d.words(every[1], 1)[0]
+    if len(operands) > 2 or not all(isinstance(each, Immediate) for each in operands[1:]):
+        raise d.refuse("has a number of threads that is not covered")
+    number, threads = [*operands, Immediate(0)][:2]
+    return d.words(d.unsigned(number), 1)[0], d.words(threads, 1)[0]
 
 
 def is_packed(operands: Sequence[Operand]) -> bool:
@@ -78,3 +84,17 @@ def result(d: Decoder) -> Op:
             copyto(R[predicate], R[source] != np.uint32(0), where=m)
 
     return op
+
+
+@covers("UCGABAR_ARV")
+def cluster_arrive(d: Decoder) -> ClusterArrive:
+    """The lanes of a warp arrive at the barrier of the cluster."""
+    d.take(d.operands, 0)
+    return ClusterArrive(d.site, releases=True)
+
+
+@covers("UCGABAR_WAIT")
+def cluster_wait(d: Decoder) -> ClusterWait:
+    """Waits for every thread of the cluster that has not exited."""
+    d.take(d.operands, 0)
+    return ClusterWait(d.site)

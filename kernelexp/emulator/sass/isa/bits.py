@@ -20,10 +20,11 @@ def mov(d: Decoder) -> Op:
 
 @covers("CS2R", "CS2R.32")
 def cs2r(d: Decoder) -> Op:
-    """Zeros, or the clock, which counts the emulator's own steps."""
+    """Zeros, or the clock, which counts the emulator's own steps. The size of the cluster, by which
+    kernels find what the driver says of it in constant bank 0, is zero."""
     target, source = d.take(d.operands, 2)
     name = getattr(source, "name", "")
-    if name == "SRZ":
+    if name in ("SRZ", "SR_CgaSize"):
         slots = d.to_words(target, 1 if "32" in d.modifiers else 2)
         zero = np.uint32(0)
 

@@ -25,9 +25,9 @@ FULL = 0xFFFF_FFFF
 _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2UR", "S2UR"})
 
 
-@covers("NOP", "YIELD", "NANOSLEEP", "ENDCOLLECTIVE")
+@covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE", "ACQBULK", "PREEXIT")
 def idle(d: Decoder) -> Op:
-    """Time is not modelled."""
+    """Time is not modelled; the launch before has ended."""
     return nothing
 
 
@@ -36,6 +36,18 @@ def around(d: Decoder) -> Turn:
     """The branch of the lanes for which the guard of the next instruction does not hold."""
     slot, negated = d.guard()
     return Turn((d.site.number + 2,), slot, not negated)
+
+
+@covers("BPT.TRAP")
+def trap(d: Decoder) -> Op:
+    """Ends the launch with a finding."""
+    site = d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        warps.machine.report("trap", "the kernel executed trap.", site, int(warps.warps[0]))
+        raise Fatal
+
+    return op
 
 
 @covers("EXIT")
@@ -107,7 +119,7 @@ def bra_div(d: Decoder) -> Turn:
     return Turn((d.number_at(target),), result, before=op)
 
 
-@covers("BSSY")
+@covers("BSSY{:|.RECONVERGENT|.RELIABLE}")
 def bssy(d: Decoder) -> Op:
     """The active lanes are those that will come together at the barrier's BSYNC."""
     barrier, target = d.take(d.operands, 2)
@@ -116,14 +128,14 @@ def bssy(d: Decoder) -> Op:
     return lambda R, m, warps: convergence.enter(warps, m, number)
 
 
-@covers("BSYNC")
+@covers("BSYNC{:|.RECONVERGENT|.RELIABLE}")
 def bsync(d: Decoder) -> Converge:
     """Waits for the lanes of the barrier that have neither exited nor left it."""
     (barrier,) = d.take(d.operands, 1)
     return Converge(d.site, _barrier(d, barrier))
 
 
-@covers("BREAK")
+@covers("BREAK{:|.RELIABLE}")
 def break_(d: Decoder) -> Op:
     """The active lanes leave a barrier."""
     *predicates, barrier = d.operands

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 
 from kernelexp.emulator.arithmetic import convert
 from kernelexp.emulator.arithmetic.packed import halves, join
+from kernelexp.emulator.machine import registers
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import ZERO, Operand
+from kernelexp.emulator.sass.syntax import ZERO, Immediate, Operand
 
 _COMPARE = "{:F|LT|EQ|LE|GT|NE|GE|T}"
 _COMBINE = "{:AND|OR|XOR}"
@@ -63,6 +63,25 @@ def iadd3(d: Decoder) -> Op:
         copyto(R[target], total.astype(np.uint32), where=m)
 
     return op
+
+
+@covers("UIADD3.64")
+def uiadd3_wide(d: Decoder) -> Op:
+    """The same of 64 bits without carries; a literal is extended by its sign."""
+    target, carries, rest = d.split()
+    if any(d.truth(each) is not True for each in carries):
+        raise d.refuse("gives a carry, which is not covered")
+    operands = d.take(rest, 3)
+    write, terms = d.to_pair(target), [_wide(d, operand) for operand in operands]
+    return lambda R, m, warps: write(R, terms[0](R) + terms[1](R) + terms[2](R), m)
+
+
+def _wide(d: Decoder, operand: Operand) -> Reader:
+    if isinstance(operand, Immediate):
+        value = operand.value - (operand.value >> 31 << 32)
+        slot = d.slot(registers.Literal(value % (1 << 64), 64))
+        return lambda R: R[slot]
+    return d.pair(operand)
 
 
 @covers("IMAD{:|.U32|.MOV|.MOV.U32|.IADD|.IADD.U32|.SHL|.SHL.U32}", "UIMAD{:|.U32|.MOV|.IADD}")
@@ -221,55 +240,6 @@ def sel(d: Decoder) -> Op:
 def iabs(d: Decoder) -> Op:
     target, a = d.take(d.operands, 2)
     return applied(d.to(target), lambda x: np.abs(signed(x)).view(np.uint32), (d.integer(a),))
-
-
-@covers("{:IMNMX|VIMNMX}{:|.U32}", "VIMNMX.RELU", "UVIMNMX{:|.U32}")
-def extreme(d: Decoder) -> Op:
-    """The smaller where the predicate holds, else the larger; `.RELU`: 0 at least."""
-    target, a, b, p = d.take(d.operands, 4)
-    unsigned, relu = "U32" in d.modifiers, "RELU" in d.modifiers
-
-    def function(x: Array, y: Array, smaller: Array) -> Array:
-        x, y = (x, y) if unsigned else (signed(x), signed(y))
-        result = np.where(smaller, np.minimum(x, y), np.maximum(x, y))
-        return (np.maximum(result, 0) if relu else result).view(np.uint32)
-
-    return applied(d.to(target), function, (d.integer(a), d.integer(b), d.predicate(p)))
-
-
-@covers("VIMNMX.{:U16x2|S16x2}{:|.RELU}")
-def extreme_pairs(d: Decoder) -> Op:
-    """The same of the halves of words."""
-    target, a, b, p = d.take(d.operands, 4)
-    kind = np.dtype(np.uint16 if "U16x2" in d.modifiers else np.int16)
-    relu = "RELU" in d.modifiers
-
-    def function(x: Array, y: Array, smaller: Array) -> Array:
-        found = []
-        for one, other in zip(halves(x), halves(y), strict=True):
-            u, v = one.view(kind), other.view(kind)
-            result = np.where(smaller, np.minimum(u, v), np.maximum(u, v))
-            found.append((np.maximum(result, 0) if relu else result).view(np.uint16))
-        return join(*found)
-
-    return applied(d.to(target), function, (d.bits(a), d.bits(b), d.predicate(p)))
-
-
-@covers("VIADDMNMX{:|.U32}{:|.RELU}", "VIMNMX3{:|.U32}")
-def extreme_of_more(d: Decoder) -> Op:
-    """The smaller or larger of a + b and c, or of a, b and c."""
-    target, *sources, p = d.take(d.operands, 5)
-    unsigned, relu = "U32" in d.modifiers, "RELU" in d.modifiers
-    adds = d.instruction.base == "VIADDMNMX"
-
-    def function(a: Array, b: Array, c: Array, smaller: Array) -> Array:
-        every = [a + b, c] if adds else [a, b, c]
-        values = every if unsigned else [signed(each) for each in every]
-        least, most = functools.reduce(np.minimum, values), functools.reduce(np.maximum, values)
-        result: Array = np.where(smaller, least, most)
-        return (np.maximum(result, 0) if relu else result).view(np.uint32)
-
-    return applied(d.to(target), function, [*map(d.integer, sources), d.predicate(p)])
 
 
 @covers("VIADD", "UVIADD")

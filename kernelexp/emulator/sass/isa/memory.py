@@ -10,8 +10,9 @@ from kernelexp.emulator.machine import lane_copies
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.lane_copies import CopyWait, LaneCopy
+from kernelexp.emulator.machine.lane_copies import LaneCopy
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.scoreboard import GroupsWait
 from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
@@ -105,7 +106,42 @@ def store(d: Decoder) -> Op:
     return releasing if form.relaxed else op
 
 
+_WHOLE = 8
+"""Words of 256 bits, in two runs of registers."""
+
+
+@covers("LDG.E.ENL2.256{:|.CONSTANT}")
+def load_256(d: Decoder) -> Op:
+    """The first run of registers is the upper half."""
+    upper, lower, source = d.take(d.operands, 3)
+    where = d.address(source, wide=True)
+    slots = [*d.to_words(lower, _WHOLE // 2), *d.to_words(upper, _WHOLE // 2)]
+    access = Access(d.site, 4, _WHOLE, store=False, coherent="CONSTANT" not in d.modifiers)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = warps.machine.spaces["global"].load(warps, where(R), access, m)
+        for index, slot in enumerate(slots):
+            copyto(R[slot], values[..., index], where=m)
+
+    return op
+
+
+@covers("STG.E.ENL2.256")
+def store_256(d: Decoder) -> Op:
+    """The first run of registers is the lower half."""
+    target, *halves = d.take(d.operands, 3)
+    where, access = d.address(target, wide=True), Access(d.site, 4, _WHOLE, store=True)
+    slots = [slot for half in halves for slot in d.words(d.unsigned(half), _WHOLE // 2)]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = np.stack([R[slot] for slot in slots], axis=-1)
+        warps.machine.spaces["global"].store(warps, where(R), values, access, m)
+
+    return op
+
+
 @covers("LDC{:|.U8|.S8|.U16|.S16|.64|.128}", "ULDC{:|.U8|.S8|.U16|.S16|.64}")
+@covers("LDCU{:|.U8|.S8|.U16|.S16|.64|.128}")
 def ldc(d: Decoder) -> Op:
     """From a constant bank, at a place that a register may name."""
     target, source = d.take(d.operands, 2)
@@ -179,23 +215,33 @@ def ldgdepbar(d: Decoder) -> Op:
 
 
 @covers("DEPBAR.LE")
-def depbar(d: Decoder) -> CopyWait:
-    """Waits until at most so many of the warp's groups of copies are pending."""
+def depbar(d: Decoder) -> GroupsWait:
+    """Waits until at most so many of the warp's groups of copies, and of bulk stores, are pending:
+    these until they have written."""
     board, allowed = d.take(d.operands, 2)
     if not (isinstance(board, Register) and board.file == "SB" and board.index == 0):
         raise d.refuse("waits for a scoreboard other than that of copies")
     if not isinstance(allowed, Immediate):
         raise d.refuse("has a register where a number is expected")
-    return CopyWait(d.site, allowed.value)
+    return GroupsWait(d.site, allowed.value)
+
+
+@covers("DEPBAR")
+def wait_for_results(d: Decoder) -> Op:
+    """Results of loads are there at once, so that nothing has to be waited for."""
+    return nothing
 
 
 @covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")
+@covers("FENCE.VIEW.ASYNC.{:S|G|T}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
+@covers("CCTL.E.C.LDCU.IV.DEEP")
 def fence(d: Decoder) -> Op:
     """Memory is sequentially consistent here, so that fences have nothing to do."""
     return nothing
 
 
 @covers("CCTL.E.{:PF1|PF2|PML2|DML2|RML2}")
+@covers("UBLKPF.L2", "UTMAPF.L2.{:1D|2D|3D|4D|5D}", "UTMACCTL.PF")
 def hint(d: Decoder) -> Op:
     """Has no effect that a program can see."""
     return nothing

@@ -139,6 +139,7 @@ _REDUCTIONS: dict[str, tuple[Any, int]] = {
 
 
 @covers("REDUX{:|.OR|.XOR|.SUM|.SUM.S32|.MIN|.MAX|.MIN.S32|.MAX.S32}")
+@covers("CREDUX.{:MIN|MAX}{:|.S32}")
 def redux(d: Decoder) -> Op:
     """Of the active lanes, to a register of the warp; without a name: and."""
     target, source = d.take(d.operands, 2)

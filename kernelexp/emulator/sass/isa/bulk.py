@@ -1,0 +1,84 @@
+"""Bulk copies: bytes between global memory and the shared memory of a cluster"""
+
+from __future__ import annotations
+
+from kernelexp.emulator.arithmetic.reductions import reduction
+from kernelexp.emulator.machine import bulk
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.copying import Destination, Reduction
+from kernelexp.emulator.machine.machine import Machine, Op
+from kernelexp.emulator.sass.decoder import Decoder, once_per_warp
+from kernelexp.emulator.sass.registry import covers
+from kernelexp.emulator.sass.syntax import Operand
+
+_CHUNK_BITS = 4
+"""Sizes are counted in 16 bytes."""
+_TYPES = {
+    "": ("u32", 4), "S32": ("s32", 4), "U64": ("u64", 8), "S64": ("s64", 8), "F32": ("f32", 4),
+    "F64": ("f64", 8), "F16": ("f16", 2), "BF16": ("bf16", 2),
+}  # fmt: skip
+
+
+def _reduction(d: Decoder) -> Reduction:
+    name, *rest = d.instruction.modifiers[2:]
+    kind, size = _TYPES[rest[0] if rest else ""]
+    return Reduction(reduction(name.lower(), kind), size)
+
+
+def _size(R: list[Array], slot: int, row: int) -> int:
+    return (int(R[slot][row, 0]) & 0xFFFF) << _CHUNK_BITS
+
+
+def _operands(d: Decoder) -> tuple[Operand, Operand, Operand]:
+    """(to, from, size), with a cache hint or without."""
+    to, source, size = d.take(d.without_hint(), 3)
+    return to, source, size
+
+
+@covers("UBLKCP.S.G{:|.MULTICAST}", "UBLKCP.S.S")
+@covers("UBLKRED.S.S.{:ADD|MIN|MAX}{:|.S32}", "UBLKRED.S.S.{:INC|DEC|AND|OR|XOR}")
+@covers("UBLKRED.S.S.ADD.U64")
+def load(d: Decoder) -> Op:
+    """To shared memory, from global memory or the CTA's own shared memory (`.S.S`). A pair of
+    registers of the warp names the place and the mbarrier; the upper half of the size is the mask
+    of CTAs for `.MULTICAST`."""
+    to, source, size = _operands(d)
+    place, barrier = d.uniform(to, 2)
+    from_shared = d.instruction.modifiers[:2] == ("S", "S")
+    address = d.uniform(source, 1 if from_shared else 2)
+    (count,) = d.words(d.unsigned(size), 1)
+    reduces = _reduction(d) if d.instruction.base == "UBLKRED" else None
+    multicast = "MULTICAST" in d.modifiers
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
+        ranks = int(R[count][row, 0]) >> 16 if multicast else None
+        destination = Destination(int(R[place][row, 0]), int(R[barrier][row, 0]), ranks)
+        first, length = d.joined(R, address, row), _size(R, count, row)
+        bulk.load(machine, issuer, destination, first, length, from_shared, reduces)
+
+    return once_per_warp(d, act)
+
+
+@covers("UBLKCP.G.S", "UBLKRED.G.S.{:ADD|MIN|MAX}{:|.S32|.U64}", "UBLKRED.G.S.{:MIN|MAX}.S64")
+@covers("UBLKRED.G.S.{:AND|OR|XOR}{:|.U64}", "UBLKRED.G.S.ADD.{:F32|F64}.RN")
+@covers("UBLKRED.G.S.{:ADD|MIN|MAX}.{:F16|BF16}.RN")
+def store(d: Decoder) -> Op:
+    """From shared to global memory; belongs to the warp's open group."""
+    to, source, size = _operands(d)
+    address, (place,) = d.uniform(to, 2), d.uniform(source, 1)
+    (count,) = d.words(d.unsigned(size), 1)
+    reduces = _reduction(d) if d.instruction.base == "UBLKRED" else None
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
+        first, length = d.joined(R, address, row), _size(R, count, row)
+        bulk.store(machine, issuer, first, int(R[place][row, 0]), length, reduces)
+
+    return once_per_warp(d, act)
+
+
+@covers("UTMACMDFLUSH")
+def flush(d: Decoder) -> Op:
+    """Closes the warp's group of bulk stores."""
+    d.take(d.operands, 0)
+    return once_per_warp(d, lambda machine, issuer, *_: bulk.commit(machine, issuer.thread))

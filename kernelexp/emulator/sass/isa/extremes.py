@@ -1,0 +1,74 @@
+"""Integer minima and maxima"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelexp.emulator.arithmetic.packed import halves, join
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.machine import Op
+from kernelexp.emulator.sass.decoder import Decoder, applied
+from kernelexp.emulator.sass.isa.integer import signed
+from kernelexp.emulator.sass.registry import covers
+from kernelexp.emulator.sass.syntax import Operand
+
+
+@covers("{:IMNMX|VIMNMX}{:|.U32}", "VIMNMX.RELU", "UVIMNMX{:|.U32}")
+def extreme(d: Decoder) -> Op:
+    """The smaller where the predicate holds, else the larger; `.RELU`: 0 at least. Its predicates,
+    of which nothing is known, may not be used."""
+    target, a, b, p = _chosen(d)
+    unsigned, relu = "U32" in d.modifiers, "RELU" in d.modifiers
+
+    def function(x: Array, y: Array, smaller: Array) -> Array:
+        x, y = (x, y) if unsigned else (signed(x), signed(y))
+        result = np.where(smaller, np.minimum(x, y), np.maximum(x, y))
+        return (np.maximum(result, 0) if relu else result).view(np.uint32)
+
+    return applied(d.to(target), function, (d.integer(a), d.integer(b), d.predicate(p)))
+
+
+def _chosen(d: Decoder) -> Sequence[Operand]:
+    """The operands of a choice, without the predicates that Blackwell spells after the result."""
+    target, predicates, rest = d.split()
+    if any(d.truth(each) is not True for each in predicates):
+        raise d.refuse("gives a predicate, which is not covered")
+    return d.take([target, *rest], 4)
+
+
+@covers("VIMNMX.{:U16x2|S16x2}{:|.RELU}")
+def extreme_pairs(d: Decoder) -> Op:
+    """The same of the halves of words."""
+    target, a, b, p = _chosen(d)
+    kind = np.dtype(np.uint16 if "U16x2" in d.modifiers else np.int16)
+    relu = "RELU" in d.modifiers
+
+    def function(x: Array, y: Array, smaller: Array) -> Array:
+        found = []
+        for one, other in zip(halves(x), halves(y), strict=True):
+            u, v = one.view(kind), other.view(kind)
+            result = np.where(smaller, np.minimum(u, v), np.maximum(u, v))
+            found.append((np.maximum(result, 0) if relu else result).view(np.uint16))
+        return join(*found)
+
+    return applied(d.to(target), function, (d.bits(a), d.bits(b), d.predicate(p)))
+
+
+@covers("VIADDMNMX{:|.U32}{:|.RELU}", "VIMNMX3{:|.U32}")
+def extreme_of_more(d: Decoder) -> Op:
+    """The smaller or larger of a + b and c, or of a, b and c."""
+    target, *sources, p = d.take(d.operands, 5)
+    unsigned, relu = "U32" in d.modifiers, "RELU" in d.modifiers
+    adds = d.instruction.base == "VIADDMNMX"
+
+    def function(a: Array, b: Array, c: Array, smaller: Array) -> Array:
+        every = [a + b, c] if adds else [a, b, c]
+        values = every if unsigned else [signed(each) for each in every]
+        least, most = functools.reduce(np.minimum, values), functools.reduce(np.maximum, values)
+        result: Array = np.where(smaller, least, most)
+        return (np.maximum(result, 0) if relu else result).view(np.uint32)
+
+    return applied(d.to(target), function, [*map(d.integer, sources), d.predicate(p)])

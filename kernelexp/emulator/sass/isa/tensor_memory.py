@@ -1,0 +1,106 @@
+"""Tensor memory: allocation, loads and stores by warps"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.machine import tmem_access
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.machine import Machine, Op, WarpSet
+from kernelexp.emulator.machine.tmem_access import Form
+from kernelexp.emulator.sass.decoder import Decoder, once_per_warp
+from kernelexp.emulator.sass.registry import covers
+from kernelexp.emulator.sass.syntax import ZERO, Described, Operand, Register
+
+_UNIT = 32
+"""Columns that allocations are counted in."""
+_UNITS = 16
+_SHAPES = {"16dp256bit": "16x256b", "16dp128bit": "16x128b", "16dp64bit": "16x64b"}
+_SPELLED = "{:|.16dp256bit|.16dp128bit|.16dp64bit}{:|.x2|.x4|.x8|.x16|.x32|.x64|.x128}"
+
+
+@covers("UTCATOMSWS{:|.2CTA}.FIND_AND_SET.ALIGN")
+def allocate(d: Decoder) -> Op:
+    """Allocates a run of 32 columns each, in both CTAs of the pair with `.2CTA`: its first, and
+    whether there was one."""
+    result, target, source = d.take(d.operands, 3)
+    found, to = d.to_predicate(result), d.to(target)
+    (count,) = d.words(d.unsigned(source), 1)
+    group = 2 if "2CTA" in d.modifiers else 1
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
+        columns = _UNIT * int(R[count][row, 0])
+        first = tmem_access.take(machine, issuer.place, columns, group, issuer.site)
+        R[found][row] = first is not None
+        R[to][row] = (first or 0) // _UNIT
+
+    return once_per_warp(d, act)
+
+
+@covers("UTCATOMSWS.AND")
+def free(d: Decoder) -> Op:
+    """Frees the runs of columns that a mask does not have; the old mask may not be used."""
+    result, source = d.take(d.operands, 2)
+    if not (isinstance(result, Register) and result.index == ZERO):
+        raise d.refuse("gives a result, which is not covered")
+    (mask,) = d.words(d.unsigned(source), 1)
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
+        units = [unit for unit in range(_UNITS) if not int(R[mask][row, 0]) >> unit & 1]
+        if units:
+            cta = machine.cta_of(issuer.place).place
+            columns = _UNIT * len(units)
+            machine.tmem.free(cta, _UNIT * units[0], columns, issuer.site, issuer.place)
+
+    return once_per_warp(d, act)
+
+
+@covers("UVIRTCOUNT.DEALLOC.SMPOOL")
+def relinquish(d: Decoder) -> Op:
+    """The CTA allocates no more."""
+    return once_per_warp(d, lambda machine, issuer, *_: machine.tmem.relinquish(issuer.place))
+
+
+def _form(d: Decoder) -> Form:
+    shape = next((_SHAPES[each] for each in d.modifiers if each in _SHAPES), "32x32b")
+    count = next((int(each[1:]) for each in d.modifiers if each[0] == "x"), 1)
+    return Form(d.site, shape, count)
+
+
+def _address(d: Decoder, operand: Operand) -> tuple[int, int]:
+    """tmem[UR + columns]: (slot, columns)."""
+    if not isinstance(operand, Described) or operand.kind != "tmem" or operand.parts:
+        raise d.refuse("names no tensor memory")
+    return d.words(d.unsigned(operand.register), 1)[0], operand.offset
+
+
+@covers(f"LDTM{_SPELLED}")
+def load(d: Decoder) -> Op:
+    """The registers hold their values at once; without a shape it is 32x32b."""
+    target, address = d.take(d.operands, 2)
+    form, (slot, columns) = _form(d), _address(d, address)
+    targets = d.to_words(target, form.registers)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        addresses = [int(R[slot][row, 0]) + columns for row in range(warps.count)]
+        tmem_access.load(warps, addresses, form, targets, waits=True)
+
+    return d.by_whole_warps(op)
+
+
+@covers(f"STTM{_SPELLED}")
+def store(d: Decoder) -> Op:
+    """Tensor memory holds the values at once; without a shape it is 32x32b."""
+    address, source = d.take(d.operands, 2)
+    form, (slot, columns) = _form(d), _address(d, address)
+    sources = d.words(d.unsigned(source), form.registers)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for row, place in enumerate(warps.warps.tolist()):
+            values = np.stack([R[each][row] for each in sources], axis=-1)
+            at = int(R[slot][row, 0]) + columns
+            tmem_access.store(warps.machine, place, at, form, values)
+            tmem_access.wait_stores(warps.machine, place)
+
+    return d.by_whole_warps(op)

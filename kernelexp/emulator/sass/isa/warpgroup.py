@@ -1,0 +1,128 @@
+"""Hopper's warpgroup matrix multiplication, and the registers that its warps pass on"""
+
+from __future__ import annotations
+
+import re
+
+from kernelexp.emulator.machine import registers, warpgroup
+from kernelexp.emulator.machine.machine import Op, each_warp
+from kernelexp.emulator.machine.register_pool import SetRegisters
+from kernelexp.emulator.machine.warpgroup import A_REGISTERS, Wgmma, WgmmaWait
+from kernelexp.emulator.sass.decoder import Decoder
+from kernelexp.emulator.sass.operands import is_predicate
+from kernelexp.emulator.sass.registry import covers
+from kernelexp.emulator.sass.syntax import ZERO, Described, Operand, Other, Register
+
+_SHAPE = "64x{:" + "|".join(str(n) for n in range(8, 257, 8)) + "}"
+_GROUP = Other("gsb0")
+
+
+@covers(f"HGMMA.{_SHAPE}x16.{{:F32|F16}}", f"HGMMA.{_SHAPE}x16.F32.BF16")
+@covers(
+    f"HGMMA.{_SHAPE}x8.F32.TF32", f"QGMMA.{_SHAPE}x32.{{:F32|F16}}.{{:E4M3|E5M2}}.{{:E4M3|E5M2}}"
+)
+@covers(f"IGMMA.{_SHAPE}x32.{{:S8|U8}}.{{:S8|U8}}{{:|.SAT}}")
+def mma(d: Decoder) -> Op:
+    """The four warps' parts land together; accumulators hold poison until the wait. A pair of
+    registers of the warp describes B, the pair before it A, unless that is in registers. With
+    `gsb0` it closes the warp's group."""
+    wgmma = _decoded(d)
+    return d.by_whole_warps(each_warp(lambda machine, warp: warpgroup.join(machine, wgmma, warp)))
+
+
+def _decoded(d: Decoder) -> Wgmma:
+    operands = list(d.operands)
+    commits = operands[-1] == _GROUP
+    if commits:
+        operands.pop()
+    target, first, *rest = operands
+    a = None if isinstance(first, Described) else first
+    described = first if a is None else rest.pop(0)
+    if not isinstance(described, Described) or described.kind != "gdesc" or described.offset:
+        raise d.refuse("describes no matrices where some are expected")
+    signs = set(described.parts)
+    if a is not None and getattr(a, "negated", False):
+        signs.add("negA")
+    n = _n(d)
+    d_type, a_type, b_type = _types(d)
+    descriptors = d.words(described.register, 4)
+    count = n // (4 if d_type == "f16" else 2)
+    return Wgmma(
+        site=d.site,
+        n=n,
+        d_type=d_type,
+        a_type=a_type,
+        b_type=b_type,
+        d=tuple(d.to_words(target, count)),
+        a=tuple(descriptors[:2] if a is None else _registers(d, a)),
+        b=tuple(descriptors[2:]),
+        scale=_scale(d, target, rest),
+        negate=("negA" in signs, "negB" in signs),
+        transpose_a="tnspA" in signs,
+        transpose_b="tnspB" in signs,
+        saturate="SAT" in d.modifiers,
+        commits=commits,
+    )
+
+
+def _n(d: Decoder) -> int:
+    shape = re.fullmatch(r"64x(\d+)x\d+", d.instruction.modifiers[0])
+    assert shape is not None
+    return int(shape[1])
+
+
+def _types(d: Decoder) -> tuple[str, str, str]:
+    """Of D, A and B."""
+    names = [name.lower() for name in d.instruction.modifiers[1:] if name != "SAT"]
+    if d.instruction.base == "IGMMA":
+        return "s32", names[0], names[1]
+    d_type, *operands = names
+    a_type, *others = operands or ["f16"]
+    return d_type, a_type, others[0] if others else a_type
+
+
+def _registers(d: Decoder, operand: Operand) -> list[int]:
+    """Of A; the sign has been read."""
+    if not isinstance(operand, Register) or operand.part or operand.absolute or operand.inverted:
+        raise d.refuse("has an operand that is not covered")
+    return d.words(Register(file=operand.file, index=operand.index), A_REGISTERS)
+
+
+def _scale(d: Decoder, target: Operand, rest: list[Operand]) -> tuple[int, bool] | None:
+    """The predicate of adding to D, from the operands that follow the matrices; None: always."""
+    addend, *predicates = rest
+    if len(predicates) > 1 or not all(is_predicate(each) for each in predicates):
+        raise d.refuse("has another number of operands than are covered")
+    never = isinstance(addend, Register) and addend.index == ZERO
+    if never:
+        return d.slot(registers.Literal(1, 1)), True
+    if addend != target:
+        raise d.refuse("adds to other registers than those of its result")
+    return d.predicate_slot(predicates[0]) if predicates else None
+
+
+@covers("WARPGROUP.ARRIVE")
+def fence(d: Decoder) -> Op:
+    """Registers are read when the operation lands."""
+    return d.by_whole_warps(each_warp(warpgroup.fence))
+
+
+@covers("WARPGROUP.DEPBAR.LE")
+def wait(d: Decoder) -> WgmmaWait:
+    """At most so many of the warp's groups pending; the registers of the others hold their
+    results."""
+    group, allowed = d.take(d.operands, 2)
+    if group != _GROUP:
+        raise d.refuse("waits for a group that is not covered")
+    return WgmmaWait(d.site, d.constant(allowed))
+
+
+@covers("USETMAXREG.TRY_ALLOC.CTAPOOL", "USETMAXREG.DEALLOC.CTAPOOL")
+def set_registers(d: Decoder) -> SetRegisters:
+    """Changes the warp's registers per thread. `.TRY_ALLOC` waits until others have given back
+    enough, and never says that they have not."""
+    *results, count = d.operands
+    takes = "TRY_ALLOC" in d.modifiers
+    d.take(results, 1 if takes else 0)
+    result = d.to_predicate(results[0]) if takes else None
+    return SetRegisters(d.site, d.constant(count), takes, result)
