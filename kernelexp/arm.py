@@ -18,14 +18,22 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """What the compiler made of a variant's entry, from the cubin, and from ptxas's own report."""
 
     registers: int
-    spill_store_bytes: int
-    spill_load_bytes: int
+    spill_store_bytes: int | None
+    """None where no report of ptxas says: of a kernel that came as a cubin and has a stack."""
+    spill_load_bytes: int | None
     stack_bytes: int
     static_smem_bytes: int
     dynamic_smem_bytes: int
     threads: int
     cluster: int
     sass_bytes: int
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Stores and loads together."""
+        if self.spill_store_bytes is None or self.spill_load_bytes is None:
+            return None
+        return self.spill_store_bytes + self.spill_load_bytes
 
 
 class Occupancy(msgspec.Struct, frozen=True, kw_only=True):
@@ -350,6 +358,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     identity: str = ""
     """Hash of all that the build is made from; empty before it."""
     source: str = ""
+    sources: str = ""
+    """The source as the target names it, where it depends on axes."""
     defines: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     """The compiler's arguments, those of the kernel's target last."""
@@ -380,8 +390,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def counted(self) -> EmulatedEvidence | None:
         """What counts as ncu does: the executed SASS; None where it was not executed, or where
         what it did is not right, so that its counts are of another course of the kernel."""
-        found = self.emulated_sass
-        return found if found and found.is_right else None
+        every = (self.emulated_sass, self.emulated)  # of a cubin the latter is of SASS too
+        return next((x for x in every if x and x.isa == "sass" and x.is_right), None)
 
 
 def begin(variant: Variant) -> Arm:
@@ -391,6 +401,7 @@ def begin(variant: Variant) -> Arm:
         arch=variant.arch,
         axes=variant.axes,
         source=variant.source,
+        sources=variant.sources,
         defines=variant.defines,
         config=variant.config,
     )

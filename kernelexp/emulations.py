@@ -77,7 +77,8 @@ def emulate(
     emulations = []
     for variant, arm in prepared.named(variants):
         right = full and not arm.refused
-        taken = [each for each in (arm.emulated, arm.counted) if each and right]
+        judged = arm.emulated if arm.emulated is not arm.counted else None
+        taken = [each for each in (judged, arm.counted) if each and right]
         scaled = tuple(part for each in taken for part in _scale(project, arm, each, how, limits))
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())

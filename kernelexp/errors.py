@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from kernelexp.text import printable, shorten, spelled
@@ -102,13 +102,18 @@ def explain(error: OSError) -> str:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a name that does not exist: the nearest that does, and all."""
+    names = list(known)
+    close = nearest(name, names)
+    hint = f"; did you mean {close!r}?" if close else ";"
+    return f"{hint} {'K' if close else 'k'}nown: {join(names)}"
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """What exists and is spelled almost as a name that does not; empty if nothing is."""
     import difflib
 
-    names = list(known)
-    comparable = names if len(name) <= 100 and len(names) <= 300 else []
-    close = difflib.get_close_matches(name, comparable, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"{hint} {'K' if close else 'k'}nown: {join(names)}"
+    comparable = known if len(name) <= 100 and len(known) <= 300 else []
+    return next(iter(difflib.get_close_matches(name, comparable, n=1)), "")
 
 
 def join(names: Iterable[str]) -> str:

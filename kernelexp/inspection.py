@@ -151,12 +151,19 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         arm=arm,
         code=code,
         flow=flow,
-        asked=ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry),
+        asked=_asked(made, entry),
         texts=read_texts(root, files),
         executed=_executed(project, label, arm, limits, emulate),
         profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
         costs={each.offset: each for each in costs if each.entry == entry},
     )
+
+
+def _asked(made: Artefacts, entry: str) -> dict[Access, int] | None:
+    """The accesses of an entry's PTX; None where there is no PTX, or it is not understood."""
+    if made.ptx is None:
+        return None
+    return ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry)
 
 
 def counts(root: Path, arm: Arm) -> Counts:
@@ -222,8 +229,9 @@ def _passed(lines: Sequence[LineCost], kind: str) -> list[Passed]:
 
 
 def _counter(counters: dict[str, int], kind: str) -> int:
-    """Of PTX, which has each barrier of the source."""
-    return counters.get(f"{PTX}inst_executed_{kind}", 0)
+    """Of PTX, which has each barrier of the source, else of SASS."""
+    name = f"inst_executed_{kind}"
+    return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
 
 
 def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:

@@ -12,7 +12,9 @@ import msgspec
 from kernelexp.dtypes import ScalarType
 from kernelexp.errors import UsageError
 
-Element: TypeAlias = Literal["u8", "u16", "u32", "s32", "f16", "bf16", "f32", "f64"]
+Element: TypeAlias = Literal[
+    "u8", "u16", "u32", "s32", "f16", "bf16", "f32", "f64", "u4x16", "u4x16_p64", "u6x16_p32"
+]
 Swizzle: TypeAlias = Literal["none", "32B", "64B", "128B"]
 Dim3: TypeAlias = tuple[int, int, int]
 TENSOR_MAP_BYTES = 128
@@ -34,7 +36,9 @@ class Scalar(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="s
 class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="tensor_map"):
     """A kernel argument: a TMA descriptor (CUtensorMap, 128 bytes) over a named array.
 
-    Dimensions are innermost first, as in cuTensorMapEncodeTiled; FP8 data is "u8".
+    Dimensions are innermost first, as in cuTensorMapEncodeTiled; FP8 data is "u8". Elements of four
+    and six bits lie packed in the array; in shared memory 16 of them take 8 bytes ("u4x16"), or
+    begin 16 bytes of which the rest is padding ("u4x16_p64", "u6x16_p32").
     """
 
     array: str
@@ -139,12 +143,15 @@ def scalar_to_bytes(scalar: Scalar) -> bytes:
 def plain_name(symbol: str) -> str:
     """A function's own name: _ZN2kx4gemmILi64EEEvPKf is gemm, and transpose is itself."""
     found = symbol
-    at = re.match(r"_ZN?L?", symbol)
+    at = re.match(r"_ZN?", symbol)
+    nested = at is not None and at[0] == "_ZN"
     place = at.end() if at else len(symbol)
-    while digits := re.match(r"[0-9]+", symbol[place:]):
+    while digits := re.match(r"L?([0-9]+)", symbol[place:]):
         first = place + digits.end()
-        place = first + int(digits[0])
+        place = first + int(digits[1])
         found = symbol[first:place]
+        if not nested:
+            break  # what follows are the types of its parameters
     return found
 
 

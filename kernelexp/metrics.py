@@ -68,7 +68,7 @@ def _entry(
 
 
 def _built(
-    read: Callable[[BuildEvidence], Value],
+    read: Callable[[BuildEvidence], Value | None],
     linked: Callable[[ProgramEvidence], Value | None] = lambda _program: None,
 ) -> tuple[Kind, Callable[[Arm], Value | None]]:
     """Of a kernel, and of a program, which may have several."""
@@ -107,6 +107,7 @@ def _executed(arm: Arm) -> EmulatedEvidence | None:
 def _counts(arm: Arm) -> tuple[EmulatedEvidence, ...]:
     """The emulations that counters are read from: of SASS, under ncu's names, and of PTX."""
     ptx = arm.emulated if arm.emulated and arm.emulated.arrays else None
+    ptx = ptx if ptx and ptx.isa == "ptx" else None
     return tuple(each for each in (arm.counted, ptx) if each and each.finished)
 
 

@@ -27,6 +27,7 @@ Word = Annotated[str, Meta(pattern=names.WORD, max_length=1000)]
 Pattern = Annotated[str, Meta(pattern=names.LINE, max_length=1000)]
 Unit = Annotated[str, Meta(pattern=names.WORD, max_length=20)]
 Source = Annotated[str, Meta(pattern=names.SOURCE, max_length=200)]
+Sources = Annotated[str, Meta(pattern=names.SOURCES, max_length=200)]
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,11 +99,7 @@ class Program(Written, frozen=True, kw_only=True, omit_defaults=True):
 
     def command(self, axes: Mapping[str, AxisValue]) -> tuple[str, ...]:
         """The arguments of a variant; braces that name no axis stay as they are."""
-
-        def fill(match: re.Match[str]) -> str:
-            return spell(axes[match[1]]) if match[1] in axes else match[0]
-
-        return tuple(_PLACEHOLDER.sub(fill, word) for word in self.arguments)
+        return tuple(fill(word, axes) for word in self.arguments)
 
     @property
     def judged(self) -> str:
@@ -114,19 +111,36 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
 def placeholders(word: str) -> list[str]:
-    """The axes that an argument of a program names."""
+    """The axes that a text names in braces."""
     return _PLACEHOLDER.findall(word)
+
+
+def fill(word: str, axes: Mapping[str, AxisValue]) -> str:
+    """The text with values of axes for their names; braces that name none stay as they are."""
+
+    def value(match: re.Match[str]) -> str:
+        return spell(axes[match[1]]) if match[1] in axes else match[0]
+
+    return _PLACEHOLDER.sub(value, word)
 
 
 class Target(Written, frozen=True, kw_only=True):
     """A kernel's source for one architecture, with the axes that this source has."""
 
-    source: Annotated[Source, Meta(description="The .cu, in the kernel's folder.")]
+    source: Annotated[
+        Sources,
+        Meta(
+            description="The .cu, .ptx or .cubin, in the kernel's folder. {stages} stands for the "
+            "variant's value of an axis: a file for each."
+        ),
+    ]
     axes: Annotated[
         dict[AxisName, Axis], Meta(description="Axes by name, as in -DKX_<NAME>=value.")
     ]
     device: Annotated[Line, Meta(description="The card, as the log's header names it.")] = ""
-    flags: Annotated[list[Flag], Meta(description="More arguments for nvcc.")] = []
+    flags: Annotated[
+        list[Flag], Meta(description="More arguments for nvcc; for ptxas where the source is .ptx.")
+    ] = []
     config: Annotated[
         Source | Literal[""],
         Meta(
@@ -240,19 +254,36 @@ class ProjectFile(Written, frozen=True, kw_only=True):
     """The committed steps, by commit, in the order of the log."""
 
 
+Form: TypeAlias = Literal["source", "ptx", "cubin"]
+
+
+def form_of(source: str) -> Form:
+    """By a file's name."""
+    if source.endswith(".ptx"):
+        return "ptx"
+    return "cubin" if source.endswith(".cubin") else "source"
+
+
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """A point on a kernel's axes for one architecture: all that a build is made from."""
 
     kernel: str
     arch: str
     source: str
-    """Path of the .cu, from the project's root."""
+    """Path of the .cu, .ptx or .cubin, from the project's root."""
+    sources: str = ""
+    """The same as the target names it, where it depends on axes."""
     axes: dict[str, AxisValue]
     flags: tuple[str, ...] = ()
     config: str = ""
     """Path of the header that is read before the build; empty where there is none."""
     program: Program | None = None
     """How it is run where it is a program with a main of its own."""
+
+    @property
+    def form(self) -> Form:
+        """What it comes as: another compiler may have made PTX or a cubin of its source."""
+        return form_of(self.source)
 
     @property
     def defines(self) -> tuple[str, ...]:

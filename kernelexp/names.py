@@ -19,6 +19,7 @@ TOKEN = (
 FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
 FIGURE = r"^[A-Za-z][A-Za-z0-9_.:]*$(?!\n)"
 SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
+SOURCES = r"^[A-Za-z0-9_{][A-Za-z0-9_.+{}-]*(/[A-Za-z0-9_{][A-Za-z0-9_.+{}-]*)*$(?!\n)"
 METRIC = r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*$(?!\n)"
 PRINTED = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$(?!\n)"
 WORD = r"^[^\x00-\x1f\x7f]*$(?!\n)"
@@ -35,6 +36,7 @@ SENTENCES = {
     FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
     FIGURE: "a figure is named as in `kernelexp show --json` or as ncu names it",
     SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
+    SOURCES: "a source is a path in the kernel's folder, of letters, digits, _ . + - and {axis}",
     METRIC: "a metric is a name of ncu's with its suffix, such as sm__inst_executed.sum",
     PRINTED: "a printed figure is named in lower-case letters, digits and '_', as in bandwidth",
     WORD: "an argument of a program is a single line without control characters",

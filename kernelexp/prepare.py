@@ -299,7 +299,11 @@ def emulated(
     evidence.
     """
     built = {k: each for k, each in prepared.arms.items() if each.build and not each.refused}
-    wanted = [(name, isa) for isa in how.isas for name in built]
+    isas = {
+        name: how.isas[:1] if emulated_evidence.is_cubin(each) else how.isas
+        for name, each in built.items()
+    }
+    wanted = [(name, isa) for isa in how.isas for name in built if isa in isas[name]]
     taken = emulated_evidence.take_each(
         project.root,
         [emulated_evidence.want(built[name], isa, how.size, how.schedules) for name, isa in wanted],
@@ -313,7 +317,7 @@ def emulated(
     arms, faults = dict(prepared.arms), dict(prepared.faults)
     for name, each in built.items():
         try:
-            arms[name] = _executed(each, {isa: by_isa[name, isa] for isa in how.isas}, how)
+            arms[name] = _executed(each, {isa: by_isa[name, isa] for isa in isas[name]}, how)
         except KernelexpError as error:
             del arms[name]
             faults[name] = error
@@ -322,7 +326,7 @@ def emulated(
 
 def _executed(arm: Arm, taken: Mapping[Isa, EmulatedEvidence | KernelexpError], how: How) -> Arm:
     """Raises what kept the arm from being judged."""
-    judging, *others = how.isas
+    judging, *others = taken
     judge, counts = taken[judging], taken["sass"] if "sass" in others else None
     if isinstance(judge, KernelexpError):
         raise judge

@@ -71,7 +71,7 @@ def _kernel(record: Record) -> Kernel:
     }
     folder = f"variants/{record.kernel}/"
     target = Target(
-        source=record.baseline.source.removeprefix(folder),
+        source=record.baseline.sources or record.baseline.source.removeprefix(folder),
         axes=values,
         flags=list(_own_flags(record)),
         config=record.baseline.config.removeprefix(folder),
@@ -89,7 +89,7 @@ def _kernel(record: Record) -> Kernel:
 def _own_flags(record: Record) -> tuple[str, ...]:
     """The flags of the kernel's target: what is behind those that every variant gets."""
     flags = next((arm.flags for arm in record.arms if arm.flags), ())
-    places = [place for place, flag in enumerate(flags) if flag.startswith("arch=")]
+    places = [n for n, flag in enumerate(flags) if flag.startswith(("arch=", "-arch="))]
     return flags[places[0] + 1 :] if places else ()
 
 

@@ -74,6 +74,10 @@ class _Tally:
         got = self._tensor[chunk.first : chunk.first + len(chunk.values)].reshape(-1)
         values = chunk.values.to(torch.complex128) if self._complex else chunk.values
         want = as_numbers(values).reshape(-1)
+        absolute = tolerance.atol
+        if tolerance.of_rms:
+            absolute += tolerance.of_rms * _rms(want)
+        tolerance = msgspec.structs.replace(tolerance, atol=absolute)
         for start in range(0, want.numel(), PIECE):
             first = chunk.first * self._row + start
             self._compare(got[start : start + PIECE], want[start : start + PIECE], first, tolerance)
@@ -206,6 +210,12 @@ class _Tally:
         if self._unwritten == self._wrong:
             return "never written"
         return f"({self._unwritten:,} of them never written)" if self._unwritten else ""
+
+
+def _rms(want: torch.Tensor) -> float:
+    """Of the finite values; 0 where there are none."""
+    finite = want[want.isfinite()].double()
+    return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
 
 
 def spell_pair(got: float | None, want: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -82,21 +83,29 @@ def warm_grid(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def hashed(tools: Toolchain, shared: Path) -> Path:
-    """A cache in which the compiler's 200 MB are hashed and the emulator's loops compiled."""
+    """A cache in which the compiler's 200 MB are hashed."""
     folder = shared / build.CACHE
     with FileLock(shared / "hashed.lock"):
         if not folder.exists():
             folder.mkdir()
             compiler.identify(folder, folder, tools, ())
-            assert native.library(shared), "the tests need a host compiler, as nvcc does"
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def user_cache(shared: Path) -> Iterator[Path]:
+    """What the tests, and the processes that they start, have as the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(native.VARIABLE, str(shared / "user-cache"))
+        yield shared / "user-cache"
+
+
 @pytest.fixture(scope="session")
-def library(hashed: Path) -> Path:
-    """The emulator's compiled loops."""
-    (path,) = (hashed / "native").glob("*.so")
-    return path
+def library(shared: Path) -> Path:
+    """The emulator's compiled loops, which all tests have in common."""
+    path = native.library(shared)
+    assert path, "the tests need a host compiler, as nvcc does"
+    return Path(path)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from support import ROOT
 
 from kernelexp import api, errors
 from kernelexp.arm import Status
+from kernelexp.evidence import native
 from kernelexp.report import outputs
 
 
@@ -82,7 +84,7 @@ async def _converse(root: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernelexp", "mcp", "-C", str(root)],
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(ROOT), native.VARIABLE: os.environ[native.VARIABLE]},
     )
     async with Client(server) as client:
         named = {tool.name for tool in (await client.list_tools()).tools}

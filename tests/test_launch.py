@@ -16,6 +16,8 @@ from kernelexp.launch import Launch, of_entries, plain_name
         ("_ZN2kx4deep4gemmILi64EEEvPKf", "gemm"),
         ("_ZN12_GLOBAL__N_15shiftEPi", "shift"),
         ("_ZL5localPf", "local"),
+        ("_Z5twice6Params", "twice"),
+        ("_ZN2kxL5twiceE6Params", "twice"),
         ("_Zebra", "_Zebra"),
     ],
 )

@@ -53,6 +53,17 @@ def test_an_element_is_right_within_atol_plus_rtol_of_what_is_wanted(got, wrong,
     assert found.worst == pytest.approx(worst, rel=1e-5)
 
 
+def test_a_tolerance_of_the_rms_scales_with_the_values_of_a_chunk():
+    tolerance = Tolerance(rtol=0.0, of_rms=0.1, why="a test")
+    # Two chunks: 3 and 4 have a root mean square of 3.5, and the other's finite values have 0.
+    want = torch.tensor([[3.0], [4.0], [INF], [0.0]])
+    got = want + torch.tensor([[0.3], [-0.3], [0.0], [0.2]])
+    for scale in (1e-9, 1.0, 1e9):
+        found = check(got * scale, want * scale, tolerance)
+        assert found.wrong == 1
+        assert found.worst == WORST
+
+
 def test_without_tolerance_only_equality_is_right():
     want = torch.tensor([[1.0], [0.0]])
     assert check(want.clone(), want, EXACT).wrong == 0

@@ -47,6 +47,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def arguments(self) -> tuple[str, ...]:
         """nvcc's, but for what it is to write and for the package's headers: where these are is a
         matter of the machine, and those that are read count by their content."""
+        if self.variant.form != "source":
+            return (*self.flags, self.variant.source)
         defines = (f"-D{define}" for define in sorted(self.variant.defines))
         return (*self.flags, "-I", INCLUDE, *defines, self.variant.source)
 
@@ -83,13 +85,14 @@ def make(root: Path, variants: Sequence[Variant], tools: Toolchain, timeout_s: f
     plans = []
     for variant in variants:
         flags = compiler_flags(variant)
-        if flags not in compilers:
-            compilers[flags] = compiler.identify(root, root / store.CACHE, tools, flags)
+        of_nvcc = flags if variant.form == "source" else ()
+        if of_nvcc not in compilers:
+            compilers[of_nvcc] = compiler.identify(root, root / store.CACHE, tools, of_nvcc)
         plan = Plan(
             root=root,
             variant=variant,
             tools=tools,
-            compiler=compilers[flags],
+            compiler=compilers[of_nvcc],
             flags=flags,
             environment=compiler.environment(),
             key="",
@@ -100,7 +103,12 @@ def make(root: Path, variants: Sequence[Variant], tools: Toolchain, timeout_s: f
 
 
 def compiler_flags(variant: Variant) -> tuple[str, ...]:
-    """What nvcc is called with, but for folders and defines; the target's own flags last."""
+    """What nvcc is called with, but for folders and defines, or ptxas where that is the compiler;
+    the target's own flags last."""
+    if variant.form == "cubin":
+        return ()
+    if variant.form == "ptx":
+        return (*PTXAS_FLAGS, f"-arch={variant.arch}", *variant.flags)
     return (*NVCC_FLAGS, *_gencode(variant.arch), *variant.flags)
 
 

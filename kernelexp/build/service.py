@@ -238,7 +238,7 @@ def _build_in(
     for name, text in ((store.NVCC_LOG, log), (store.PTXAS_LOG, report), (store.SASS, sass)):
         (folder / name).write_text(text, "utf-8")
     target = store.builds(plan.root) / entry.identity
-    files_left = store.PROGRAM_FILES if plan.variant.program else store.FILES
+    files_left = left_by(plan.variant)
     if store.commit(folder, target, files_left):
         place = target.relative_to(plan.root)
         print(f"note: {place} was damaged; {plan.label} was built again.", file=sys.stderr)
@@ -246,13 +246,23 @@ def _build_in(
     return _built(plan, entry.identity, entry.read, ok=True, log=log), {}
 
 
+def left_by(variant: Variant) -> tuple[str, ...]:
+    """The files that the build of a variant leaves."""
+    if variant.program:
+        return store.PROGRAM_FILES
+    return store.CUBIN_FILES if variant.form == "cubin" else store.FILES
+
+
 def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
     """The compiler's warnings, ptxas's report, SASS; leaves the rest of the build in `folder`."""
     if plan.variant.program:
         log, report = steps.link_program(plan, folder)
         return log, report, steps.disassemble_program(plan, folder)
-    log = steps.compile_to_ptx(plan, folder)
-    report = steps.assemble(plan, folder)
+    form = plan.variant.form
+    log = steps.compile_to_ptx(plan, folder) if form == "source" else ""
+    if form != "source":
+        steps.take(plan, folder)
+    report = steps.assemble(plan, folder) if form != "cubin" else ""
     return log, report, steps.disassemble(plan, folder)
 
 
@@ -265,7 +275,9 @@ def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:
     paths = dependencies.parse(text) or [plan.variant.source]
     read = {path: files.sha256(path) for path in (dependencies.tidy(root, p) for p in paths)}
     own = [path for path in read if dependencies.is_own(path, toolkit)]
-    asks = ok and (files.ask(own) or dependencies.ASKS.search(" ".join(plan.arguments).encode()))
+    may_ask = ok and plan.variant.form == "source"
+    arguments = " ".join(plan.arguments).encode()
+    asks = may_ask and (files.ask(own) or dependencies.ASKS.search(arguments))
     preprocessed = steps.preprocess(plan, folder) if asks else ""
     over = dependencies.passed_over(files, read, manifest.searched(plan, read), toolkit)
     entry = Entry(

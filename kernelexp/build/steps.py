@@ -45,11 +45,26 @@ def compile_to_ptx(plan: Plan, folder: Path) -> str:
     return _clean(plan, folder, done.stdout + done.stderr)
 
 
+def take(plan: Plan, folder: Path) -> None:
+    """Leaves the PTX or the cubin that another compiler made in `folder`."""
+    content = (plan.root / plan.variant.source).read_bytes()
+    if plan.variant.form == "ptx":
+        if b".version" not in content:
+            raise DoesNotBuild(f"{plan.variant.source}: error: this is no PTX: it has no .version.")
+        (folder / store.PTX).write_bytes(content)
+        _forget_root(folder / store.PTX, plan.root)
+        return
+    if not is_whole_elf(content):
+        raise DoesNotBuild(f"{plan.variant.source}: error: this is no cubin, or not all of one.")
+    (folder / store.CUBIN).write_bytes(content)
+
+
 def assemble(plan: Plan, folder: Path) -> str:
     """Leaves the cubin in `folder`; ptxas's report."""
     ptx, cubin = folder / store.PTX, folder / store.CUBIN
-    arch = f"-arch={plan.variant.arch}"
-    argv = [plan.tools.ptxas, *PTXAS_FLAGS, arch, _relative(plan, ptx)]
+    flags = plan.flags if plan.variant.form == "ptx" else PTXAS_FLAGS
+    arch = () if plan.variant.form == "ptx" else (f"-arch={plan.variant.arch}",)
+    argv = [plan.tools.ptxas, *flags, *arch, _relative(plan, ptx)]
     argv += ["-o", _relative(plan, cubin)]
 
     def fault(_done: Completed) -> str:
@@ -99,13 +114,31 @@ def disassemble(plan: Plan, folder: Path) -> str:
     def fault(done: Completed) -> str:
         return "" if "Function : " in done.stdout and not done.stderr else "printed no SASS"
 
+    if plan.variant.form == "cubin":
+        listing = _run(plan, folder, "cuobjdump", argv, fault).stdout
+        _require_arch(plan, listing)
+        return listing
     if b".entry" not in (folder / store.PTX).read_bytes():
         raise DoesNotBuild("nvcc: error: the source has no __global__ function.")
-
     try:
         return _run(plan, folder, "cuobjdump", argv, fault).stdout
     except DoesNotBuild as refused:  # it reads what ptxas has accepted
         raise EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}") from None
+
+
+def _require_arch(plan: Plan, listing: str) -> None:
+    """DoesNotBuild for a cubin that the target's cards do not load.
+
+    They load those of the same major version and of no later minor one; of sm_90a only such cards'.
+    """
+    match = re.search(r"code for (sm_(\d+)(\d)([af]?))$", listing, re.M)
+    arch = plan.variant.arch
+    major, minor = arch.removeprefix("sm_").rstrip("af")[:-1], int(arch.rstrip("af")[-1])
+    if match and (match[2], match[4]) in ((major, ""), (major, "f")) and int(match[3]) <= minor:
+        return
+    if match is None or match[1] != arch:
+        found = match[1] if match else "no architecture"
+        raise DoesNotBuild(f"{plan.variant.source}: error: this cubin is for {found}, not {arch}.")
 
 
 def preprocess(plan: Plan, folder: Path) -> str:

@@ -23,6 +23,8 @@ PTXAS_LOG, NVCC_LOG = "ptxas.log", "nvcc.log"
 PROGRAM = "program"
 FILES = (PTX, CUBIN, SASS, PTXAS_LOG, NVCC_LOG)
 """What the build of a kernel leaves."""
+CUBIN_FILES = (CUBIN, SASS, PTXAS_LOG, NVCC_LOG)
+"""What is left of a kernel that came as a cubin."""
 PROGRAM_FILES = (PROGRAM, SASS, PTXAS_LOG, NVCC_LOG)
 """What the build of a program leaves."""
 
@@ -33,7 +35,8 @@ class Artefacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a build left, as it was checked."""
 
     cubin: Path
-    ptx: Path
+    ptx: Path | None
+    """None of a kernel that came as a cubin."""
     listing: Path
     """Of `sass`."""
     sass: str
@@ -60,7 +63,7 @@ def artefacts(root: Path, identity: str) -> Artefacts:
     folder = _whole(root, identity)
     return Artefacts(
         cubin=folder / CUBIN,
-        ptx=folder / PTX,
+        ptx=folder / PTX if (folder / PTX).is_file() else None,
         listing=folder / SASS,
         sass=(folder / SASS).read_text("utf-8", "replace"),
         ptxas_report=(folder / PTXAS_LOG).read_text("utf-8", "replace"),
@@ -91,7 +94,7 @@ def is_whole(folder: Path) -> bool:
     """Whether all artefacts are there with the content that they were written with."""
     try:
         sums = msgspec.json.decode((folder / CHECKSUMS).read_bytes(), type=dict[str, str])
-        return set(sums) in (set(FILES), set(PROGRAM_FILES)) and all(
+        return set(sums) in map(set, (FILES, CUBIN_FILES, PROGRAM_FILES)) and all(
             hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums
         )
     except (OSError, msgspec.DecodeError):

@@ -44,7 +44,7 @@ def ship(plan: Plan) -> Shipped:
         return shipped
     folder = store.builds(plan.root) / built.identity
     entry = next(each for each in manifest.entries(plan) if each.identity == built.identity)
-    artefacts = {name: (folder / name).read_bytes() for name in store.FILES}
+    artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
     return msgspec.structs.replace(shipped, entry=entry, artefacts=artefacts)
 
 
@@ -75,7 +75,8 @@ def receive(plan: Plan, shipped: Shipped) -> Built:
     try:
         for name, content in shipped.artefacts.items():
             (folder / name).write_bytes(content)
-        store.commit(folder, store.builds(plan.root) / shipped.identity)
+        target = store.builds(plan.root) / shipped.identity
+        store.commit(folder, target, service.left_by(plan.variant))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     manifest.remember(plan, entry)

@@ -16,11 +16,12 @@ from kernelexp.cli.emulate import emulate
 from kernelexp.errors import WRONG_RESULT, UsageError
 
 if TYPE_CHECKING:
+    from kernelexp.foreign.adopted import Compiled
     from kernelexp.foreign.copying import Left
     from kernelexp.foreign.draft import Answers
     from kernelexp.foreign.entry import Parameter
-    from kernelexp.foreign.service import Compiled
     from kernelexp.project import Project
+    from kernelexp.toolchain import Toolchain
 
 T = TypeVar("T")
 
@@ -40,35 +41,53 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     emulated: Sequence[str]
     references: Sequence[str]
     flags: Sequence[str]
+    signature: str
 
 
 def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
     """Brings the source in, and executes it where nothing is left blank."""
-    from kernelexp.foreign import draft, service
+    from kernelexp.foreign import adopted, draft
 
     loaded = common.load(start)
     tools = common.tools(loaded, nvcc)
-    chosen = service.choose(loaded, source, words.entry, words.kernel)
-    arch = words.arch or _usual_arch(loaded)
     answers = _answers(words)
-    compiled = service.compile_entry(loaded, chosen, arch, answers, tools, words.flags)
+    compiled = _compile(loaded, source, words, tools)
     try:
         _tell(compiled, answers)
+        if not answers.smem_bytes:
+            answers = msgspec.structs.replace(answers, smem_bytes=compiled.dynamic_smem_bytes)
         if sys.stdin.isatty():
             answers = _ask(compiled, answers)
-        text = service.finish(loaded, compiled, arch, answers, words.flags)
+        text = adopted.finish(loaded, compiled, answers, words.flags)
     except BaseException:
-        service.discard(compiled)
+        adopted.discard(compiled)
         raise
-    folder = f"variants/{chosen.kernel}"
-    typer.echo(f"wrote {folder}/problem.py and {folder}/{chosen.kernel}.cu")
+    folder = f"variants/{compiled.kernel}"
+    typer.echo(f"wrote {folder}/problem.py and {folder}/{compiled.source}")
     missing = list(draft.blanks(text))
     for line, what in missing:
         typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
     if missing:
-        typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(chosen.kernel)}")
+        typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(compiled.kernel)}")
     else:
-        _execute(loaded.root, chosen.kernel, text, nvcc)
+        _execute(loaded.root, compiled.kernel, text, nvcc)
+
+
+def _compile(loaded: Project, source: Path, words: Words, tools: Toolchain) -> Compiled:
+    """Whatever compiler its source is for, or was compiled by."""
+    from kernelexp.foreign import precompiled, service
+
+    if source.suffix in precompiled.SUFFIXES:
+        found = precompiled.read(source)
+        symbol = precompiled.choose(found, words.entry)
+        return precompiled.adopt(
+            loaded, found, symbol, words.kernel, words.arch, words.signature, tools, words.flags
+        )
+    if words.signature:
+        raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
+    chosen = service.choose(loaded, source, words.entry, words.kernel)
+    arch = words.arch or _usual_arch(loaded)
+    return service.compile_entry(loaded, chosen, arch, tools, words.flags)
 
 
 def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
@@ -95,36 +114,32 @@ def _usual_arch(loaded: Project) -> str:
 
 
 def _answers(words: Words) -> Answers:
-    from kernelexp.foreign import draft, service
+    from kernelexp.foreign import adopted, draft
+    from kernelexp.foreign.expressions import parse_expressions, parse_reference
 
-    block = words.block
-    if not block and sys.stdin.isatty():
-        block = typer.prompt("threads of a CTA, as in 256 or 16,16")
-    if not block:
-        raise UsageError("say how many threads a CTA has: --block 256, or --block 16,16.")
     return draft.Answers(
-        block=service.parse_block(block),
-        grid=draft.parse_expressions(words.grid) if words.grid else (),
+        block=adopted.parse_block(words.block) if words.block else None,
+        grid=parse_expressions(words.grid) if words.grid else (),
         smem_bytes=words.smem,
-        shapes={
-            name: draft.parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")
-        },
+        shapes={name: parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")},
         workspaces=tuple(words.workspaces),
         values={name: _number(text) for name, text in _pairs(words.values, "--value")},
         emulated={name: _whole(text) for name, text in _pairs(words.emulated, "--emulated")},
         references={
-            name: draft.parse_python(text) for name, text in _pairs(words.references, "--reference")
+            name: parse_reference(text) for name, text in _pairs(words.references, "--reference")
         },
     )
 
 
 def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
+    from kernelexp.foreign.entry import python_name
+
     pairs = []
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise UsageError(f"{option} {text!r} should be NAME=..., with a parameter's name.")
-        pairs.append((name.strip(), value.strip()))
+        pairs.append((python_name(name.strip()), value.strip()))
     return pairs
 
 
@@ -149,11 +164,10 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
     entry = compiled.entry
     typer.echo(f"entry: {entry.signature}")
     for each in entry.parameters:
-        use = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
-        role = use.get((each.read, each.written), "not used") if each.is_pointer else "scalar"
-        star = "*" if each.is_pointer else ""
-        typer.echo(f"  {each.name}: {each.type}{star}, {each.size} bytes, {role}")
-    for each in entry.parameters:
+        typer.echo(f"  {_describe(each)}")
+        for member in each.members:
+            typer.echo(f"    {_describe(member)}")
+    for each in entry.values:
         if _is_in_and_out(each) and each.name not in (*answers.workspaces, *answers.references):
             typer.echo(
                 f"note: {each.name} is read and written: it is an input and an output, and holds "
@@ -170,6 +184,19 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
         typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
 
 
+def _describe(parameter: Parameter) -> str:
+    """x: float*, 8 bytes, read"""
+    used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
+    if parameter.ignored:
+        role = "not used: 0 is passed"
+    elif parameter.is_pointer:
+        role = used.get((parameter.read, parameter.written), "not used")
+    else:
+        role = "scalar" if parameter.scalar else "structure"
+    kind = f"{parameter.type or '?'}{'*' * parameter.is_pointer}"
+    return f"{parameter.name}: {kind}, {parameter.size} bytes, {role}"
+
+
 def _spell_lines(left: Left) -> str:
     if left.first_line == left.last_line:
         return str(left.first_line)
@@ -178,35 +205,42 @@ def _spell_lines(left: Left) -> str:
 
 def _ask(compiled: Compiled, answers: Answers) -> Answers:
     """The answers with those of a person at the terminal; an empty one leaves a blank."""
-    from kernelexp.foreign import draft
+    from kernelexp.foreign import adopted, draft
+    from kernelexp.foreign.expressions import parse_expressions
 
     values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
-    for each in compiled.entry.parameters:
+    threads = draft.block(compiled.entry, answers)
+    if threads is None:
+        threads = _prompt("threads of a CTA, as in 256 or 16,16", adopted.parse_block)
+    for each in compiled.entry.values:
         if each.scalar and each.name not in values:
             value = _prompt(f"value of {each.type} {each.name}", _number)
             values.update({each.name: value} if value is not None else {})
-    answers = _ask_arrays(compiled.entry.parameters, answers)
+    answers = _ask_arrays(compiled.entry.values, answers)
     if compiled.entry.dynamic_smem and not smem_bytes:
         smem_bytes = _prompt("bytes of dynamic shared memory", _whole) or 0
     if not grid:
-        grid = _prompt("CTAs of the grid, as in N/64,M/64", draft.parse_expressions) or ()
-    return msgspec.structs.replace(answers, values=values, grid=grid, smem_bytes=smem_bytes)
+        grid = _prompt("CTAs of the grid, as in N/64,M/64", parse_expressions) or ()
+    return msgspec.structs.replace(
+        answers, block=threads, values=values, grid=grid, smem_bytes=smem_bytes
+    )
 
 
 def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
-    from kernelexp.foreign import draft
+
+    from kernelexp.foreign.expressions import parse_expressions, parse_reference
 
     shapes, references = dict(answers.shapes), dict(answers.references)
     workspaces = list(answers.workspaces)
     for each in parameters:
         if each.is_pointer and each.name not in shapes:
-            shape = _prompt(f"shape of {each.name}, as in M,K", draft.parse_expressions)
+            shape = _prompt(f"shape of {each.name}, as in M,K", parse_expressions)
             shapes.update({each.name: shape} if shape else {})
         if _is_in_and_out(each) and each.name not in workspaces:
             question = f"is {each.name} the kernel's own memory, zero at first, and no result?"
             workspaces += [each.name] if typer.confirm(question, default=False) else []
         if each.is_pointer and each.written and each.name not in (*references, *workspaces):
-            expected = _prompt(f"what {each.name} should be, as in A @ B", draft.parse_python)
+            expected = _prompt(f"what {each.name} should be, as in A @ B", parse_reference)
             references.update({each.name: expected} if expected else {})
     return msgspec.structs.replace(
         answers, shapes=shapes, workspaces=tuple(workspaces), references=references

@@ -12,6 +12,7 @@ from kernelexp import __version__, errors
 from kernelexp.cli.commands import SUMMARIES, Commands
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output
+from kernelexp.cli.mistakes import Refusal, as_error, no_command
 from kernelexp.errors import KernelexpError
 from kernelexp.text import printable
 
@@ -30,12 +31,25 @@ class _Commands(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl(list(SUMMARIES.items()))
 
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        try:
+            return super().make_context(*args, **settings)
+        except Refusal as refusal:
+            raise _ended(as_error(refusal)) from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not args[0].startswith("-") and args[0] not in SUMMARIES:
+            raise no_command(args[0], list(SUMMARIES))
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except Refusal as refusal:
+            command = f"{ctx.command_path} {ctx.invoked_subcommand or ''}".strip()
+            raise _ended(as_error(refusal, command)) from None
         except KernelexpError as error:
-            typer.echo(f"error: {printable(str(error))}", err=True)
-            raise typer.Exit(error.exit_code) from None
+            raise _ended(error) from None
         except BrokenPipeError:  # what reads our output has enough of it
             give_up_output()
             raise typer.Exit(errors.BROKEN_PIPE) from None
@@ -46,6 +60,14 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt as interrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(getattr(interrupt, "exit_code", errors.INTERRUPTED)) from None
+
+
+def _ended(error: Exception) -> Exception:
+    """Says what the mistake is; what then ends the command with its exit code."""
+    if not isinstance(error, KernelexpError):
+        return error
+    typer.echo(f"error: {printable(str(error))}", err=True)
+    return typer.Exit(error.exit_code)
 
 
 _EXITS = "\n\n".join(f"{code}  {meaning}" for code, meaning in errors.EXIT_CODES.items())

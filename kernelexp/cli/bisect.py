@@ -53,8 +53,9 @@ def bisect(
 ) -> None:
     """Find the commit that made a variant slower, wrong or different.
 
-    Each revision is built in a worktree of its own with today's compiler. Times are taken of the
-    good revision and another in the same processes; code that is known is not timed again.
+    Each revision is built in a worktree of its own with today's compiler. The
+    good revision is timed together with each other one, in the same processes; identical code is
+    not timed again.
 
     For example: kernelexp bisect F3 --good v1.2 --bad HEAD --by result
     """

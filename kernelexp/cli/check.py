@@ -55,7 +55,7 @@ def check(
     measured: Annotated[
         bool,
         typer.Option(
-            "--measured", help="Gates on time must be decided: a GPU that is missing is a fault."
+            "--measured", help="Require gates on time to be decided: a missing GPU is an error."
         ),
     ] = False,
     margin: MarginOption = 1.0,
@@ -69,8 +69,8 @@ def check(
     """Compare all builds with the committed baseline, for CI.
 
     Registers, spills, stack, shared memory and SASS size of each variant that an experiment or the
-    history names, and the gates of experiments.yaml. A gain fails so that --update locks it in
-    where a reviewer sees it.
+    history names, and the gates of experiments.yaml. An
+    improvement fails too, so that --update records it where a reviewer sees it.
 
     For example: kernelexp check --since origin/main --markdown
     """

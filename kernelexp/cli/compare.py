@@ -47,14 +47,14 @@ def compare(
         ),
     ] = 5.0,
     every: Annotated[
-        bool, typer.Option("--all", help="Show counters of every group, also shares near 0.")
+        bool, typer.Option("--all", help="Show counters of every group, even shares near 0.")
     ] = False,
     metric: Annotated[
         str | None,
         typer.Option("--metric", metavar="REGEX", help="Show these metrics, changed or not."),
     ] = None,
     emulate: Annotated[
-        bool, typer.Option("--emulate", help="Emulate variants of which no emulation is kept.")
+        bool, typer.Option("--emulate", help="Emulate variants that have no stored emulation.")
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
     json: JsonOption = False,

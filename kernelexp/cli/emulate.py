@@ -43,12 +43,12 @@ def emulate(
     ] = False,
     schedules: Annotated[
         int | None,
-        typer.Option("--schedules", metavar="N", min=1, max=1000, help="Under how many schedules."),
+        typer.Option("--schedules", metavar="N", min=1, max=1000, help="Number of schedules."),
     ] = None,
     schedule: Annotated[
         str | None,
         typer.Option(
-            "--schedule", metavar="SEED", help="Under this one alone: 'seed 5, late' for example."
+            "--schedule", metavar="SEED", help="Only this schedule, as in 'seed 5, late'."
         ),
     ] = None,
     isa: IsaOption = "both",

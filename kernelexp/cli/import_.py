@@ -30,7 +30,8 @@ def import_(
 ) -> None:
     """Import a hand-kept log: history, experiments, results.
 
-    It becomes a kernel with one axis, whose values are the states that the log tells of. Figures
+    It becomes a kernel with one axis, whose values are the states that the log
+    mentions. Figures
     become published records; all other words of an experiment stay in its notes, and the log is
     copied to logs/imported.
     """

@@ -11,6 +11,7 @@ import typer
 
 from kernelexp.cli.app import app
 from kernelexp.cli.options import HERE
+from kernelexp.errors import UsageError
 
 DEFAULT_ARCH = "sm_90a"
 
@@ -39,6 +40,10 @@ def init(
     """
     from kernelexp import scaffold
 
+    if empty and arch:
+        raise UsageError(
+            "an empty project has no kernel yet: name --arch with kernelexp new --from."
+        )
     started = scaffold.start(folder, arch or _arch_here(), empty)
     for path in started.files:
         typer.echo(f"wrote {os.path.relpath(path)}")

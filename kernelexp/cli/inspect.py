@@ -64,7 +64,7 @@ def inspect(
 ) -> None:
     """Show what the compiler made of a variant: accesses, barriers, loops, tensor instructions.
 
-    Of several variants, or of an experiment, what differs from the first.
+    Of several variants, or an experiment, only differences from the first are shown.
 
     For example: kernelexp inspect flash_attention@sm_89:phase=3 --expect 'BAR.SYNC in loops <= 2'
     """

@@ -46,7 +46,9 @@ def lines(
     ] = False,
     role: Annotated[
         str | None,
-        typer.Option("--role", metavar="NAME", help="Only what this role runs, alone or not."),
+        typer.Option(
+            "--role", metavar="NAME", help="Only lines that this role runs, alone or not."
+        ),
     ] = None,
     size: Annotated[
         str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to execute.")

@@ -18,7 +18,7 @@ from kernelexp.errors import UsageError
 if TYPE_CHECKING:
     from kernelexp.project import Project
 
-SOURCES = (".cu", ".cuh", ".h", ".hpp")
+SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".cubin")
 
 
 @app.command()
@@ -27,7 +27,10 @@ def new(
         str, typer.Argument(metavar="[TITLE]", help="What the experiment tries, in a line.")
     ] = "",
     kernel: Annotated[
-        str, typer.Option("--kernel", metavar="KERNEL[@ARCH]", help="The kernel, if several.")
+        str,
+        typer.Option(
+            "--kernel", metavar="KERNEL[@ARCH]", help="The experiment's kernel; or a new name."
+        ),
     ] = "",
     set_: Annotated[
         list[str] | None,
@@ -35,7 +38,7 @@ def new(
             "--set",
             metavar="AXIS=VALUE",
             autocompletion=complete(assignments),
-            help="Where the candidate departs from the baseline. Repeatable.",
+            help="Where the candidate differs from the baseline. Repeatable.",
         ),
     ] = None,
     baseline: Annotated[
@@ -43,7 +46,7 @@ def new(
         typer.Option(
             "--baseline",
             metavar="AXIS=VALUE",
-            help="Where the baseline departs from the defaults. Repeatable.",
+            help="Where the baseline differs from the defaults. Repeatable.",
         ),
     ] = None,
     hypothesis: Annotated[
@@ -54,27 +57,31 @@ def new(
     ] = "",
     origin: Annotated[
         str,
-        typer.Option("--from", metavar="RUN|FILE", help="A sweep, for --row; or a CUDA source."),
+        typer.Option(
+            "--from", metavar="RUN|FILE", help="A sweep, for --row; or a .cu, .ptx or .cubin."
+        ),
     ] = "",
     row: Annotated[
         int | None, typer.Option("--row", metavar="N", help="The row of that sweep's table.")
     ] = None,
     entry: Annotated[
         str,
-        typer.Option("--entry", metavar="NAME", help="A source's kernel: copy, 'gemm<64, 64>'."),
+        typer.Option("--entry", metavar="NAME", help="Kernel in the source: 'gemm<64, 64>'."),
     ] = "",
-    arch: Annotated[str, typer.Option("--arch", metavar="SM", help="Its architecture.")] = "",
+    arch: Annotated[
+        str, typer.Option("--arch", metavar="SM", help="Architecture of a new kernel.")
+    ] = "",
     block: Annotated[
-        str, typer.Option("--block", metavar="X,Y,Z", help="Its threads per CTA: 256 or 16,16.")
+        str, typer.Option("--block", metavar="X,Y,Z", help="Threads per CTA: 256 or 16,16.")
     ] = "",
     grid: Annotated[
         str,
         typer.Option(
-            "--grid", metavar="X,Y,Z", help="Its CTAs: N/64,M/64 by its integers, rounded up."
+            "--grid", metavar="X,Y,Z", help="CTAs by integer parameters, rounded up: N/64,M/64."
         ),
     ] = "",
     smem: Annotated[
-        int, typer.Option("--smem", min=0, metavar="BYTES", help="Its dynamic shared memory.")
+        int, typer.Option("--smem", min=0, metavar="BYTES", help="Dynamic shared memory.")
     ] = 0,
     shape: Annotated[
         list[str] | None,
@@ -82,38 +89,54 @@ def new(
     ] = None,
     value: Annotated[
         list[str] | None,
-        typer.Option("--value", metavar="NAME=NUMBER", help="A scalar's value. Repeatable."),
+        typer.Option(
+            "--value", metavar="NAME=NUMBER", help="A scalar's or a size's value. Repeatable."
+        ),
     ] = None,
     emulated: Annotated[
         list[str] | None,
         typer.Option(
-            "--emulated", metavar="NAME=NUMBER", help="A smaller size on the CPU. Repeatable."
+            "--emulated",
+            metavar="NAME=NUMBER",
+            help="The value to emulate with, if smaller. Repeatable.",
         ),
     ] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            "--reference", metavar="NAME=EXPR", help="An output, as in 'C=A @ B'. Repeatable."
+            "--reference",
+            metavar="NAME=EXPR",
+            help="What an output should be: 'C=A @ B'. Repeatable.",
         ),
     ] = None,
     workspace: Annotated[
         list[str] | None,
         typer.Option(
-            "--workspace", metavar="NAME", help="An array of its own, zero at first. Repeatable."
+            "--workspace",
+            metavar="NAME",
+            help="The kernel's own memory, zero at first. Repeatable.",
         ),
     ] = None,
     flag: Annotated[
         list[str] | None,
-        typer.Option("--flag", metavar="FLAG", help="For nvcc: --flag=-DX=4. Repeatable."),
+        typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
     ] = None,
+    signature: Annotated[
+        str,
+        typer.Option(
+            "--signature",
+            metavar="TEXT",
+            help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
+        ),
+    ] = "",
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
     """Add an experiment to experiments.yaml, or a kernel from a source.
 
-    An experiment gets the next id; --from RUN --row N adds a row of a sweep's table. --from FILE.cu
-    copies a source, compiles it, drafts the rest of a kernel, and executes it once nothing is
-    blank. All other lines of experiments.yaml stay as they are.
+    An experiment gets the next id; --from RUN --row N adds a row of a sweep's table. --from FILE
+    copies a CUDA source, PTX or a cubin, compiles it, drafts the rest of a kernel, and executes it
+    once nothing is blank. All other lines of experiments.yaml stay as they are.
 
     For example: kernelexp new "Fewer stages" --set stages=3
     """
@@ -135,11 +158,13 @@ def new(
             emulated=emulated or (),
             references=reference or (),
             flags=flag or (),
+            signature=signature,
         )
         adopt(project, Path(origin), words, nvcc)
         return
     arrays = shape or workspace or reference
-    if entry or arch or block or grid or smem or arrays or value or emulated or flag:
+    launch = block or grid or smem
+    if entry or arch or launch or arrays or value or emulated or flag or signature:
         raise UsageError("these options describe a source: name it with --from FILE.cu.")
     from kernelexp.project import editing
 

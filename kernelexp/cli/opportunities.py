@@ -44,8 +44,8 @@ def opportunities(
 ) -> None:
     """Rank what could be gained in a variant: bank conflicts, occupancy, tail waves.
 
-    Each estimate says how it was reckoned. Where the variant was profiled, ncu's own rules are
-    taken, and those known to be false are named.
+    Each estimate says how it was computed. If the variant was profiled, ncu's own rules are used,
+    and those known to be false are named.
 
     For example: kernelexp opportunities transpose@sm_90a:layout=plain
     """

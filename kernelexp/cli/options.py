@@ -89,7 +89,7 @@ OtherMarginOption = Annotated[
         max=100.0,
         metavar="PERCENT",
         callback=_require_number,
-        help="Another margin.",
+        help="A margin to judge by instead.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

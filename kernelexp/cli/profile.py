@@ -72,7 +72,7 @@ def profile(
             "--variant",
             metavar="VARIANT|EXPERIMENT",
             autocompletion=complete(variant_names),
-            help="What the imported launch is of.",
+            help="The variant that was launched.",
         ),
     ] = None,
     candidate: Annotated[
@@ -87,7 +87,7 @@ def profile(
     kernel: Annotated[
         str,
         typer.Option(
-            "--kernel", metavar="REGEX", help="The kernel to import, where files hold several."
+            "--kernel", metavar="REGEX", help="The kernel to import, if files hold several."
         ),
     ] = "",
     launch: Annotated[
@@ -109,7 +109,7 @@ def profile(
     One launch of each variant at the named size, its result compared with the reference. Profiles
     are kept in logs/profiles and belong to the variant, by its axes.
 
-    For example: kernelexp profile F3, or, where no GPU is: kernelexp profile --import raw.csv
+    For example: kernelexp profile F3, or, without a GPU: kernelexp profile --import raw.csv
     details.csv --variant patch_embed_gemm@sm_100a:stages=5
     """
     from kernelexp import profiling

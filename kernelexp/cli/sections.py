@@ -48,15 +48,15 @@ def sections(
     ] = "",
     time_ms: Annotated[
         float | None,
-        typer.Option("--time-ms", help="The measured time, where the profile's run has none."),
+        typer.Option("--time-ms", help="The measured time, if the profile's run has none."),
     ] = None,
     peer_ms: Annotated[
         float | None, typer.Option("--peer-ms", help="The peer's time, for the gap.")
     ] = None,
-    peer: Annotated[str, typer.Option("--peer", help="Who the peer is, such as cuBLAS.")] = "",
+    peer: Annotated[str, typer.Option("--peer", help="Name of the peer, such as cuBLAS.")] = "",
     flops: Annotated[
         float | None,
-        typer.Option("--flops", help="Useful FLOPs of the launch, where they are not known."),
+        typer.Option("--flops", help="Useful FLOPs of the launch, if they are not known."),
     ] = None,
     minimum_bytes: Annotated[
         float | None,

@@ -69,7 +69,7 @@ def sweep(
     ] = 32,
     seed: Annotated[
         int,
-        typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of --strategy."),
+        typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of --strategy."),
     ] = 0,
     objective: Annotated[
         str,
@@ -128,7 +128,7 @@ def sweep(
 ) -> None:
     """Compare all combinations of some axes' values, raced for the fastest.
 
-    A sweep that is interrupted goes on where it was when it is started again.
+    An interrupted sweep continues where it stopped when you start it again.
 
     For example: kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """

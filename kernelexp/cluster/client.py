@@ -101,8 +101,8 @@ class Cluster:
     def emulate(self, job: EmulationJob) -> Emulated:
         """What a worker's emulation showed."""
         paths = {"ptx": job.ptx, "cubin": job.cubin, "listing": job.listing}
-        code = {name: Path(path).read_bytes() for name, path in paths.items() if path}
-        task = EmulateTask(job=job, code=code)
+        files = {name: Path(path).read_bytes() for name, path in paths.items() if path}
+        task = EmulateTask(job=job, files=files)
         reply = self._order(task, Path(job.root), job.emulation_limit.of or job.kernel)
         assert isinstance(reply, Executed)
         return reply.emulated

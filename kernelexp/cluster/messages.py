@@ -31,11 +31,11 @@ class BuildTask(msgspec.Struct, frozen=True, kw_only=True, tag="build"):
 
 
 class EmulateTask(msgspec.Struct, frozen=True, kw_only=True, tag="emulate"):
-    """PTX or SASS to execute; paths of the job are of the client's machine."""
+    """Code to execute; paths of the job are of the client's machine."""
 
     job: EmulationJob
-    code: dict[str, bytes]
-    """What the job has paths of, by the name of its field."""
+    files: dict[str, bytes]
+    """Contents of `ptx`, `cubin` and `listing` of the job, those that it has."""
 
 
 class MeasureTask(msgspec.Struct, frozen=True, kw_only=True, tag="measure"):

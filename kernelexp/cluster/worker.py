@@ -82,11 +82,10 @@ def _plan(task: BuildTask, root: Path) -> planning.Plan:
 
 
 def _emulate(task: EmulateTask, root: Path, folder: Path) -> Emulated:
-    paths = {name: folder / f"kernel.{name}" for name in task.code}
-    for name, path in paths.items():
-        path.write_bytes(task.code[name])
-    own = {name: str(path) for name, path in paths.items()}
-    job = msgspec.structs.replace(task.job, root=str(root), native=native.library(root), **own)
+    for name, content in task.files.items():
+        (folder / name).write_bytes(content)
+    paths = {name: str(folder / name) for name in task.files}
+    job = msgspec.structs.replace(task.job, root=str(root), native=native.library(root), **paths)
     return emulated.execute(job)
 
 

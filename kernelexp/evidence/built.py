@@ -27,7 +27,7 @@ def collect(variant: Variant, made: Artefacts, launches: Launches) -> BuildEvide
     exports its threads and dynamic shared memory is judged by these. ConfigurationError where
     nothing says which entry, or how it is launched.
     """
-    symbols = resources.entries(made.ptxas_report)
+    symbols = resources.entries(made.cubin, made.ptxas_report)
     exports = resources.read_exports(made.cubin)
     jobs = [[_named(variant, each, symbols) for each in job] for job in _full_first(launches)]
     if jobs:

@@ -18,7 +18,7 @@ from kernelexp.evidence.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
-from kernelexp.model import spell_point
+from kernelexp.model import form_of, spell_point
 from kernelexp.problem import consult, files
 from kernelexp.progress import OnProgress, Step
 from kernelexp.schedule import USUAL, Schedule, first_schedules
@@ -74,9 +74,19 @@ def take(
 def want(
     arm: Arm, isa: Isa, size: str = SIZE, schedules: Sequence[Schedule] | None = None
 ) -> Execution:
-    """What to execute of an arm, under the usual schedules unless others are named."""
-    chosen = _USUAL[isa] if schedules is None else tuple(schedules)
+    """What to execute of an arm, under the usual schedules unless others are named.
+
+    Of a kernel that came as a cubin, which has no PTX, its SASS in any case.
+    """
+    usual = _USUAL["ptx"] if is_cubin(arm) else _USUAL[isa]
+    isa = "sass" if is_cubin(arm) else isa
+    chosen = usual if schedules is None else tuple(schedules)
     return Execution(arm=arm, isa=isa, size=size, schedules=chosen)
+
+
+def is_cubin(arm: Arm) -> bool:
+    """Whether it came as a cubin, and is judged by its SASS."""
+    return form_of(arm.source) == "cubin"
 
 
 def take_each(
@@ -125,9 +135,8 @@ def find(
 
 def with_kept(root: Path, arm: Arm) -> Arm:
     """The arm with what is kept next to its build of executing its PTX and its SASS."""
-    return msgspec.structs.replace(
-        arm, emulated=find(root, arm), emulated_sass=find(root, arm, isa="sass")
-    )
+    sass = None if is_cubin(arm) else find(root, arm, isa="sass")
+    return msgspec.structs.replace(arm, emulated=find(root, arm), emulated_sass=sass)
 
 
 def lines(
@@ -158,7 +167,7 @@ def instructions(
 
 def _place(root: Path, wanted: Execution, what: str = "emulated") -> tuple[Path, str]:
     arm = wanted.arm
-    folder, digest = build.artefacts(root, arm.identity).ptx.parent, _digest(root, arm.kernel)
+    folder, digest = build.artefacts(root, arm.identity).cubin.parent, _digest(root, arm.kernel)
     if wanted.schedules != _USUAL[wanted.isa]:
         named = "; ".join(map(str, wanted.schedules))
         digest = hashlib.sha256(f"{digest}: {named}".encode()).hexdigest()

@@ -57,7 +57,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     arch: str
     ptx: str
-    """Path."""
+    """Path; empty for a kernel that came as a cubin, whose SASS is executed."""
     cubin: str = ""
     """Path of the cubin, where its SASS is to be executed instead."""
     listing: str = ""

@@ -31,7 +31,7 @@ def emulation(
         root=str(root),
         kernel=arm.kernel,
         arch=arm.arch,
-        ptx=str(made.ptx),
+        ptx=str(made.ptx or ""),
         cubin=str(made.cubin) if isa == "sass" else "",
         listing=str(made.listing) if isa == "sass" else "",
         axes=arm.axes,

@@ -1,18 +1,25 @@
-"""The compiled part of the emulator, made once per machine by the host compiler."""
+"""The compiled part of the emulator, made by the host compiler: once per user, for all projects.
+
+It lies in the user's cache folder, under a hash of sources, compiler and flags. Where that folder
+can't be used, as with a home that is read-only, it lies in the project's own cache.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import shutil
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelexp import build, processes
+from kernelexp import build, processes, wholefile
 from kernelexp.errors import EnvironmentFault
 
-FOLDER = f"{build.CACHE}/native"
+VARIABLE = "KERNELEXP_CACHE"
+"""Names a folder to use instead of ~/.cache/kernelexp."""
 COMPILERS = ("g++", "c++", "clang++")
 LIMIT_S = 60.0
 SOURCES = Path(__file__).parent.parent / "emulator" / "compiled"
@@ -26,18 +33,58 @@ def library(root: Path) -> str:
     if compiler is None:
         return ""
     sources = sorted(SOURCES.glob("*.cpp"))
+    name = f"{_key(compiler, sources)}.so"
+    folders = [folder for folder in _folders(root) if not _forbids_execution(folder)]
+    for folder in folders:
+        if (folder / name).is_file():
+            return str(folder / name)
+    made = (_make(compiler, sources, folder / name) for folder in folders)
+    return next(filter(None, made), "")
+
+
+def _key(compiler: str, sources: Sequence[Path]) -> str:
     key = hashlib.sha256()
-    for file in (*sources, *sorted(SOURCES.glob("*.hpp"))):
+    for file in (*sources, *sorted(SOURCES.glob("*.hpp")), Path(compiler)):
         key.update(file.read_bytes())
-    key.update(repr((FLAGS, compiler, platform.node(), platform.machine())).encode())
-    path = root / FOLDER / f"{key.hexdigest()[:16]}.so"
-    if path.is_file():
-        return str(path)
+    machine = (platform.machine(), os.confstr("CS_GNU_LIBC_VERSION"))
+    key.update(repr((FLAGS, machine)).encode())
+    return key.hexdigest()[:16]
+
+
+def _folders(root: Path) -> Iterator[Path]:
+    """Where the library may lie, the user's folder first."""
+    if named := os.environ.get(VARIABLE):
+        yield Path(named) / "native"
+    else:
+        # As the XDG Base Directory Specification has it, which ignores paths that are relative.
+        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        base = base if base.is_absolute() else Path(os.path.expanduser("~/.cache"))
+        if base.is_absolute() and _is_own(base):
+            yield base / "kernelexp" / "native"
+    yield root / build.CACHE / "native"
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether nobody else could put a library there: under sudo it may be another user's home."""
+    while not folder.exists():
+        folder = folder.parent
+    status = folder.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o002
+
+
+def _forbids_execution(folder: Path) -> bool:
+    while not folder.exists():
+        folder = folder.parent
+    return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+
+
+def _make(compiler: str, sources: Sequence[Path], path: Path) -> str:
+    """Compiles the library, or waits for another process that does; empty where that fails, for
+    want of space or permission too."""
     import filelock  # takes long to load, and the library is there on all but the first call
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # The arms are executed side by side: the first makes it, and the others wait.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with filelock.FileLock(path.with_suffix(".lock")):
             return str(path) if path.is_file() or _compile(compiler, sources, path) else ""
     except (OSError, EnvironmentFault, processes.TimedOut):
@@ -45,11 +92,15 @@ def library(root: Path) -> str:
 
 
 def _compile(compiler: str, sources: Sequence[Path], path: Path) -> bool:
+    for left in path.parent.glob("*.tmp"):  # by a process that was killed
+        if time.time() - left.stat().st_mtime > 2 * LIMIT_S:
+            left.unlink(missing_ok=True)
     temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
     try:
         argv = [compiler, *FLAGS, *map(str, sources), "-o", str(temporary)]
         if processes.run(argv, timeout_s=LIMIT_S).returncode != 0:
             return False
+        wholefile.sync(temporary)
         temporary.replace(path)
         return True
     finally:

@@ -13,6 +13,7 @@ from kernelexp.errors import ConfigurationError
 
 EXPORT_PREFIX = "kx_"
 _TEXT_PREFIX = ".text."
+_INFO = ".nv.info."
 # From sm_90 on a cubin's shared memory begins with the 1 KB that the system reserves in each CTA;
 # ncu shows that as the driver's, and so does not count it as static.
 _RESERVED = ".nv.shared.reserved.0"
@@ -39,21 +40,27 @@ class Footprint(msgspec.Struct, frozen=True, kw_only=True):
     cluster: int
 
 
-def entries(ptxas_report: str) -> tuple[str, ...]:
-    """The symbols of a cubin's __global__ functions."""
-    return tuple(_ENTRY.findall(ptxas_report))
+def entries(cubin: Path, ptxas_report: str) -> tuple[str, ...]:
+    """The symbols of a cubin's __global__ functions, in the order of the report if there is one."""
+    if found := _ENTRY.findall(ptxas_report):
+        return tuple(found)
+    from elftools.elf.elffile import ELFFile
+
+    with cubin.open("rb") as file:
+        names = [section.name for section in ELFFile(file).iter_sections()]
+    return tuple(name.removeprefix(_INFO) for name in names if name.startswith(_INFO))
 
 
 def read(cubin: Path, dump: str, ptxas_report: str, entry: str, footprint: Footprint) -> Resources:
     """Resources of an entry of a cubin.
 
     All is the cubin's own, read from it or by `cuobjdump -res-usage` (`dump`), but for the spills,
-    which only `ptxas -v` reports, and for what the launch decides.
+    which only `ptxas -v` reports, and for what the launch decides. The report is empty where ptxas
+    was not started.
     """
     sass_bytes, smem = _read_elf(cubin, entry)
-    report = next(part for part in _ENTRY_PARTS.split(ptxas_report) if _names(part, entry))
-    stores, loads = _numbers(_SPILLS, report)
     registers, stack = _numbers(_USAGE.format(re.escape(entry)), dump)
+    stores, loads = _spills(ptxas_report, entry, stack)
     return Resources(
         registers=registers,
         spill_store_bytes=stores,
@@ -65,6 +72,15 @@ def read(cubin: Path, dump: str, ptxas_report: str, entry: str, footprint: Footp
         cluster=footprint.cluster,
         sass_bytes=sass_bytes,
     )
+
+
+def _spills(ptxas_report: str, entry: str, stack: int) -> tuple[int | None, int | None]:
+    """Without a report it is still certain that what has no stack does not spill."""
+    if not ptxas_report:
+        return (None, None) if stack else (0, 0)
+    report = next(part for part in _ENTRY_PARTS.split(ptxas_report) if _names(part, entry))
+    stores, loads = _numbers(_SPILLS, report)
+    return stores, loads
 
 
 def _names(part: str, entry: str) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -95,8 +97,9 @@ def compile_copy(
 ) -> tuple[Copy, list[Left]]:
     """The copy without the host code that does not compile.
 
-    `attempt` compiles the texts and returns the errors in them, in files named as in the copy.
-    BuildError where an error is in device code, or in a file that is not of the copy.
+    `attempt` compiles the texts and returns the errors in them, in files named as in the copy. A
+    header with an error that the copy includes by -I becomes part of it. BuildError where an error
+    is in device code, or in any other file.
     """
     left: list[Left] = []
     for _ in range(ROUNDS):
@@ -107,7 +110,11 @@ def compile_copy(
         for name in dict.fromkeys(each.file for each in errors):
             lines = {each.line: each for each in errors if each.file == name}
             if name not in texts:
-                raise _refusal(copy, errors[0], left)
+                beside = _as_included(texts, name)
+                if not beside:
+                    raise _refusal(copy, errors[0], left)
+                texts |= beside  # where the compiler finds it first, and the next errors are in it
+                continue
             out = [
                 each
                 for each in declarations.read(texts[name])
@@ -126,6 +133,21 @@ def compile_copy(
     )
 
 
+def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
+    """A header that was found through -I, where an #include in quotes looks first: beside the file
+    that has the #include. Nothing where none is for it."""
+    for name, text in texts.items():
+        for each in declarations.read(text):
+            included = each.include.strip('"')
+            if each.include.startswith('"') and path.endswith(f"/{included}"):
+                place = os.path.normpath(os.path.join(os.path.dirname(name), included))
+                try:
+                    return {} if place.startswith("..") else {place: Path(path).read_text("utf-8")}
+                except (OSError, UnicodeDecodeError):
+                    return {}
+    return {}
+
+
 def _left(name: str, out: list[Declaration]) -> list[Left]:
     return [
         Left(file=name, first_line=each.first_line, last_line=each.last_line, include=each.include)
@@ -135,10 +157,38 @@ def _left(name: str, out: list[Declaration]) -> list[Left]:
 
 def _refusal(copy: Copy, error: Diagnostic, left: list[Left]) -> BuildError:
     where = f"{error.file}:{error.line}" if error.file else "ptxas"
-    missing = join(dict.fromkeys(each.include for each in left if each.include))
-    absent = "" if missing == "none" else f" (these headers were not found: {missing})"
-    return BuildError(
-        f"{copy.origin} does not compile: {where}: {error.message}{absent}: name folders of "
-        "headers with --flag=-I/folder and macros with --flag=-DNAME=VALUE, or copy the kernel to "
-        "a file of its own."
-    )
+    missing = list(dict.fromkeys(each.include for each in left if each.include))
+    absent = f" (these headers were not found: {join(missing)})" if missing else ""
+    if match := _REMOVED.search(error.message):
+        advice = (
+            f"{match[1]} was removed from CUDA: write {match[1]}_sync(0xffffffff, ...) instead."
+        )
+    elif folder := next(filter(None, (_nearby(copy, each) for each in missing)), ""):
+        advice = f"try --flag=-I{folder}."
+    else:
+        advice = (
+            "name folders of headers with --flag=-I/folder and macros with --flag=-DNAME=VALUE, "
+            "or copy the kernel to a file of its own."
+        )
+    return BuildError(f"{copy.origin} does not compile: {where}: {error.message}{absent}: {advice}")
+
+
+_REMOVED = re.compile(r'identifier "(__(?:shfl(?:_up|_down|_xor)?|ballot|any|all))" is undefined')
+LOOKED_THROUGH = 20_000
+"""Files of the source's repository among which a header is looked for."""
+
+
+def _nearby(copy: Copy, include: str) -> str:
+    """The folder from which an #include would find its header, in the repository of the source."""
+    wanted = include.strip('<">')
+    source = Path(copy.origin).resolve()
+    above = (folder for folder in source.parents if (folder / ".git").exists())
+    top = next(above, source.parents[min(2, len(source.parents) - 1)])
+    files = islice((path for path in top.rglob("*") if path.is_file()), LOOKED_THROUGH)
+    found = (path for path in files if path.as_posix().endswith(f"/{wanted}"))
+    nearest = min(found, key=lambda path: len(_between(source.parent, path)), default=None)
+    return str(nearest).removesuffix(f"/{wanted}") if nearest else ""
+
+
+def _between(folder: Path, path: Path) -> str:
+    return os.path.relpath(path, folder)

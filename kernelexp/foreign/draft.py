@@ -10,16 +10,19 @@ import msgspec
 from kernelexp import scaffold
 from kernelexp.dtypes import INTEGERS, TORCH_NAMES
 from kernelexp.errors import UsageError, suggest
+from kernelexp.foreign import expressions, tolerance
 from kernelexp.foreign.entry import Entry, Parameter
+from kernelexp.foreign.expressions import of_size
 from kernelexp.launch import Dim3
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """What a compiled kernel does not tell, as far as a person has said it."""
 
-    block: Dim3
+    block: Dim3 | None = None
     grid: tuple[str, ...] = ()
-    """Expressions in the names of the integers; a quotient is rounded up."""
+    """Expressions in the names of integers: parameters, and others that have a value. A quotient
+    is rounded up."""
     smem_bytes: int = 0
     """Dynamic shared memory."""
     shapes: dict[str, tuple[str, ...]] = {}
@@ -27,7 +30,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     workspaces: tuple[str, ...] = ()
     """Arrays that are the kernel's own: all zero before a launch, and no result."""
     values: dict[str, int | float] = {}
-    """Of scalars, by name."""
+    """Of scalars, and of sizes that are no parameters, by name."""
     emulated: dict[str, int] = {}
     """Of those that are sizes, the values on the CPU where they differ."""
     references: dict[str, str] = {}
@@ -48,26 +51,27 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     """problem.py; UsageError for answers about parameters that there are not."""
     _check(entry, answers)
     outputs = _outputs(entry, answers)
-    workspaces = [each for each in entry.parameters if each.name in answers.workspaces]
-    given = [each for each in entry.parameters if is_input(each) and each not in workspaces]
-    sizes = [each for each in entry.parameters if is_size(each)]
-    names = frozenset(each.name for each in sizes)
+    workspaces = [each for each in entry.values if each.name in answers.workspaces]
+    given = [each for each in entry.values if is_input(each) and each not in workspaces]
+    sizes = [each for each in entry.values if is_size(each)]
+    own = _own_sizes(entry, answers)
+    names = frozenset((*(each.name for each in sizes), *own))
     arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
     smem = answers.smem_bytes or unknown
     values = {
-        "FULL": _sizes(sizes, answers),
+        "FULL": _sizes(sizes, own, answers),
         "EMULATED": _sizes(
-            sizes, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
+            sizes, own, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
         ),
         "OUTPUTS": "".join(_array(each, answers, names) for each in outputs),
         "WORKSPACES": _workspaces(workspaces, answers, names),
         "INPUTS": _inputs(given, answers, names),
         "REFERENCE": _references(outputs, entry, answers),
-        "TOLERANCE": _tolerance(outputs, given, answers, names),
+        "TOLERANCE": tolerance.guess(outputs, given, answers.shapes, names),
         "ENTRY": name,
         "GRID": _grid(answers, names),
-        "BLOCK": str(answers.block),
+        "BLOCK": str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
         "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
         "ARGUMENTS": "".join(arguments),
     }
@@ -75,9 +79,14 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
 
 
+def block(entry: Entry, answers: Answers) -> Dim3 | None:
+    """As said, or the only one that it was compiled for, or else the largest."""
+    return answers.block or entry.block or ((entry.threads, 1, 1) if entry.threads else None)
+
+
 def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
     """What it writes and is not its own."""
-    written = (each for each in entry.parameters if each.is_pointer and each.written)
+    written = (each for each in entry.values if each.is_pointer and each.written)
     return [each for each in written if each.name not in answers.workspaces]
 
 
@@ -117,48 +126,28 @@ def _imports(body: str) -> str:
 
 
 _IMPORTED = {
-    "launch": ("Launch", "Pointer", "Scalar", "StructValue"),
+    "launch": ("Field", "Launch", "Pointer", "Scalar", "StructValue"),
     "problem": ("Array", "Chunk", "Tolerance", "blank"),
 }
 
 
-# Some units in the last place of each type.
-_OF_F32 = 1e-5
-_ROUNDING: dict[str, float] = {
-    **{"f16": 4e-3, "bf16": 3e-2, "e4m3": 0.25, "e5m2": 0.5, "f64": 1e-13},
-    **dict.fromkeys(INTEGERS, 0.0),
-}
+def _sizes(sizes: Sequence[Parameter], own: Sequence[str], answers: Answers) -> str:
+    pairs = {each.name: _value(each, answers) for each in sizes}
+    pairs |= {name: repr(answers.values[name]) for name in own}
+    return ", ".join(f'"{name}": {value}' for name, value in pairs.items())
 
 
-# Of each term of a sum, in the type's own precision.
-_OF_TERM = {"f32": 2e-7, "f64": 4e-16}
-
-
-def _tolerance(
-    outputs: Sequence[Parameter],
-    given: Sequence[Parameter],
-    answers: Answers,
-    names: frozenset[str],
-) -> str:
-    """The arguments of a guess: roundings, and the terms of sums over what outputs don't extend."""
-    rounding = max(_ROUNDING.get(each.dtype or "f32", _OF_F32) for each in outputs)
-    term = max(_OF_TERM.get(each.dtype or "f32", 0.0) for each in outputs)
-    summed = dict.fromkeys(
-        extent
-        for output in outputs
-        for each in given
-        for extent in answers.shapes.get(each.name, ())
-        if output.name in answers.shapes and extent not in answers.shapes[output.name]
-    )
-    if not term or not summed:
-        return f"rtol={rounding}, atol={rounding}"
-    extents = [_spell(each, names) for each in summed]
-    terms = extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
-    return f"rtol={rounding}, atol={rounding} + {term} * {terms}"
-
-
-def _sizes(sizes: Sequence[Parameter], answers: Answers) -> str:
-    return ", ".join(f'"{each.name}": {_value(each, answers)}' for each in sizes)
+def _own_sizes(entry: Entry, answers: Answers) -> list[str]:
+    """Names with a value that are no parameters, but occur in the grid or in a shape: sizes that
+    the kernel learns from its grid, or has as constants."""
+    known = {each.name for each in entry.values}
+    texts = (*answers.grid, *(extent for shape in answers.shapes.values() for extent in shape))
+    used = expressions.names_in(texts)
+    return [
+        name
+        for name, value in answers.values.items()
+        if name in used - known and isinstance(value, int)
+    ]
 
 
 def blanks(text: str) -> Iterator[tuple[int, str]]:
@@ -179,48 +168,17 @@ def is_input(parameter: Parameter) -> bool:
     return parameter.is_pointer and (parameter.read or not parameter.written)
 
 
-def parse_expressions(text: str) -> tuple[str, ...]:
-    """`M/64,N/64,1` as its parts; UsageError where one is not arithmetic of names."""
-    parts = tuple(part.strip() for part in text.split(","))
-    for part in parts:
-        try:
-            tree = ast.parse(part, mode="eval")
-        except SyntaxError:
-            raise UsageError(f"{text!r}: {part!r} is no expression.") from None
-        for node in ast.walk(tree.body):
-            if not isinstance(node, _ARITHMETIC):
-                raise UsageError(
-                    f"{text!r}: {part!r} should be made of numbers, names of integer "
-                    "parameters and + - * / ( )."
-                )
-    return parts
-
-
-def parse_python(text: str) -> str:
-    """The text of a reference; UsageError where it is no Python expression."""
-    try:
-        ast.parse(text, mode="eval")
-    except SyntaxError:
-        raise UsageError(f"{text!r} is no Python expression, as a reference.") from None
-    return text
-
-
-_ARITHMETIC = (
-    *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.USub),
-)
-
-
 def _check(entry: Entry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
-    pointers = [each.name for each in entry.parameters if each.is_pointer]
-    scalars = [each.name for each in entry.parameters if not each.is_pointer]
-    sizes = [each.name for each in entry.parameters if is_size(each)]
+    pointers = [each.name for each in entry.values if each.is_pointer]
+    scalars = [each.name for each in entry.values if not each.is_pointer]
+    own = _own_sizes(entry, answers)
+    sizes = [*(each.name for each in entry.values if is_size(each)), *own]
     outputs = [each.name for each in _outputs(entry, answers)]
     for option, said, known, what in (
         ("--shape", answers.shapes, pointers, "pointer"),
         ("--workspace", answers.workspaces, pointers, "pointer"),
-        ("--value", answers.values, scalars, "scalar"),
+        ("--value", answers.values, [*scalars, *own], "scalar"),
         ("--emulated", answers.emulated, sizes, "integer"),
         ("--reference", answers.references, outputs, "output"),
     ):
@@ -229,8 +187,8 @@ def _check(entry: Entry, answers: Answers) -> None:
                 raise UsageError(
                     f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
                 )
-    for each in entry.parameters:
-        if not each.is_pointer and each.scalar is None and each.name in answers.values:
+    for each in entry.values:
+        if each.is_structure and each.name in answers.values:
             raise UsageError(
                 f"--value: {each.name} is a structure of {each.size} bytes ({each.type}): its "
                 "bytes are for problem.py to say."
@@ -249,26 +207,30 @@ def _value(parameter: Parameter, answers: Answers) -> str:
 def _shape(parameter: Parameter, answers: Answers, names: frozenset[str]) -> str:
     if parameter.name not in answers.shapes:
         return f'blank("the shape of {parameter.name}, a tuple")'
-    extents = [_spell(each, names) for each in answers.shapes[parameter.name]]
+    extents = [of_size(each, names) for each in answers.shapes[parameter.name]]
     return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
 
 
 def _grid(answers: Answers, names: frozenset[str]) -> str:
     if not answers.grid:
         return 'blank("how many CTAs, as (x, y, z)")'
-    extents = [_spell(each, names) for each in answers.grid]
+    extents = [of_size(each, names) for each in answers.grid]
     return f"({', '.join([*extents, '1', '1'][:3])})"
 
 
 def _dtype(parameter: Parameter) -> str:
     if parameter.dtype is None:
-        return f'blank("the dtype of {parameter.name}, which is of type {parameter.type}")'
+        return f'blank("the dtype of {parameter.name}{_of_type(parameter)}")'
     return f'"{parameter.dtype}"'
+
+
+def _of_type(parameter: Parameter) -> str:
+    return f", which is of type {parameter.type}" if parameter.type else ", whose type is unknown"
 
 
 def _draw(parameter: Parameter, shape: str) -> str:
     if parameter.dtype is None:
-        return f'blank("random values for {parameter.name}, which is of type {parameter.type}")'
+        return f'blank("random values for {parameter.name}{_of_type(parameter)}")'
     kind = TORCH_NAMES[parameter.dtype]
     if parameter.dtype in INTEGERS:
         end = 2 if parameter.dtype == "bool" else 100
@@ -281,19 +243,17 @@ def _draw(parameter: Parameter, shape: str) -> str:
 def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) -> str:
     """The body of reference()."""
     texts = {each.name: answers.references.get(each.name) for each in outputs}
-    used = {
-        node.id
-        for text in texts.values()
-        for node in ast.walk(ast.parse(text or "None"))
-        if isinstance(node, ast.Name)
-    }
+    used = expressions.names_in(filter(None, texts.values()))
     lines = ["    import torch\n\n"] if "torch" in used else []
-    for each in entry.parameters:
+    for each in entry.values:
         if each.name in used and each.is_pointer:
             lines.append(f'    {each.name} = inputs["{each.name}"].double()\n')
         elif each.name in used:
             value = f'size["{each.name}"]' if is_size(each) else _value(each, answers)
             lines.append(f"    {each.name} = {value}\n")
+    lines += [
+        f'    {name} = size["{name}"]\n' for name in _own_sizes(entry, answers) if name in used
+    ]
     for name, text in texts.items():
         values = text or f'blank("what the kernel should write to {name}, in float64")'
         lines.append(f'    yield Chunk(array="{name}", first=0, values={values})\n')
@@ -304,8 +264,22 @@ _DESCRIPTOR = 'blank("a kernelexp.launch.TensorMap for {}")'
 
 
 def _argument(parameter: Parameter, answers: Answers) -> str:
+    if parameter.ignored:
+        is_scalar = parameter.size in (1, 2, 4, 8)
+        value = f'Scalar(type="u{8 * parameter.size}", value=0)'
+        return value if is_scalar else f"StructValue(size={parameter.size})"
     if parameter.is_pointer:
         return f'Pointer(array="{parameter.name}")'
+    if parameter.members:
+        inside = "".join(
+            f"                    Field(offset={each.offset}, value={_argument(each, answers)}),\n"
+            for each in parameter.members
+        )
+        return (
+            f"StructValue(  # {parameter.type} {parameter.name}\n"
+            f"                size={parameter.size},\n"
+            f"                fields=(\n{inside}                ),\n            )"
+        )
     if parameter.is_tensor_map:
         return _DESCRIPTOR.format(parameter.name)
     if parameter.scalar is None:
@@ -313,31 +287,6 @@ def _argument(parameter: Parameter, answers: Answers) -> str:
         return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
     value = f'size["{parameter.name}"]' if is_size(parameter) else _value(parameter, answers)
     return f'Scalar(type="{parameter.scalar}", value={value})'
-
-
-class _Spelled(ast.NodeTransformer):
-    """Names as entries of `size`, quotients rounded up."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self._names:
-            known = suggest(node.id, sorted(self._names))
-            raise UsageError(f"{node.id!r} is none of the integer parameters{known}.")
-        return ast.parse(f'size["{node.id}"]', mode="eval").body
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        left, right = self.visit(node.left), self.visit(node.right)
-        if not isinstance(node.op, ast.Div):
-            return ast.BinOp(left, node.op, right)
-        down = ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right)
-        return ast.UnaryOp(ast.USub(), down)
-
-
-def _spell(expression: str, names: frozenset[str]) -> str:
-    tree = _Spelled(names).visit(ast.parse(expression, mode="eval").body)
-    return ast.unparse(ast.fix_missing_locations(tree)).replace("'", '"')
 
 
 def kernel(

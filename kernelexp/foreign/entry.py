@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import keyword
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from kernelexp.dtypes import SCALARS, DType, ScalarType
+from kernelexp.emulator.machine.image import Variable
 from kernelexp.emulator.ptx.parser import parse
-from kernelexp.emulator.ptx.syntax import Address, Function, Register, Symbol, Vector
+from kernelexp.emulator.ptx.syntax import Function, Module
 from kernelexp.errors import ConfigurationError
+from kernelexp.foreign import uses
+from kernelexp.foreign.uses import Uses
+from kernelexp.launch import Dim3
 
 ELEMENTS: dict[str, DType] = {
     "float": "f32",
@@ -53,8 +59,28 @@ _OWN_NAMES = {
 }
 
 
+_PLAIN = {
+    **{"u8": "unsigned char", "s8": "char", "u16": "unsigned short", "s16": "short"},
+    **dict.fromkeys(("u32", "b32", "s32"), "int"),
+    **dict.fromkeys(("u64", "b64", "s64"), "long"),
+    **{"f32": "float", "f64": "double"},
+}
+"""What is most likely meant by a parameter of PTX, which has no signs."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A pointer or a scalar in a structure, as its debug information has it."""
+
+    path: tuple[str, ...]
+    """Names from the structure to it."""
+    type: str
+    offset: int
+    size: int
+    is_pointer: bool
+
+
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter of an entry."""
+    """A parameter of an entry, or a member of one that is a structure."""
 
     name: str
     type: str
@@ -64,6 +90,12 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     is_pointer: bool
     read: bool = False
     written: bool = False
+    offset: int = 0
+    """Of a member in its structure."""
+    members: tuple[Parameter, ...] = ()
+    """Those that the kernel uses, where it is a structure whose members are known."""
+    ignored: bool = False
+    """The kernel does not look at it, and nobody has named it."""
 
     @property
     def scalar(self) -> ScalarType | None:
@@ -76,6 +108,11 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
         return self.type.endswith("CUtensorMap") or self.type.endswith("CUtensorMap_st")
 
     @property
+    def is_structure(self) -> bool:
+        known = self.is_pointer or self.scalar or self.is_tensor_map or self.ignored
+        return not known
+
+    @property
     def dtype(self) -> DType | None:
         """Of the array that it points to; None where its type has none."""
         match = _VECTOR.fullmatch(self.type)
@@ -84,7 +121,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of a PTX file."""
+    """An entry of a PTX file, or of a cubin."""
 
     symbol: str
     signature: str
@@ -92,44 +129,120 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[Parameter, ...]
     threads: int
     """The most that it was compiled for in a CTA; 0 where it does not say."""
+    block: Dim3 | None = None
+    """The only one that it was compiled for."""
     dynamic_smem: bool
     """Whether it has an array in shared memory whose size the launch gives."""
 
+    @property
+    def values(self) -> tuple[Parameter, ...]:
+        """The pointers and scalars, those in structures too; a structure of which nothing is known
+        is one value."""
+        flat = (each.members or (each,) for each in self.parameters if not each.ignored)
+        return tuple(itertools.chain.from_iterable(flat))
 
-def read(ptx: str, written: Sequence[str]) -> Entry:
-    """The one entry of a PTX file, with the parameters as the source has them for their names."""
-    import cxxfilt
 
+def read(
+    ptx: str,
+    written: Sequence[str],
+    symbol: str = "",
+    members: Mapping[int, Sequence[Member]] = {},
+) -> Entry:
+    """An entry of a PTX file, the only one unless named; with its parameters as they are written
+    in a source, and the members of those that are structures, by their places."""
     module = parse(ptx)
-    entries = [each for each in module.functions.values() if each.entry]
-    if len(entries) != 1:
-        known = ", ".join(cxxfilt.demangle(each.name) for each in entries) or "none"
-        raise ConfigurationError(f"there should be one entry, and these are compiled: {known}.")
-    (entry,) = entries
-    signature = cxxfilt.demangle(entry.name)
-    types = _types(signature) or [_type_of(text) for text in written]
-    names = [_name_of(text, place) for place, text in enumerate(written)]
-    reads, writes = _accesses(entry)
-    parameters = tuple(
-        Parameter(
-            name=names[place] if place < len(names) else f"p{place}",
-            type=_bare(types[place]) if place < len(types) else "",
-            size=each.size,
-            align=each.align,
-            is_pointer=place < len(types) and "*" in types[place],
-            read=place in reads,
-            written=place in writes,
-        )
-        for place, each in enumerate(entry.parameters)
-    )
-    limit = entry.directives.get("reqntid") or entry.directives.get("maxntid") or (0,)
+    entry = _entry(module, symbol)
+    types, names = types_and_names(entry.name, written)
+    used = uses.find(entry)
+    parameters = [
+        _parameter(place, each, types, names, used) for place, each in enumerate(entry.parameters)
+    ]
+    taken = {each.name for each in parameters}
+    for place, inside in members.items():
+        whole = parameters[place]
+        own = tuple(_members(place, whole.name, inside, used, taken))
+        parameters[place] = msgspec.structs.replace(whole, members=own)
+        taken |= {each.name for each in own}
+    exact = entry.directives.get("reqntid")
+    limit = exact or entry.directives.get("maxntid") or (0,)
     return Entry(
         symbol=entry.name,
-        signature=signature,
-        parameters=parameters,
+        signature=demangle(entry.name),
+        parameters=tuple(parameters),
         threads=math.prod(limit),
+        block=three(exact) if exact else None,
         dynamic_smem=re.search(r"\.extern\s+\.shared", ptx) is not None,
     )
+
+
+def three(extents: Sequence[int]) -> Dim3:
+    """Extents in x, y, z; those that are not given are 1."""
+    x, y, z = [*extents, 1, 1][:3]
+    return x, y, z
+
+
+def demangle(symbol: str) -> str:
+    import cxxfilt
+
+    return str(cxxfilt.demangle(symbol))
+
+
+def types_and_names(symbol: str, written: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of the parameters in C++: types by the symbol where it is mangled, else as written."""
+    types = _types(demangle(symbol)) or [_type_of(text) for text in written]
+    return types, [_name_of(text, place) for place, text in enumerate(written)]
+
+
+def _entry(module: Module, symbol: str) -> Function:
+    entries = {each.name: each for each in module.functions.values() if each.entry}
+    if symbol:
+        return entries[symbol]
+    if len(entries) != 1:
+        known = ", ".join(map(demangle, entries)) or "none"
+        raise ConfigurationError(f"there should be one entry, and these are compiled: {known}.")
+    return next(iter(entries.values()))
+
+
+def _parameter(
+    place: int, variable: Variable, types: Sequence[str], names: Sequence[str], used: Uses
+) -> Parameter:
+    text = types[place] if place < len(types) else ""
+    read, written = used.read_at(place, 0), used.written_at(place, 0)
+    is_pointer = "*" in text if text else read or written
+    whole = variable.type != "b8" or variable.size == 1
+    plain = bare(text) if text or is_pointer or not whole else _PLAIN.get(variable.type, "")
+    return Parameter(
+        name=names[place] if place < len(names) else f"p{place}",
+        type=plain,
+        size=variable.size,
+        align=variable.align,
+        is_pointer=is_pointer,
+        read=read,
+        written=written,
+        ignored=not text and not used.loaded_at(place, 0, variable.size),
+    )
+
+
+def _members(
+    place: int, owner: str, inside: Sequence[Member], used: Uses, taken: set[str]
+) -> Iterator[Parameter]:
+    """Those that the kernel loads, each with the shortest name that no other has."""
+    paths = [(owner, *each.path) for each in inside]
+    ends = Counter("_".join(path[at:]) for path in paths for at in range(len(path)))
+    for each, path in zip(inside, paths, strict=True):
+        if not used.loaded_at(place, each.offset, each.size):
+            continue
+        names = [python_name("_".join(path[at:])) for at in reversed(range(len(path)))]
+        yield Parameter(
+            name=next((x for x in names if x not in taken and ends[x] == 1), names[-1]),
+            type=bare(each.type),
+            size=each.size,
+            align=each.size,
+            is_pointer=each.is_pointer,
+            read=used.read_at(place, each.offset),
+            written=used.written_at(place, each.offset),
+            offset=each.offset,
+        )
 
 
 def _types(signature: str) -> list[str]:
@@ -160,72 +273,16 @@ def _type_of(text: str) -> str:
 
 def _name_of(text: str, place: int) -> str:
     match = re.search(r"([A-Za-z_]\w*)\s*(\[.*\])?$", text)
-    return match[1] if match else f"p{place}"
+    return python_name(match[1]) if match else f"p{place}"
 
 
-def _bare(text: str) -> str:
+def python_name(name: str) -> str:
+    """A parameter's name in Python, of which `in` and others are keywords: in_."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def bare(text: str) -> str:
+    """A type without qualifiers, and without what makes it a pointer."""
     words = re.sub(r"\b(const|volatile|restrict|__restrict__|__restrict)\b|[*&]|\[.*\]", " ", text)
     name = " ".join(words.split())
     return _OWN_NAMES.get(name, name)
-
-
-def _accesses(entry: Function) -> tuple[set[int], set[int]]:
-    """The parameters whose memory is read, and those whose is written: by the registers that are
-    computed from them, whatever way the code takes."""
-    origins: dict[str, set[int]] = {}
-    places = {each.name: place for place, each in enumerate(entry.parameters)}
-    changed = True
-    while changed:
-        changed = False
-        for each in entry.instructions:
-            if each.opcode.startswith(("ld.", "atom.")) and not each.opcode.startswith("ld.param"):
-                continue
-            if not each.operands or not isinstance(each.operands[0], Register):
-                continue
-            sources = set().union(*(_origins(one, origins, places) for one in each.operands[1:]))
-            own = origins.setdefault(each.operands[0].name, set())
-            if not sources <= own:
-                own |= sources
-                changed = True
-    reads: set[int] = set()
-    writes: set[int] = set()
-    for each in entry.instructions:
-        kind = each.opcode.partition(".")[0]
-        if kind not in ("ld", "st", "atom", "red", "cp"):
-            continue
-        addresses = [one for one in each.operands if isinstance(one, Address)]
-        found = [_origins(one, origins, {}) for one in addresses]
-        if kind == "cp":
-            writes |= set().union(*found[:1])
-            reads |= set().union(*found[1:])
-        else:
-            reads |= set().union(*found) if kind != "st" else set()
-            writes |= set().union(*found) if kind != "ld" else set()
-    return reads, writes
-
-
-def _origins(operand: Any, origins: dict[str, set[int]], places: dict[str, int]) -> set[int]:
-    """The parameters that an operand is computed from."""
-    found: set[int] = set()
-    for name, is_symbol in _names(operand):
-        if is_symbol:
-            found |= {places[name]} if name in places else set()
-        else:
-            found |= origins.get(name, set())
-    return found
-
-
-def _names(operand: Any) -> Iterator[tuple[str, bool]]:
-    if isinstance(operand, Register):
-        yield operand.name, False
-    elif isinstance(operand, Symbol):
-        yield operand.name, True
-    elif isinstance(operand, Address):
-        yield from _names(operand.base)
-    elif isinstance(operand, Vector):
-        yield from _each(operand.items)
-
-
-def _each(operands: Iterable[Any]) -> Iterator[tuple[str, bool]]:
-    for each in operands:
-        yield from _names(each)

@@ -1,27 +1,25 @@
-"""Brings an entry of a foreign source into a project as a kernel of its own."""
+"""Brings an entry of a foreign CUDA source into a project as a kernel of its own."""
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, wholefile
+from kernelexp import build
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.build import Built, Diagnostic
 from kernelexp.errors import UsageError, join, suggest
-from kernelexp.foreign import copying, draft
+from kernelexp.foreign import adopted, copying, draft, structures
 from kernelexp.foreign import entry as entries
-from kernelexp.foreign.copying import Copy, Left
+from kernelexp.foreign.adopted import Compiled
+from kernelexp.foreign.copying import Copy
 from kernelexp.foreign.declarations import Declaration
-from kernelexp.foreign.draft import Answers
 from kernelexp.foreign.entry import Entry
 from kernelexp.model import Variant
-from kernelexp.names import is_name
-from kernelexp.project import Project, editing, layout
+from kernelexp.project import Project
 from kernelexp.toolchain import Toolchain
 
 ORIGIN = "origin"
@@ -37,16 +35,6 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     """The instance to compile, such as gemm<64>; empty where the entry is no template."""
     kernel: str
     """The name that it gets in the project."""
-
-
-class Compiled(msgspec.Struct, frozen=True, kw_only=True):
-    """A chosen entry, compiled in its place in the project."""
-
-    chosen: Chosen
-    folder: Path
-    entry: Entry
-    left: tuple[Left, ...]
-    """What the copy lacks of the source."""
 
 
 def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
@@ -70,14 +58,7 @@ def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
             f"{declaration.kernel} is a template: name its arguments, as in "
             f"--entry '{declaration.kernel}<...>'."
         )
-    name = kernel or declaration.kernel
-    if not is_name(name):
-        raise UsageError(f"{name!r} can't be a kernel's name: give another with --kernel.")
-    if name in project.kernels or (project.root / "variants" / name).exists():
-        raise UsageError(
-            f"there is a kernel {name} already: edit variants/{name}/problem.py and run kernelexp "
-            f"emulate {name}, or give another name with --kernel."
-        )
+    name = adopted.name_kernel(project, kernel or declaration.kernel)
     template = text if declaration.template else ""
     return Chosen(copy=copy, declaration=declaration, template=template, kernel=name)
 
@@ -87,12 +68,7 @@ def _names(found: Sequence[Declaration]) -> list[str]:
 
 
 def compile_entry(
-    project: Project,
-    chosen: Chosen,
-    arch: str,
-    answers: Answers,
-    tools: Toolchain,
-    flags: Sequence[str] = (),
+    project: Project, chosen: Chosen, arch: str, tools: Toolchain, flags: Sequence[str] = ()
 ) -> Compiled:
     """Writes the kernel's folder, with the copy and the source that includes it, and compiles.
 
@@ -101,8 +77,8 @@ def compile_entry(
     if arch not in ARCHITECTURES:
         raise UsageError(f"there is no architecture {arch!r}{suggest(arch, ARCHITECTURES)}.")
     folder = project.root / "variants" / chosen.kernel
-    copy, others = copying.only(chosen.copy, chosen.declaration.kernel)
-    prefix = f"variants/{chosen.kernel}/{ORIGIN}/"
+    plain = chosen.declaration.kernel
+    copy, others = copying.only(chosen.copy, plain)
     variant = Variant(
         kernel=chosen.kernel,
         arch=arch,
@@ -110,14 +86,42 @@ def compile_entry(
         axes={},
         flags=tuple(flags),
     )
-    built: list[Built] = []
+    text = draft.wrapper(
+        chosen.template or plain, chosen.template, f"{ORIGIN}/{copy.main}", copy.origin
+    )
+    builds: list[Built] = []
+    try:
+        adopted.write(folder, {f"{chosen.kernel}.cu": text})
+        _, left = copying.compile_copy(copy, _attempt(project.root, folder, variant, tools, builds))
+        entry = _entry(project.root, variant, tools, builds[-1], chosen.declaration.parameters)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Compiled(
+        kernel=chosen.kernel,
+        name=plain,
+        title=f"{chosen.template or plain} of {Path(copy.origin).name}",
+        source=f"{chosen.kernel}.cu",
+        origin=copy.origin,
+        arch=arch,
+        folder=folder,
+        entry=entry,
+        left=(*others, *left),
+    )
+
+
+def _attempt(
+    root: Path, folder: Path, variant: Variant, tools: Toolchain, builds: list[Built]
+) -> Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]:
+    """Compiles the texts of a copy, appends the build, and returns the errors."""
+    prefix = f"variants/{variant.kernel}/{ORIGIN}/"
 
     def attempt(texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-        _write(folder, {f"{ORIGIN}/{name}": text for name, text in texts.items()})
-        (one,) = build.build(project.root, [variant], tools)
+        adopted.write(folder, {f"{ORIGIN}/{name}": text for name, text in texts.items()})
+        (one,) = build.build(root, [variant], tools)
         if one.fault:
             raise one.fault
-        built.append(one)
+        builds.append(one)
         found = () if one.ok else (*build.iter_errors(one.log), build.first_error(one.log))
         return tuple(
             msgspec.structs.replace(each, file=each.file.removeprefix(prefix))
@@ -125,57 +129,17 @@ def compile_entry(
             if each
         )
 
-    include = f"{ORIGIN}/{copy.main}"
-    text = draft.wrapper(
-        chosen.template or chosen.declaration.kernel, chosen.template, include, copy.origin
-    )
-    try:
-        _write(folder, {f"{chosen.kernel}.cu": text})
-        _, left = copying.compile_copy(copy, attempt)
-        ptx = build.artefacts(project.root, built[-1].identity).ptx.read_text("utf-8", "replace")
-        entry = entries.read(ptx, chosen.declaration.parameters)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return Compiled(chosen=chosen, folder=folder, entry=entry, left=(*others, *left))
+    return attempt
 
 
-def finish(
-    project: Project, compiled: Compiled, arch: str, answers: Answers, flags: Sequence[str]
-) -> str:
-    """Writes problem.py and the kernel's entry in experiments.yaml; the text of problem.py."""
-    chosen = compiled.chosen
-    plain = chosen.declaration.kernel
-    text = draft.problem(compiled.entry, plain, chosen.copy.origin, answers)
-    entry = draft.kernel(
-        f"{chosen.template or plain} of {Path(chosen.copy.origin).name}",
-        f"{chosen.kernel}.cu",
-        arch,
-        ARCHITECTURES[arch].card,
-        flags,
-    )
-    path = project.root / layout.FILE
-    yaml = editing.insert(path.read_text("utf-8"), "kernels", {chosen.kernel: entry})
-    _write(compiled.folder, {"problem.py": text})
-    wholefile.write(path.resolve(), yaml.encode())
-    return text
-
-
-def discard(compiled: Compiled) -> None:
-    """Removes the folder of a kernel that was not finished."""
-    shutil.rmtree(compiled.folder, ignore_errors=True)
-
-
-def parse_block(text: str) -> tuple[int, int, int]:
-    """256 or 16,16 as three extents; UsageError where it is none."""
-    if not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*){0,2}", text.replace(" ", "")):
-        raise UsageError(f"--block {text!r} should be threads in x, y and z, as in 256 or 16,16.")
-    x, y, z = [*map(int, text.split(",")), 1, 1][:3]
-    return x, y, z
-
-
-def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    for name, text in texts.items():
-        path = folder / name
-        if not path.is_file() or path.read_text("utf-8") != text:
-            wholefile.write(path, text.encode(), durable=False)
+def _entry(
+    root: Path, variant: Variant, tools: Toolchain, built: Built, written: Sequence[str]
+) -> Entry:
+    made = build.artefacts(root, built.identity)
+    assert made.ptx is not None  # of a source there always is one
+    ptx = made.ptx.read_text("utf-8", "replace")
+    entry = entries.read(ptx, written)
+    if not any(each.is_structure for each in entry.parameters):
+        return entry
+    members = structures.members(root, variant, tools, entry.symbol)
+    return entries.read(ptx, written, members=members)

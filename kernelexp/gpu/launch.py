@@ -26,6 +26,9 @@ ELEMENTS = {
     "bf16": "BFLOAT16",
     "f32": "FLOAT32",
     "f64": "FLOAT64",
+    "u4x16": "16U4_ALIGN8B",
+    "u4x16_p64": "16U4_ALIGN16B",
+    "u6x16_p32": "16U6_ALIGN16B",
 }
 # The most dynamic shared memory that a kernel gets without asking (CUDA Programming Guide 13.0).
 SMEM_WITHOUT_OPT_IN = 48 * 1024

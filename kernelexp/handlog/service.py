@@ -114,7 +114,10 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
 def _placed(path: Path, name: str, arch: str) -> tuple[str, str]:
     """Kernel and architecture; UsageError where one is not known."""
     if not name or not is_name(name):
-        raise UsageError(f"{path} does not say which kernel it is about: name it with --kernel.")
+        also = "" if arch in ARCHITECTURES else ", and its architecture with --arch"
+        raise UsageError(
+            f"{path} does not say which kernel it is about: name it with --kernel{also}."
+        )
     if arch not in ARCHITECTURES:
         said = f"says {arch}, which is none" if arch else "names no architecture"
         raise UsageError(f"{path} {said}: give it with --arch{suggest(arch, ARCHITECTURES)}.")

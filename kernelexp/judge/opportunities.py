@@ -314,17 +314,18 @@ def no_tensor_cores(case: Case) -> Iterator[Found]:
 def spills(case: Case) -> Iterator[Found]:
     """Registers that ptxas keeps in local memory."""
     used = case.arm.build.resources if case.arm.build else None
-    if used is None or not (used.spill_store_bytes or used.spill_load_bytes):
+    if used is None or not used.spill_bytes:
         return
+    stores, loads = used.spill_store_bytes or 0, used.spill_load_bytes or 0
     yield Opportunity(
         rule="Spills",
-        issue=f"{used.spill_store_bytes} B of spill stores and {used.spill_load_bytes} B of spill "
+        issue=f"{stores} B of spill stores and {loads} B of spill "
         f"loads in the code, at {used.registers} registers per thread",
         kind="built",
         reckoning="no estimate: kernelexp profile counts how often they are executed",
         figures={
-            "spill_store_bytes": float(used.spill_store_bytes),
-            "spill_load_bytes": float(used.spill_load_bytes),
+            "spill_store_bytes": float(stores),
+            "spill_load_bytes": float(loads),
         },
     )
 

@@ -109,11 +109,17 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
-    """An element is right if |got - want| <= atol + rtol * |want|, and why these are the bounds."""
+    """An element is right if |got - want| <= atol + rtol * |want| + of_rms * RMS.
+
+    RMS is the root mean square of the wanted values of the chunk that the element is in.
+    """
 
     rtol: float
-    atol: float
+    atol: float = 0.0
+    of_rms: float = 0.0
+    """For sums whose terms nearly cancel: their error is relative to the terms, not to the sum."""
     why: str
+    """What bounds the error."""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):

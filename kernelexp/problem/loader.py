@@ -267,7 +267,8 @@ class _Functions:
     def tolerance(self, size: Size, arch: str, axes: Axes) -> Tolerance:
         found = self._call("tolerance", *self._wanted("tolerance", size, arch, axes))
         bounds = self._convert("tolerance", found, Tolerance)
-        for name, bound in (("rtol", bounds.rtol), ("atol", bounds.atol)):
+        for name in ("rtol", "atol", "of_rms"):
+            bound = getattr(bounds, name)
             if not (math.isfinite(bound) and bound >= 0):
                 raise self._fault(
                     "tolerance", f"{name} is {bound:g}: it must be 0 or more, finite."

@@ -28,6 +28,8 @@ from kernelexp.model import (
     Program,
     Target,
     Variant,
+    fill,
+    placeholders,
     spell,
     spell_point,
 )
@@ -99,7 +101,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         return Variant(
             kernel=kernel,
             arch=arch,
-            source=f"variants/{kernel}/{target.source}",
+            source=f"variants/{kernel}/{fill(target.source, axes)}",
+            sources=target.source if placeholders(target.source) else "",
             axes=axes,
             flags=tuple(target.flags),
             config=f"variants/{kernel}/{target.config}" if target.config else "",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -12,7 +14,16 @@ import msgspec
 from kernelexp import expectation, metrics
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.errors import suggest
-from kernelexp.model import Axis, Experiment, Kernel, Target, spell
+from kernelexp.model import (
+    Axis,
+    Experiment,
+    Kernel,
+    Target,
+    fill,
+    form_of,
+    placeholders,
+    spell,
+)
 from kernelexp.names import SWEEP, is_name, is_sweep
 from kernelexp.project import gates, layout, programs
 from kernelexp.project.faults import Fault, KeyPath
@@ -96,6 +107,8 @@ def _check_kernel(document: Document, name: str, kernel: Kernel) -> Iterator[Fau
         path = ("kernels", name, "targets", arch)
         if arch not in ARCHITECTURES:
             yield document.fault(path, f"unknown architecture{suggest(arch, ARCHITECTURES)}.")
+        for message in _check_source(kernel, target):
+            yield document.fault((*path, "source"), message)
         for index, flag in enumerate(target.flags):
             for message in _check_flag(flag):
                 yield document.fault((*path, "flags", index), message)
@@ -105,18 +118,41 @@ def _check_kernel(document: Document, name: str, kernel: Kernel) -> Iterator[Fau
                 yield document.fault(axis_path, message)
 
 
+def _check_source(kernel: Kernel, target: Target) -> Iterator[str]:
+    for name in placeholders(target.source):
+        if name not in target.axes:
+            yield f"there is no axis {quote(name)}{suggest(name, target.axes)}."
+    form = form_of(target.source)
+    if form != "source" and kernel.program is not None:
+        yield f"a program is linked from C++: a .{form} has no main."
+    if form == "cubin" and target.flags:
+        yield "a .cubin is compiled already: leave out the flags."
+
+
 def _check_files(document: Document, name: str, kernel: Kernel, root: Path) -> Iterator[Fault]:
     folder = root / "variants" / name
     if kernel.program is None and not os.path.isfile(folder / "problem.py"):
         yield document.fault(("kernels", name), f"there is no variants/{name}/problem.py.")
     for arch, target in kernel.targets.items():
         path = ("kernels", name, "targets", arch)
-        for key, file in (("source", target.source), ("config", target.config)):
+        files = [("source", file) for file in islice(_sources(target), MAX_SOURCES)]
+        for key, file in (*files, ("config", target.config)):
             if file and not layout.inside(folder, file):
                 message = f"variants/{name}/{file} is a link to a file outside of its folder."
                 yield document.fault((*path, key), message)
             elif file and not os.path.isfile(folder / file):
                 yield document.fault((*path, key), f"there is no variants/{name}/{file}.")
+
+
+MAX_SOURCES = 1000
+"""Files of one target that are looked for."""
+
+
+def _sources(target: Target) -> Iterator[str]:
+    """The files of all values of the axes that the target's source names."""
+    named = [name for name in dict.fromkeys(placeholders(target.source)) if name in target.axes]
+    for values in itertools.product(*(target.axes[name].values for name in named)):
+        yield fill(target.source, dict(zip(named, values, strict=True)))
 
 
 # Options of nvcc that choose another output, phase, program or file of options: the build's own.
@@ -127,7 +163,7 @@ _RESERVED = frozenset(
     optf options-file ccbin compiler-bindir arbin archiver-binary target-dir target-directory
     ptx cubin cuda fatbin optix-ir ltoir E preprocess c compile dc device-c dw device-w
     dlink device-link link lib shared h help V version arch gpu-architecture code gpu-code
-    gencode generate-code code-ls list-gpu-code arch-ls list-gpu-arch fdevice-syntax-only
+    gencode generate-code code-ls gpu-name list-gpu-code arch-ls list-gpu-arch fdevice-syntax-only
     """.split()
 )
 

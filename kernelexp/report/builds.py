@@ -49,7 +49,7 @@ def _others(build: BuildEvidence) -> Iterator[tuple[Cell, ...]]:
         used = each.resources
         values = (
             used.registers,
-            used.spill_store_bytes + used.spill_load_bytes,
+            used.spill_bytes,
             used.stack_bytes,
             used.static_smem_bytes + used.dynamic_smem_bytes,
             used.sass_bytes,

@@ -9,6 +9,7 @@ from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
 from kernelexp.counters import EXECUTED, PTX
 from kernelexp.judge import agreement
 from kernelexp.launch import plain_name
+from kernelexp.model import form_of
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Style, paragraph, table
 from kernelexp.results import describe
@@ -18,6 +19,10 @@ _LINES_SHOWN = 3
 _OPCODES_SHOWN = 8
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
+_NO_PTX = (
+    "A cubin has no PTX, so its SASS was executed: races and reads of memory that nobody wrote are "
+    "not looked for."
+)
 _COSTS = {
     "memory_l1_wavefronts_shared": "shared wavefronts",
     "memory_l2_theoretical_sectors_global": "global sectors",
@@ -41,6 +46,8 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
             yield from _remarks(name, evidence)
     yield from _of_sass(names, arms)
     yield from _other_widths(names, arms)
+    if any(arm.emulated and form_of(arm.source) == "cubin" for arm in arms):
+        yield paragraph(_NO_PTX, style="dim")
 
 
 def is_right(arm: Arm) -> bool:
@@ -161,8 +168,9 @@ def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
 def launches(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """What each launch of a job of several counts."""
     for name, arm in zip(names, arms, strict=True):
-        for each in filter(None, (arm.counted, arm.emulated)):
-            if each.launches:
+        judged = arm.emulated if arm.emulated is not arm.counted else None
+        for each in (arm.counted, judged):
+            if each and each.launches:
                 yield _launches(name, each)
 
 

@@ -97,7 +97,7 @@ def _size(found: Inspection) -> Block:
     assert found.arm.build is not None
     used = found.arm.build.resources
     names = {each.opcode for each in found.code}
-    spilled = used.spill_store_bytes + used.spill_load_bytes
+    spilled = "unknown" if used.spill_bytes is None else f"{used.spill_bytes:,}"
     local = (
         f"{sum(each.opcode == 'LDL' for each in found.code)} LDL and "
         f"{sum(each.opcode == 'STL' for each in found.code)} STL"
@@ -106,7 +106,7 @@ def _size(found: Inspection) -> Block:
     )
     return paragraph(
         f"{len(found.code):,} instructions, {used.sass_bytes:,} B of code; {used.registers} "
-        f"registers per thread, {spilled:,} B spilled, {used.stack_bytes:,} B of stack. "
+        f"registers per thread, {spilled} B spilled, {used.stack_bytes:,} B of stack. "
         f"Accesses to local memory: {local}."
     )
 
@@ -135,7 +135,7 @@ def _accesses(found: Inspection) -> Iterator[Block]:
         header = ("access", "bits", "SASS", "in loops", "PTX", *_head(found), "SASS instructions")
         yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
     if asked is None:
-        yield paragraph("No numbers of PTX: its text is not understood.", style="dim")
+        yield paragraph("No PTX to count accesses in, or none that is understood.", style="dim")
 
 
 def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:

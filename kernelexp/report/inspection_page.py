@@ -96,11 +96,12 @@ def _aligned(figures: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
 def _size(each: Inspection) -> dict[str, float]:
     assert each.arm.build is not None
     used = each.arm.build.resources
+    spilled = {} if used.spill_bytes is None else {"bytes spilled": used.spill_bytes}
     return {
         "instructions": len(each.code),
         "bytes of code": used.sass_bytes,
         "registers per thread": used.registers,
-        "bytes spilled": used.spill_store_bytes + used.spill_load_bytes,
+        **spilled,
         "bytes of stack": used.stack_bytes,
         "loops": len(each.flow.loops),
     }

@@ -46,9 +46,8 @@ def _built(arm: Arm | None) -> tuple[str, str, str, str]:
     if arm is None or arm.build is None:
         return (figures.NONE,) * 4
     made = arm.build.resources
-    spill = made.spill_store_bytes + made.spill_load_bytes
-    memory = made.static_smem_bytes + made.dynamic_smem_bytes
-    return str(made.registers), f"{spill:,}", f"{memory:,}", f"{made.sass_bytes:,}"
+    spill, memory = made.spill_bytes, made.static_smem_bytes + made.dynamic_smem_bytes
+    return str(made.registers), figures.value(spill), f"{memory:,}", f"{made.sass_bytes:,}"
 
 
 def _outcome(stage: Stage) -> Cell:

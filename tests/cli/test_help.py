@@ -8,6 +8,7 @@ import sys
 import pytest
 from support import Kx
 
+from kernelexp import errors
 from kernelexp.cli.commands import SUMMARIES
 
 
@@ -34,3 +35,32 @@ def test_help_imports_no_command() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "run S1 --margin 0",
+            "--margin: 0.0 should be from 0.01 to 100; see kernelexp run --help.",
+        ),
+        ("run S1 --margin x", "--margin: 'x' should be a number; see kernelexp run --help."),
+        ("run S1 --processes 1", "--processes: 1 should be 2 or more; see kernelexp run --help."),
+        ("run S1 --l2 warm", "--l2: 'warm' is not one of 'cold', 'hot'; see kernelexp run --help."),
+        ("run --bare", "there is no option '--bare'; see kernelexp run --help."),
+        (
+            "run --marign 3",
+            "there is no option '--marign', but there is --margin; see kernelexp run --help.",
+        ),
+        ("diff", "BEFORE is missing; see kernelexp diff --help."),
+        ("show F3 F4", "one argument too many: F4; see kernelexp show --help."),
+        ("new --row", "--row needs a value; see kernelexp new --help."),
+        ("shov F3", "there is no command 'shov', but there is show; see kernelexp --help."),
+        ("--bare list", "there is no option '--bare'; see kernelexp --help."),
+    ],
+)
+def test_what_the_command_line_refuses_is_one_sentence(kx: Kx, words: str, sentence: str) -> None:
+    result = kx(*words.split())
+    assert result.exit_code == errors.USAGE
+    assert result.stderr.replace("root", "kernelexp") == f"error: {sentence}\n"
+    assert len(sentence) <= 80

@@ -47,6 +47,13 @@ def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
     assert listed == "No kernels yet: kernelexp new --from FILE.cu brings one in.\n"
 
 
+def test_an_empty_project_is_for_no_architecture(tmp_path: Path, kx: Kx) -> None:
+    result = kx("init", "--empty", "--arch", "sm_80", cwd=tmp_path)
+    assert result.exit_code == errors.USAGE
+    assert "has no kernel yet: name --arch with kernelexp new --from." in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_every_file_that_it_writes_is_named(tmp_path: Path, kx: Kx) -> None:
     result = kx("init", "new", cwd=tmp_path)
     named = {line.split(" ", 1)[1] for line in result.stdout.splitlines()[:-1]}

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import Kx
+from support import ROOT, Kx
 
 from kernelexp import build, errors, project
+from kernelexp.toolchain import Toolchain
 
 HEADER = (
     "#pragma once\n#include <absent/library.h>\nusing real = float;\nabsent::Handle handle();\n"
@@ -109,7 +110,7 @@ def test_a_wrong_result_of_a_draft_leads_to_its_tolerance(new: Path, kx: Kx) -> 
     result = adopt(kx, new, "scale", *KNOWN[:-1], "y=1.0001 * factor * x")
     assert result.exit_code == errors.WRONG_RESULT
     lines = (new / "variants/scale/problem.py").read_text().splitlines()
-    number = 1 + next(i for i, line in enumerate(lines) if "a guess: say" in line)
+    number = 1 + next(i for i, line in enumerate(lines) if "return Tolerance(" in line)
     assert f"at variants/scale/problem.py:{number}, where the tolerance is a guess" in result.stderr
 
 
@@ -143,7 +144,10 @@ def test_device_code_that_does_not_compile_is_a_sentence(new: Path, kx: Kx) -> N
             ("--entry", "shift"),
             "shift is a template: name its arguments, as in --entry 'shift<...>'",
         ),
-        (("--entry", "scale"), "say how many threads a CTA has: --block 256"),
+        (
+            ("--entry", "scale", "--signature", "int n"),
+            "--signature is for .ptx and .cubin: a source has its own.",
+        ),
         (("--entry", "scale", "--block", "0"), "--block '0' should be threads in x, y and z"),
         (
             ("--entry", "scale", "--block", "32", "--grid", "f()"),
@@ -184,7 +188,7 @@ def test_options_of_a_source_need_one(new: Path, kx: Kx) -> None:
 
 @pytest.mark.slow
 def test_a_terminal_is_asked_for_what_is_missing_until_it_makes_sense(new: Path) -> None:
-    answers = ("256", "2.0", "many", "1000", "count", "", "", "count/256", "1")
+    answers = ("256", "2.0", "many", "1000", "count", "", "", "count/256")
     ours, theirs = os.openpty()
     os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
     argv = [sys.executable, "-m", "kernelexp", "new", "--from", "../theirs/kernels.cu"]
@@ -199,3 +203,57 @@ def test_a_terminal_is_asked_for_what_is_missing_until_it_makes_sense(new: Path)
     assert 'randn((size["count"],)' in text
     assert 'Array(shape=blank("the shape of y, a tuple"), dtype="f32")' in text
     assert 'grid=(-(-size["count"] // 256), 1, 1)' in text
+
+
+SIGNATURE = "const float4* x, float4* y, float factor, int count"
+
+
+@pytest.mark.parametrize("form", ["ptx", pytest.param("cubin", marks=pytest.mark.slow)])
+def test_ptx_and_a_cubin_are_brought_in_by_their_signature(
+    new: Path, warm: Path, tools: Toolchain, kx: Kx, form: str
+) -> None:
+    other = new.parent / "scale"
+    shutil.copytree(ROOT / "tests/projects/scale", other)
+    shutil.copytree(warm, other / build.CACHE)
+    variant = project.load(other).variant("scale", None, {"width": 4})
+    (built,) = build.build(other, [variant], tools)
+    made = new.parent / f"scale.{form}"
+    shutil.copy(getattr(build.artefacts(other, built.identity), form), made)
+    result = kx(
+        *("new", "--from", str(made), "--signature", SIGNATURE, "--block", "256"),
+        *("--grid", "count/256", "--shape", "x=4*count", "--shape", "y=4*count"),
+        *("--value", "count=100", "--value", "factor=2", "--reference", "y=factor * x"),
+        cwd=new,
+    )
+    assert result.exit_code == errors.OK, result.stderr
+    assert "  x: float4*, 8 bytes, read\n  y: float4*, 8 bytes, written" in result.stdout
+    assert "y correct, all 400 elements" in result.stdout
+    assert f"source: scale.{form}" in (new / "experiments.yaml").read_text()
+
+
+@pytest.mark.slow
+def test_the_members_of_a_structure_are_parameters(new: Path, kx: Kx) -> None:
+    (new / "params.cu").write_text(PARAMS)
+    result = kx(
+        *("new", "--from", "params.cu", "--block", "128", "--grid", "n/128"),
+        *("--shape", "x=n", "--shape", "y=n", "--value", "n=300", "--value", "to_0_step=1"),
+        *("--value", "from_step=1", "--value", "mode=1", "--reference", "y=2 * x"),
+        cwd=new,
+    )
+    assert result.exit_code == errors.OK, result.stderr
+    assert "    x: float*, 8 bytes, read\n    y: float*, 8 bytes, written" in result.stdout
+    assert "unused" not in result.stdout
+    assert "y correct, all 300 elements" in result.stdout
+
+
+PARAMS = """
+struct Steps { int before, step; };
+enum class Mode { once, twice };
+struct Base { const float* x; };
+struct Params : Base { float* y; void* unused; int n; Steps from, to[1]; Mode mode; };
+__global__ void twice(const __grid_constant__ Params p) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= p.n) return;
+    p.y[i * p.to[0].step] = (p.mode == Mode::twice ? 2 : 1) * p.x[i * p.from.step];
+}
+"""

@@ -63,9 +63,11 @@ def test_an_opcode_that_nvcc_emits_is_covered(opcode):
 @pytest.mark.parametrize(
     "opcode",
     [
-        "tcgen05.mma.ws.cta_group::1.kind::f16",
-        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale",
-        "tcgen05.cp.cta_group::2.32x128b.warpx4",
+        "tcgen05.mma.sp.cta_group::1.kind::f16",
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::2X",
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale",
+        "tcgen05.mma.ws.cta_group::1.kind::mxf4.block_scale",
+        "tcgen05.cp.cta_group::2.32x128b",
         "tex.2d.v4.f32.f32",
         "add.f128",
         "ld.global.v3.b32",

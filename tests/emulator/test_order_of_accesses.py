@@ -336,3 +336,60 @@ def test_storing_what_another_warp_has_stored_is_no_race(schedule: Schedule) -> 
     same, others = MEETING.format(value="%r7"), MEETING.format(value="%t")
     assert names(same, schedule=schedule) == set()
     assert names(others, schedule=schedule) == {"race"}
+
+
+# One warp stores, a second hears of it and has the tensor core signal a third.
+COMMITTED = """
+mov.u32 %r0, s; mov.u32 %r1, bar; mov.u32 %r9, 0;
+setp.ne.u32 %p0, %t, 0; setp.ne.u32 %p1, %t, 32; setp.ne.u32 %p2, %t, 64;
+@%p0 bra READY;
+mbarrier.init.shared::cta.b64 [%r1], 1; mbarrier.init.shared::cta.b64 [%r1+8], 1;
+fence.mbarrier_init.release.cluster;
+READY: bar.sync 0;
+@%p0 bra SECOND;
+FIRST
+mbarrier.arrive.shared::cta.b64 _, [%r1];
+SECOND: @%p1 bra THIRD;
+HEARD: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], 0; @!%p3 bra HEARD;
+OWN
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1+8];
+THIRD: @%p2 bra END;
+DONE: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1+8], 0; @!%p3 bra DONE;
+ld.shared.b32 %r2, [%r0];
+END:
+"""
+
+
+@pytest.mark.parametrize(("stores", "races"), [("FIRST", set()), ("OWN", {"race"})])
+def test_a_commit_hands_over_what_its_thread_had_heard_of_and_not_what_it_stored(stores, races):
+    store = "st.shared.b32 [%r0], %r9;"
+    body = COMMITTED.replace(stores, store).replace("FIRST\n", "\n").replace("OWN\n", "\n")
+    shared = ".shared .align 8 .b8 s[8]; .shared .align 8 .b8 bar[16];"
+    assert found(run(ptx(body, shared=shared), {}, threads=96)) == races
+
+
+# A CTA of a pair arrives at the other one's mbarrier.
+PAIR = """
+mov.u32 %r1, bar; mov.u32 %r2, %cluster_ctarank;
+setp.ne.u32 %p0, %t, 0; @%p0 bra READY;
+mbarrier.init.shared::cta.b64 [%r1], 1;
+FENCE
+READY: barrier.cluster.arrive.relaxed; barrier.cluster.wait;
+@%p0 bra END;
+xor.b32 %r3, %r2, 1; mapa.shared::cluster.u32 %r4, %r1, %r3;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], 0; @!%p3 bra WAIT;
+END: barrier.cluster.arrive; barrier.cluster.wait;
+"""
+
+
+def test_an_init_that_a_relaxed_cluster_barrier_carries_without_a_fence_is_a_warning():
+    shared = ".shared .align 8 .b8 bar[8];"
+    for fence, warnings in (
+        ("fence.mbarrier_init.release.cluster;", set()),
+        ("", {"missing-init-fence"}),
+    ):
+        text = ptx(PAIR.replace("FENCE", fence), shared=shared)
+        result = run(text, {}, grid=2, cluster=2)
+        assert found(result) == set()
+        assert {warning.name for warning in result.warnings} == warnings

@@ -129,8 +129,7 @@ st.shared.b32 [%r2+384], %t; st.shared.b32 [%r2+512], %t; st.shared.b32 [%r2+640
 st.shared.b32 [%r2+768], %t; st.shared.b32 [%r2+896], %t;
 FENCE
 SYNC
-setp.ne.u32 %p0, %t, 0;
-@%p0 bra OUT;
+setp.ne.u32 %p0, %t, 0; @%p0 bra OUT;
 mov.b64 %d0, k_map;
 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d0, {0, 0}], [%r1];
 cp.async.bulk.commit_group;
@@ -146,14 +145,17 @@ def store(
     wait: str = "cp.async.bulk.wait_group 0;",
     reuse: str = "",
     schedule: Schedule = LATE,
+    elect: bool = True,
 ) -> set[str]:
     body = STORE.replace("FENCE", fence).replace("SYNC", sync).replace("WAIT", wait)
+    body = body if elect else body.replace("@%p0 bra OUT;", "")
     text = ptx(body.replace("REUSE", reuse), shared=SHARED)
     text = text.replace("k()", "k(.param .align 128 .b8 k_map[128])")
     arrays = {"in": np.zeros((8, 32), np.uint32)}
     result = run(text, arrays, arguments=[BOX], schedule=schedule)
     want = np.tile(np.arange(32, dtype=np.uint32), (8, 1))
-    return found(result) | (set() if (arrays["in"] == want).all() else {WRONG})
+    warnings = {warning.name for warning in result.warnings}
+    return found(result) | warnings | (set() if (arrays["in"] == want).all() else {WRONG})
 
 
 FENCE, SYNC = "fence.proxy.async.shared::cta;", "bar.warp.sync -1;"
@@ -168,8 +170,13 @@ def test_a_store_without_syncwarp_before_it_races():
     assert store(FENCE, "") == {"race"}
 
 
-def test_a_store_that_nobody_waits_for_is_found():
-    assert "exit-with-pending-copy" in store(FENCE, SYNC, wait="")
+def test_a_store_that_nobody_waits_for_is_a_warning():
+    assert store(FENCE, SYNC, wait="") == {"exit-with-pending-store"}
+
+
+@pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
+def test_a_store_that_a_whole_warp_asks_for_is_one(schedule):
+    assert store(FENCE, SYNC, elect=False, schedule=schedule) == set()
 
 
 AGAIN = "st.shared.b32 [%r1], 77; cp.async.bulk.wait_group 0;"

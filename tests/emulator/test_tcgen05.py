@@ -266,3 +266,28 @@ def test_64_rows_of_a_lie_in_the_half_of_each_quarter_that_the_address_names(lan
     want = (x.astype(np.float64) @ y.astype(np.float64).T).reshape(4, 16, 64)
     assert (out[:, 0] == want[..., :4]).all()
     assert (out[:, 1] == want[..., 8:12]).all()
+
+
+def test_a_warp_that_leaves_out_its_quarter_reaches_its_own_lanes_and_is_warned():
+    text = """
+    mov.u32 %r0, bar; setp.ge.u32 %p0, %t, 32;
+    @%p0 bra ALLOCATED;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], 32;
+    ALLOCATED: bar.sync 0;
+    ld.shared.b32 %r1, [%r0];
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+    tcgen05.wait::st.sync.aligned;
+    and.b32 %r3, %t, 96; shl.b32 %r3, %r3, 16; add.u32 %r3, %r3, %r1;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r3];
+    tcgen05.wait::ld.sync.aligned;
+    mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r2;
+    bar.sync 0;
+    @%p0 bra OUT;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;
+    OUT:
+    """
+    out = np.zeros(128, np.uint32)
+    result = run(ptx(text, ["out"], shared=SHARED), {"out": out}, threads=128)
+    assert (out == np.arange(128)).all()
+    assert found(result) == set()
+    assert [warning.name for warning in result.warnings] == ["tmem-quarter"]

@@ -29,9 +29,18 @@ add.u32 %r3, %r3, 32; setp.lt.u32 %p2, %r3, WORDS; @%p2 bra COPY;
 """
 
 
-def load(box: TensorMap, source: np.ndarray, x: int, y: int, *, size: int | None = None, **how):
-    """(contents of the box in shared memory, findings)."""
-    count = int(np.prod(box.box)) * source.itemsize
+def load(
+    box: TensorMap,
+    source: np.ndarray,
+    x: int,
+    y: int,
+    *,
+    size: int | None = None,
+    held: int = 0,
+    **how,
+):
+    """(`held` bytes of shared memory from the box on, or all of it, findings)."""
+    count = held or int(np.prod(box.box)) * source.itemsize
     body = LOAD.replace("BYTES", str(size or count)).replace("WORDS", str(count // 4))
     body = body.replace("<x>", str(x)).replace("<y>", str(y))
     shared = f".shared .align 1024 .b8 s[{count}]; .shared .align 8 .b8 bar[8];"
@@ -62,6 +71,30 @@ def test_a_box_holds_what_lies_inside_and_zeros_elsewhere(x, y, schedule):
     padded[32:64, 64:128] = source
     want = padded[32 + y : 40 + y, 64 + x : 96 + x]
     assert (held.view(np.uint16).reshape(8, 32) == want).all()
+
+
+@pytest.mark.parametrize(
+    ("element", "packed", "room"), [("u4x16", 8, 8), ("u4x16_p64", 8, 16), ("u6x16_p32", 12, 16)]
+)
+def test_packed_elements_lie_16_to_a_chunk_and_padding_is_not_counted(element, packed, room):
+    rng = np.random.default_rng(packed)
+    source = rng.integers(0, 256, (12, 16 * packed), dtype=np.uint8)  # 256 elements in a row
+    box = TensorMap(
+        array="in", element=element, shape=(256, 12), strides_bytes=(16 * packed,), box=(128, 4)
+    )
+    size, x = 4 * 8 * packed, 128
+    held, names = load(box, source, x, 2, size=size, held=4 * 8 * room)
+    assert names == set()
+    rows = held.reshape(4, 8, room)[..., :packed].reshape(4, 8 * packed)
+    assert (rows == source[2:6, 8 * packed :]).all()
+
+
+def test_a_box_of_padded_elements_has_128_of_them():
+    box = TensorMap(
+        array="in", element="u4x16_p64", shape=(256, 1), strides_bytes=(128,), box=(64, 1)
+    )
+    with pytest.raises(UsageError, match="a box of 128 elements"):
+        load(box, np.zeros((1, 128), np.uint8), 0, 0)
 
 
 @pytest.mark.parametrize(("swizzle", "inner"), [("32B", 32), ("64B", 64), ("128B", 128)])

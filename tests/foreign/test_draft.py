@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from kernelexp.errors import UsageError
 from kernelexp.foreign import draft
 from kernelexp.foreign.draft import Answers
-from kernelexp.foreign.entry import Entry, Parameter
+from kernelexp.foreign.entry import Entry, Parameter, types_and_names
+from kernelexp.foreign.expressions import parse_reference
 
 
 def pointer(name: str, kind: str, **use: bool) -> Parameter:
@@ -22,7 +24,7 @@ def drafted(*parameters: Parameter, dynamic_smem: bool = False, **answers: objec
     entry = Entry(
         symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=dynamic_smem
     )
-    return draft.problem(entry, "k", "k.cu", Answers(block=(32, 1, 1), **answers))
+    return draft.problem(entry, "k", "k.cu", Answers(**answers))
 
 
 def test_an_array_that_is_read_and_written_is_an_input_and_an_output() -> None:
@@ -83,6 +85,34 @@ def test_a_structure_and_a_tensor_map_are_blank() -> None:
     assert "import Launch, Pointer, Struct" in text
 
 
+def test_the_members_of_a_structure_are_its_fields_and_are_named_like_parameters() -> None:
+    whole = Parameter(
+        name="p",
+        type="Params",
+        size=24,
+        align=8,
+        is_pointer=False,
+        members=(
+            msgspec.structs.replace(pointer("x", "float", read=True), offset=0),
+            msgspec.structs.replace(pointer("y", "float", written=True), offset=8),
+            msgspec.structs.replace(value("n", "int", 4), offset=20),
+        ),
+    )
+    text = drafted(whole, values={"n": 10}, shapes={"x": ("n",), "y": ("n",)})
+    assert 'Field(offset=8, value=Pointer(array="y")),' in text
+    assert 'Field(offset=20, value=Scalar(type="s32", value=size["n"])),' in text
+    assert '"y": Array(shape=(size["n"],), dtype="f32")' in text
+    assert "size=24," in text
+
+
+def test_the_block_is_as_said_or_as_the_entry_was_compiled_for() -> None:
+    y = pointer("y", "float", written=True)
+    assert "block=(32, 1, 1)," in drafted(y)
+    assert "block=(96, 1, 1)," in drafted(y, block=(96, 1, 1))
+    entry = Entry(symbol="k", signature="k", parameters=(y,), threads=0, dynamic_smem=False)
+    assert 'block=blank("the threads of a CTA' in draft.problem(entry, "k", "k.cu", Answers())
+
+
 def test_the_tolerance_of_a_sum_grows_with_what_is_summed_over() -> None:
     matrices = (
         pointer("a", "float", read=True),
@@ -91,10 +121,12 @@ def test_the_tolerance_of_a_sum_grows_with_what_is_summed_over() -> None:
         *(value(name, "int", 4) for name in "MNK"),
     )
     shapes = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "N")}
-    assert 'rtol=1e-05, atol=1e-05 + 2e-07 * size["K"], why' in drafted(*matrices, shapes=shapes)
-    assert "rtol=1e-05, atol=1e-05, why" in drafted(*matrices)
+    of_sum = 'of_rms=1e-05 + 2e-07 * (size["K"]) ** 0.5,'
+    assert of_sum in drafted(*matrices, shapes=shapes)
+    assert "and of sums of K terms" in drafted(*matrices, shapes=shapes)
+    assert "of_rms=1e-05,\n" in drafted(*matrices)
     filters = drafted(*matrices, shapes=shapes | {"b": ("3", "K")})
-    assert 'atol=1e-05 + 2e-07 * max(size["K"], 3), why' in filters
+    assert 'of_rms=1e-05 + 2e-07 * (max(size["K"], 3)) ** 0.5,' in filters
 
 
 def test_an_integer_sum_is_exact() -> None:
@@ -102,7 +134,7 @@ def test_an_integer_sum_is_exact() -> None:
         *(pointer("x", "int", read=True), pointer("y", "int", written=True), value("n", "int", 4)),
         shapes={"x": ("n",), "y": ("1",)},
     )
-    assert "rtol=0.0, atol=0.0, why" in text
+    assert 'Tolerance(rtol=0, why="a guess: integers are exact")' in text
 
 
 def test_a_size_may_be_smaller_on_the_cpu() -> None:
@@ -119,3 +151,18 @@ def test_only_a_size_may_be_smaller_on_the_cpu() -> None:
     parameters = (pointer("y", "float", written=True), value("by", "float", 4))
     with pytest.raises(UsageError, match="--emulated: 'by' is no integer of the kernel; known: n"):
         drafted(*parameters, value("n", "int", 4), emulated={"by": 1})
+
+
+def test_an_entry_s_parameters_have_names_that_python_takes() -> None:
+    assert types_and_names("k", ("const float* in", "float* out"))[1] == ["in_", "out"]
+    with pytest.raises(UsageError, match="A parameter named in is in_ there"):
+        parse_reference("2 * in")
+    assert parse_reference("2 * in_") == "2 * in_"
+
+
+def test_what_the_kernel_ignores_is_zero() -> None:
+    unused = {"name": "p", "type": "", "align": 8, "is_pointer": False, "ignored": True}
+    y = pointer("y", "float", written=True)
+    text = drafted(y, Parameter(size=8, **unused), Parameter(size=24, **unused))
+    assert 'Scalar(type="u64", value=0),' in text
+    assert "StructValue(size=24)," in text

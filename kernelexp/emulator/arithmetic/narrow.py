@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelexp.emulator.arithmetic.formats import F16, F32, Bits, Double, decode
+from kernelexp.emulator.arithmetic.formats import F16, F32, Bits, Double, Format, decode
 
 _SHAPES = {"e2m1": (2, 1, 1), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3)}
 """Bits of the exponent and of the fraction, and the exponent's bias (OCP Microscaling Formats)."""
@@ -21,10 +21,14 @@ def _magnitudes(kind: str) -> Double:
 _VALUES = {kind: _magnitudes(kind) for kind in _SHAPES}
 
 
-def pack(high: Bits, low: Bits, kind: str, *, relu: bool) -> Bits:
-    """Two f32 to a pair of codes, uint8 for E2M1, uint16 for the others; to nearest even, beyond
+BITS = {kind: 1 + exponent + fraction for kind, (exponent, fraction, _) in _SHAPES.items()}
+"""Width of a code."""
+
+
+def pack(high: Bits, low: Bits, kind: str, *, relu: bool, source: Format = F32) -> Bits:
+    """Two floats to a pair of codes, uint8 for E2M1, uint16 for the others; to nearest even, beyond
     the largest number to that, NaN to the largest positive one."""
-    first, second = (_code(decode(x, F32), kind, relu).astype(np.uint16) for x in (high, low))
+    first, second = (_code(decode(x, source), kind, relu).astype(np.uint16) for x in (high, low))
     if kind == "e2m1":
         return (first << np.uint16(4) | second).astype(np.uint8)
     return first << np.uint16(8) | second
@@ -62,3 +66,31 @@ def _as_f16(code: Bits, kind: str, relu: bool) -> Bits:
     if relu:
         return np.where(negative, 0, pattern).astype(np.uint32)
     return np.where(negative, pattern | F16.sign, pattern).astype(np.uint32)
+
+
+# Codes of tensor instructions, a byte each in the low bits, from how they lie in memory.
+
+
+def of_chunks(data: Bits, bits: int) -> Bits:
+    """From bytes [rows, 16 * n]: each 16 bytes begin with 16 codes, one after another, from the low
+    bits on; what is left of them is padding (PTX ISA, "Packing format used for matrix A and B by
+    .kind::mxf8f6f4 in Shared Memory"; tcgen05.cp's b4x16_p64 and b6x16_p32)."""
+    chunks = data.reshape(-1, 16)[:, : 2 * bits]
+    each = np.unpackbits(chunks, axis=1, bitorder="little").reshape(-1, 16, bits)
+    return np.packbits(each, axis=2, bitorder="little").reshape(data.shape)
+
+
+def in_containers(codes: Bits, bits: int) -> Bits:
+    """Bytes as tensor memory has them: codes of six bits in the low bits of a byte, of four bits in
+    its middle (PTX ISA, mma: "packed in an 8-bit container"; Figures 195 to 201 of tcgen05)."""
+    return codes << np.uint8(2) if bits == 4 else codes
+
+
+def of_containers(data: Bits, bits: int) -> Bits:
+    return data >> np.uint8(2) if bits == 4 else data
+
+
+def of_pairs(data: Bits) -> Bits:
+    """From bytes [rows, n] of two codes of four bits each, the first low, as MMA-Sim and CUTLASS
+    have them: [rows, 2 * n]."""
+    return np.stack([data & np.uint8(15), data >> np.uint8(4)], axis=-1).reshape(len(data), -1)

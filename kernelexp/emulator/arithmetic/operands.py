@@ -35,6 +35,10 @@ _ZERO_LOW_BIT = 2000
 _REMEMBERED = 256
 """Operands, of about 100 KB each."""
 
+UE8M0_BIAS = 127
+SCALED = " scaled"
+"""Ends the name of a type of one byte whose codes have a scale in UE8M0 in a byte above them."""
+
 _FORMATS: dict[str, Format] = {"e4m3": E4M3, "e5m2": E5M2, "f16": F16, "bf16": BF16}
 
 
@@ -113,6 +117,8 @@ def _look_up(table: Table, codes: Bits) -> Table:
 @functools.cache
 def code_table(kind: str) -> Table:
     """Every code of a type: 256 or 65,536 entries."""
+    if kind.endswith(SCALED):
+        return _scaled(code_table(kind.removesuffix(SCALED)))
     if kind in _NARROW:
         fmt = _NARROW[kind]
         codes = np.arange(256, dtype=np.uint64)
@@ -122,6 +128,21 @@ def code_table(kind: str) -> Table:
         fmt = _FORMATS[kind]
         values = decode(np.arange(1 << fmt.bits, dtype=np.uint32).astype(fmt.dtype), fmt)
     return _described(values, fmt.min_exponent)
+
+
+def _scaled(table: Table) -> Table:
+    scale = np.arange(256)[:, None] - UE8M0_BIAS
+    zero = table.exponents == ZERO_EXPONENT
+    values = np.ldexp(table.values, scale)
+    values[-1] = np.nan  # the scale 0xFF
+    exponents = np.where(zero, ZERO_EXPONENT, table.exponents + scale)
+    low = np.where(zero, _ZERO_LOW_BIT, table.low + scale)
+    return Table(
+        values.ravel(),
+        exponents.astype(np.int16).ravel(),
+        low.astype(np.int16).ravel(),
+        np.isfinite(values).ravel(),
+    )
 
 
 def _of_wide(codes: Bits) -> Table:

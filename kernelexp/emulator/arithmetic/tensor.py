@@ -75,7 +75,7 @@ def mma(
     left, right = operand(a, a_type), operand(b, b_type or a_type)
     addend = np.zeros((len(a), len(b)), np.uint32) if c is None else c
     total = _aligned_sum(left, right, addend, F32, fraction)
-    result = _truncated_f32(total, bits)
+    result = truncated_f32(total, bits)
     return _with_special(result, left, right, addend, F32)
 
 
@@ -203,7 +203,7 @@ def _sum_of_some(left: Double, right: Double, unit: Double, where: Mask) -> Doub
     return terms.sum(axis=1) * steps
 
 
-def _truncated_f32(total: Double, significand_bits: int) -> Bits:
+def truncated_f32(total: Double, significand_bits: int) -> Bits:
     """Toward zero, but past the largest finite value to infinity; a zero is always +0."""
     magnitude = np.abs(total)
     if magnitude.max(initial=0.0) < 2.0**128 and not ((magnitude < 2.0**-126) & (total != 0)).any():

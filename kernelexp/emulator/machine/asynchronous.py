@@ -27,6 +27,8 @@ class Pending:
     """(first, end) of the shared-memory arena bytes that it reads or writes."""
     signals: tuple[int, ...] = ()
     """Arena offsets of the mbarriers that it completes on."""
+    outgoing: bool = False
+    """Whether it reads shared memory for a bulk store."""
     registers: tuple[int, ...] = ()
     """Slots that it writes when it is waited for."""
     done: bool = False

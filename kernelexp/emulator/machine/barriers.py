@@ -177,9 +177,18 @@ class ClusterBarriers:
         self.arrivals: dict[int, int] = {}
         self.due: dict[int, int] = {}
         """The lanes of each warp that have arrived and not waited since."""
+        self.within: dict[tuple[int, int], Array] = {}
+        """What relaxed arrivals hand over to the warps of their own CTA, whose accesses one SM does
+        in order, by generation and CTA."""
 
     def of(self, machine: Machine, fragment: Fragment) -> Barrier:
         return self.barriers.setdefault(machine.cta_of(fragment.warp).cluster, Barrier())
+
+    def pass_within(self, generation: int, cta: int, row: Array) -> None:
+        """A relaxed arrival; two generations before nobody waits for any more."""
+        self.within.pop((generation - 2, cta), None)
+        known = self.within.get((generation, cta))
+        self.within[generation, cta] = row if known is None else np.maximum(known, row)
 
 
 def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
@@ -217,7 +226,10 @@ class ClusterArrive(Gate):
         machine.meetings += 1
         barrier.arrive(fragment)
         row = machine.clocks.release(fragment.warp)
-        barrier.release(row if self.releases else machine.clocks.engines_only(row))
+        if not self.releases:
+            state.pass_within(barrier.generation, machine.cta_of(fragment.warp).place, row)
+            row = machine.clocks.engines_only(row)
+        barrier.release(row)
         state.arrivals[fragment.warp] = barrier.generation
         _complete_cluster(machine, fragment, barrier)
         return True
@@ -256,6 +268,9 @@ class ClusterWait(Gate):
         row = state.of(machine, fragment).released.get(arrived)
         if row is not None:
             machine.clocks.acquire(fragment.warp, row)
+            within = state.within.get((arrived, machine.cta_of(fragment.warp).place))
+            if within is not None:
+                machine.clocks.acquire(fragment.warp, within)
             machine.clocks.converge(fragment.warp)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:

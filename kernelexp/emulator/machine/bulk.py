@@ -58,7 +58,12 @@ def issue_store(
         writing.landed = machine.clocks.now
 
     reading = Pending(
-        f"the read of a store to {to} ({site.where()})", take, site, order, (touches,)
+        f"the read of a store to {to} ({site.where()})",
+        take,
+        site,
+        order,
+        (touches,),
+        outgoing=True,
     )
     writing = Pending(f"a store to {to} ({site.where()})", give, site, order)
     machine.state(BulkGroups).add(issuer.thread, reading, writing)

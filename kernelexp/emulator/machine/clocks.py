@@ -145,6 +145,14 @@ class Clocks:
         row[agent :: self.agents] = self.now
         return row
 
+    def committed(self, agent: int, warp: int, seen: Array) -> Array:
+        """What tcgen05.commit hands over for a warp: what the tensor core has done for it, and all
+        that was ordered before what it asked for, but for its own ordinary accesses."""
+        row: Array = seen.copy()
+        row[warp :: self.agents] = 0
+        row[agent :: self.agents] = self.now
+        return row
+
     def engines_only(self, row: Array) -> Array:
         """What relaxed operations hand over: asynchronous effects, which order themselves."""
         engines = row.copy()

@@ -71,13 +71,21 @@ class Reduction(NamedTuple):
     """Bytes."""
 
 
-def land(machine: Machine, issuer: Issuer, place: Landing, data: Array, form: tma.Image) -> None:
-    """Writes a load's bytes to every CTA that receives them, and completes them there."""
+def land(
+    machine: Machine,
+    issuer: Issuer,
+    place: Landing,
+    data: Array,
+    form: tma.Image,
+    count: int | None = None,
+) -> None:
+    """Writes a load's bytes to every CTA that receives them, and completes `count` of them there,
+    or all."""
     for cta in place.ctas:
         barrier = _signalled(machine, issuer, cta, place)
         agent = machine.clocks.copy if barrier is None else barrier.agent
         _land_in_shared(machine, issuer, cta, place.low, data, form, agent)
-        machine.mbarriers.landed(barrier, len(data), issuer)
+        machine.mbarriers.landed(barrier, len(data) if count is None else count, issuer)
 
 
 def land_reduced(

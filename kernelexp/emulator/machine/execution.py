@@ -20,6 +20,8 @@ from kernelexp.launch import Launch
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
+FEW_CLUSTERS = 2
+"""That are resident at once where a kernel cancels launches: others have to be left to cancel."""
 
 
 class Printed(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +69,7 @@ class Execution:
         self.threads = math.prod(launch.block)
         self.warps_per_cta = -(-self.threads // 32)
         self.grid_ctas = math.prod(launch.grid)
+        """CTAs that are launched: without the clusters that were cancelled, the last ones."""
         self.layout = SharedLayout(
             image.variables, launch.dynamic_smem_bytes, image.uses_reserved_shared
         )
@@ -93,6 +96,8 @@ class Execution:
             REGISTER_FILE_BYTES // max(1, registers), MAX_RESIDENT_WARPS // self.warps_per_cta
         )
         clusters = max(1, most // self.cluster_size)
+        if self.image.cancels_launches:
+            clusters = min(clusters, FEW_CLUSTERS)
         return min(self.grid_ctas, clusters * self.cluster_size)
 
     def tally(self, number: int) -> Tally:

@@ -38,8 +38,11 @@ FORMAL: dict[str, str] = {
     "missing-tcgen05-fence": "tensor memory used by two threads without tcgen05.fence around what "
     "synchronises them",
     "early-tmem-read": "a register of a tcgen05.ld read before tcgen05.wait::ld",
+    "tmem-quarter": "tensor memory addressed in the first quarter of the lanes by a warp that "
+    "reaches another",
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
     "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
+    "exit-with-pending-store": "a CTA ended while a bulk store had yet to read its shared memory",
     "missing-inval": "an mbarrier initialised again without mbarrier.inval",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "
     "fence.mbarrier_init since its init",
@@ -61,14 +64,16 @@ NAMES: dict[str, str] = {
     "transaction-bytes": "a transaction count that can't return to zero, or out of range",
     "mbarrier-misuse": "an mbarrier used before its init, or initialised while in use",
     "tmem-bounds": "tensor memory outside the allocation",
-    "tmem-race": "tensor memory read or overwritten while an MMA, a load or a store uses it",
+    "tmem-race": "tensor memory read or overwritten while the tensor core, a load or a store "
+    "uses it",
     "tmem-lanes": "tensor memory of another warp's lanes",
     "tmem-uninitialised": "a load of tensor memory that nothing wrote",
     "tmem-not-freed": "tensor memory that a CTA did not free",
     "tmem-allocation": "an allocation that the rules of tcgen05.alloc forbid",
     "tensor-descriptor": "an instruction or matrix descriptor that names an impossible operation",
+    "scale-factors": "scale factors that are not the same in all quarters of tensor memory's lanes",
     "divergent-aligned": "an aligned instruction executed by part of a warp",
-    "exit-with-pending-copy": "a CTA ended while a copy still read or wrote its shared memory",
+    "exit-with-pending-copy": "a CTA ended while a copy or an MMA still used its shared memory",
     "remote-cta-exited": "an access to the shared memory of a CTA that has ended, or may have",
     "remote-cta-not-started": "an access to the shared memory of a CTA that may not have begun",
     "setmaxnreg": "a register count that setmaxnreg does not allow",

@@ -88,6 +88,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """Per thread, if the kernel says so."""
     min_ctas: int = 1
     """CTAs that are to fit on an SM."""
+    cancels_launches: bool = False
+    """Whether it may take over the work of clusters that have not started."""
     max_threads: int | None = None
     """Threads of the largest CTA that it may be launched with."""
 

@@ -48,10 +48,12 @@ class Matrix(NamedTuple):
     """Bytes."""
     transposed: bool
     sm100: bool
+    row_bytes: int = K_BYTES
+    """Of K, or of what a copy takes of each row."""
 
     @property
     def k(self) -> int:
-        return K_BYTES // self.element
+        return self.row_bytes // self.element
 
 
 @functools.lru_cache(maxsize=8192)
@@ -91,8 +93,8 @@ def mn_major(
 def span(machine: Machine, cta: int, matrix: Matrix) -> tuple[int, int]:
     """Arena range of an operand, for telling overlaps: its first row to its last."""
     d = Descriptor(matrix.descriptor, matrix.sm100)
-    base = machine.arena_offset(cta, d.start)
-    return base, base + (0 if matrix.transposed else (matrix.rows - 1) // 8 * d.stride) + K_BYTES
+    base, row_bytes = machine.arena_offset(cta, d.start), matrix.row_bytes
+    return base, base + (0 if matrix.transposed else (matrix.rows - 1) // 8 * d.stride) + row_bytes
 
 
 def _descriptor(machine: Machine, issuer: Issuer, matrix: Matrix) -> tuple[Descriptor, str]:
@@ -125,7 +127,7 @@ def fetch(machine: Machine, issuer: Issuer, cta: int, matrix: Matrix) -> Array:
         index = mn_major(d.start, d.leading, d.stride, swizzle, rows, k, element)
         low, high = int(index.min()), int(index.max()) + element
     else:
-        index = k_major(d.start, d.leading, d.stride, swizzle, rows, K_BYTES)
+        index = k_major(d.start, d.leading, d.stride, swizzle, rows, matrix.row_bytes)
         low, high = int(index.min()), int(index.max()) + CHUNK_BYTES
     base = machine.arena_offset(cta, 0)
     if low < SHARED_RESERVED or high > machine.layout.end:

@@ -162,8 +162,13 @@ class Mbarriers:
         (time, warp), clocks = barrier.made, self.clocks
         seen = clocks.seen[place]
         # fence.mbarrier_init lets relaxed operations carry the init.
-        fenced = clocks.fenced_init[warp] >= time and seen[clocks.tensor_memory + warp] >= time
-        if place != warp and seen[warp] < time and not fenced:
+        carried = seen[clocks.tensor_memory + warp] >= time
+        if place == warp or seen[warp] >= time:
+            return
+        if carried and clocks.fenced_init[warp] < time:
+            # As CUTLASS has it for the barrier at which tensor memory is freed.
+            self._unfenced(barrier, site)
+        elif not carried:
             self._misused(
                 f"the mbarrier at shared {barrier.address:#x} is used by "
                 f"{self.residents.warp_name(place)}, and nothing orders that after its init by "
@@ -176,13 +181,16 @@ class Mbarriers:
         """A warning if an engine or another CTA uses a barrier whose init was not fenced."""
         time, warp = barrier.made
         if max(self.clocks.fenced_init[warp], self.clocks.proxy["shared"].time[warp].max()) < time:
-            self.residents.execution.findings.add(
-                "missing-init-fence",
-                f"the mbarrier at shared {barrier.address:#x} is signalled by an engine or another "
-                "CTA, and no fence.mbarrier_init follows its init.",
-                site,
-                cta=barrier.cta,
-            )
+            self._unfenced(barrier, site)
+
+    def _unfenced(self, barrier: Mbarrier, site: Site) -> None:
+        self.residents.execution.findings.add(
+            "missing-init-fence",
+            f"the mbarrier at shared {barrier.address:#x} is signalled by an engine or another "
+            "CTA, and no fence.mbarrier_init follows its init.",
+            site,
+            cta=barrier.cta,
+        )
 
     def overwrite(self, offsets: Array, site: Site) -> None:
         """A store or a copy writes to these bytes of the arena, on mbarriers."""

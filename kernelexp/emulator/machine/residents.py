@@ -43,6 +43,7 @@ class Residents:
         self.layout = execution.layout
         self.shared_stride = execution.layout.stride
         count = min(self.resident, execution.grid_ctas - first)
+        self._end = first + count
         self.ctas = [self._cta(first + place, place) for place in range(count)]
         self.any_ended = False
         self.exited: dict[int, int] = {}
@@ -69,6 +70,13 @@ class Residents:
         index = (base[0] + rank % cx, base[1] + rank // cx % cy, base[2] + rank // (cx * cy))
         linear = index[0] + gx * (index[1] + gy * index[2])
         return Cta(linear, place, index, rank, place // self.cluster_size, self.warps_per_cta)
+
+    def cancel(self) -> tuple[int, int, int] | None:
+        """%ctaid of the first CTA of a cluster that will not be launched; None if all have been."""
+        if self.execution.grid_ctas <= self._end:
+            return None
+        self.execution.grid_ctas -= self.cluster_size
+        return self._cta(self.execution.grid_ctas, 0).index
 
     def warp_place(self, cta: int, warp: int) -> int:
         return warp * self.resident + cta

@@ -23,7 +23,7 @@ from kernelexp.emulator.machine.copying import (
 )
 from kernelexp.emulator.machine.layout import GLOBAL_BASE, PlacedMap
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.launch import TensorMap
+from kernelexp.emulator.machine.site import UnsupportedInstruction
 
 ALIGN = 128
 _KINDS = {
@@ -55,13 +55,15 @@ def load(
     if not destination.pair and not multicast and place.barrier_cta != place.ctas[0]:
         sentence = "the barrier of a copy without cta_group::2 lies in another CTA than its data."
         machine.report("mbarrier-misuse", sentence, issuer.site, issuer.place)
-    _check_start(machine, issuer, tensor, start)
-    sectors = tma.sectors(tensor, placed.base + GLOBAL_BASE, start, load=True)
+    plain, start = _in_bytes(machine, issuer, placed, start)
+    sectors = tma.sectors(plain.tensor, placed.base + GLOBAL_BASE, start, load=True)
     tally = machine.execution.tally(issuer.site.number)
     tally.load(sectors, len(place.ctas) if multicast else 0)
 
     def arrive() -> None:
-        land(machine, issuer, place, _read_box(machine, issuer, placed, start), form)
+        data = _read_box(machine, issuer, plain, start)
+        # Padding does not count: so DeepGEMM and CUTLASS expect it of E2M1 that they unpack.
+        land(machine, issuer, place, tma.padded(data, tensor), form, len(data))
 
     what = f"the load of the box at {start} of {tensor.array} ({issuer.site.where()})"
     machine.engines.issue(
@@ -85,8 +87,10 @@ def store(
 ) -> None:
     """Copies a box from shared memory, or reduces it into the array: what is outside is dropped."""
     placed = tensor_maps.find(machine, issuer, tensor_map)
+    if placed.tensor.element.endswith(("_p64", "_p32")):
+        raise UnsupportedInstruction(f"{issuer.site.where()}: a store of padded elements.")
+    placed, start = _in_bytes(machine, issuer, placed, start)
     tensor = placed.tensor
-    _check_start(machine, issuer, tensor, start)
     form, size = tma.image(tensor), tma.box_bytes(tensor)
     footprint = form.footprint(size)
     cta, low = shared_range(machine, issuer, source, footprint, ALIGN)
@@ -100,13 +104,27 @@ def store(
     issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
 
 
-def _check_start(
-    machine: Machine, issuer: Issuer, tensor: TensorMap, start: tuple[int, ...]
-) -> None:
-    """A box begins at a multiple of 16 bytes along its first dimension (an H200 demands it)."""
-    if start[0] * tma.ELEMENT_BYTES[tensor.element] % tma.CHUNK_BYTES:
-        sentence = f"the box at {start} of {tensor.array} does not begin at a multiple of 16 bytes."
+def _in_bytes(
+    machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[int, ...]
+) -> tuple[PlacedMap, tuple[int, ...]]:
+    """The map, and where the box begins, with bytes for elements if these are packed; checked.
+
+    A box begins at a multiple of 16 bytes along its first dimension (an H200 demands it), of 128
+    padded elements.
+    """
+    tensor = placed.tensor
+    size, room = tma.PACKED.get(
+        tensor.element, (16 * tma.ELEMENT_BYTES.get(tensor.element, 1),) * 2
+    )
+    first, unit = start[0] * size // 16, tma.CHUNK_BYTES if size == room else 8 * size
+    if first % unit or start[0] * size % 16:
+        sentence = (
+            f"the box at {start} of {tensor.array} does not begin at a multiple of {unit} bytes."
+        )
         raise refused(machine, issuer, "misaligned", sentence)
+    if tensor.element not in tma.PACKED:
+        return placed, start
+    return PlacedMap(tma.in_bytes(tensor), placed.base), (first, *start[1:])
 
 
 def _read_box(machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[int, ...]) -> Array:

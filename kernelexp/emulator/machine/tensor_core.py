@@ -6,64 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelexp.emulator.arithmetic import tensor
+from kernelexp.emulator.arithmetic import narrow, scaled, tensor
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.clocks import SLOTS
+from kernelexp.emulator.machine.findings import Fatal
+from kernelexp.emulator.machine.instruction_descriptor import CODE_BITS, Shape
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
+from kernelexp.emulator.machine.scale_factors import Factors
 from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.machine.tmem import COLUMNS, LANES
 from kernelexp.emulator.machine.tmem_races import GRANULE, Area
 from kernelexp.emulator.machine.warps import expand
-
-_TYPES = {
-    "f8f6f4": {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"},
-    "f16": {0: "f16", 1: "bf16"},
-    "tf32": {2: "tf32"},
-}
-_ELEMENT = {"f8f6f4": 1, "f16": 2, "tf32": 4, "i8": 1}
-
-RESERVED = 1 << 6 | 1 << 23 | 1 << 29 | 3 << 30
-"""Bits of an instruction descriptor; the last two are the shift of forms that are not modelled."""
-
-
-class Shape:
-    """What an instruction descriptor says (PTX ISA, "Instruction descriptor")."""
-
-    def __init__(self, value: int, kind: str, group: int) -> None:
-        self.kind = kind
-        self.group = group
-        self.n = (value >> 17 & 0x3F) << 3
-        self.m = (value >> 24 & 0x1F) << 4
-        self.d_type = {0: "f16", 1: "f32", 2: "s32"}.get(value >> 4 & 3, "")
-        self.transpose_a, self.transpose_b = bool(value >> 15 & 1), bool(value >> 16 & 1)
-        self.negate_a, self.negate_b = bool(value >> 13 & 1), bool(value >> 14 & 1)
-        self.a_signed, self.b_signed = bool(value >> 7 & 1), bool(value >> 10 & 1)
-        self.saturate = bool(value >> 3 & 1)
-        self.element = _ELEMENT[kind]
-        types = _TYPES.get(kind, {})
-        self.a_type, self.b_type = types.get(value >> 7 & 7, ""), types.get(value >> 10 & 7, "")
-        self.reserved = value & RESERVED
-        self.sparse = bool(value >> 2 & 1)
-
-    def faults(self) -> list[str]:
-        faults = []
-        if self.reserved:
-            faults.append(f"{self.reserved:#x} in the reserved bits of an instruction descriptor")
-        if self.saturate and self.kind != "i8":
-            faults.append(f"saturation with kind::{self.kind}")
-        step = 8 if self.group == 1 else 16
-        if self.m not in ((64, 128) if self.group == 1 else (128, 256)):
-            faults.append(f"M = {self.m} with cta_group::{self.group}")
-        if self.n % step or not step <= self.n <= 256 or (self.m == 128 and self.n % 16):
-            faults.append(f"N = {self.n} with M = {self.m} and cta_group::{self.group}")
-        if self.kind != "i8" and not (self.a_type and self.b_type):
-            faults.append(f"an operand type that kind::{self.kind} does not have")
-        if self.d_type not in {"i8": ("s32",), "tf32": ("f32",)}.get(self.kind, ("f16", "f32")):
-            faults.append(f"D type {self.d_type or 'reserved'} with kind::{self.kind}")
-        return faults
 
 
 class Mma(NamedTuple):
@@ -80,6 +36,8 @@ class Mma(NamedTuple):
     accumulate: bool
     disabled: tuple[int, ...] = ()
     """Masks of the lanes that it does not write, 32 lanes a word; none: it writes all."""
+    factors: tuple[Factors, ...] = ()
+    """Scale factors of A and of B, if it is block-scaled."""
 
     def kept(self, cta: int) -> Array | None:
         """Which of the 128 lanes of a resident CTA it writes; None: all."""
@@ -110,42 +68,56 @@ def _possible(machine: Machine, issuer: Issuer, shape: Shape) -> bool:
             f"{issuer.site.where()}: an instruction descriptor with sparsity, negation or a "
             "reserved type."
         )
-    if shape.group == 2 and machine.cluster_size % 2:
-        faults.append("cta_group::2 in a cluster of odd size")
     for fault in faults:
         machine.report("tensor-descriptor", fault + ".", issuer.site, issuer.place)
     return not faults
 
 
+def ctas_of(machine: Machine, issuer: Issuer, group: int) -> list[int]:
+    """The resident CTAs whose tensor memory an instruction with this cta_group uses."""
+    machine.tmem.grouped(group, issuer.site, issuer.place)
+    own = machine.cta_of(issuer.place).place
+    if group == 1:
+        return [own]
+    if machine.cluster_size % 2:
+        sentence = "cta_group::2 in a cluster of odd size is not possible."
+        machine.report("tensor-descriptor", sentence, issuer.site, issuer.place)
+        raise Fatal
+    return [own & ~1, own | 1]
+
+
+def queue(machine: Machine, issuer: Issuer) -> tuple[str, int]:
+    """What the operations that a CTA issues have in common: they land in the order of issue."""
+    return "tensor", machine.cta_of(issuer.place).place
+
+
 def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     shape = mma.shape
-    machine.tmem.grouped(shape.group, issuer.site, issuer.place)
+    ctas = ctas_of(machine, issuer, shape.group)
     if not _possible(machine, issuer, shape):
         return
-    own = machine.cta_of(issuer.place).place
-    ctas = [own] if shape.group == 1 else [own & ~1, own | 1]
     tally = machine.execution.tally(issuer.site.number)
     tally.operand_wavefronts += (shape.m + shape.n) * K_BYTES // 128
 
     areas = [_areas(mma, cta) for cta in ctas]
     for written, read in areas:
-        for area in (written, read):
-            if area is not None and area.end > COLUMNS:
+        for area in (written, *read):
+            if area.end > COLUMNS:
                 columns = area.end - area.first
                 machine.tmem.check(area.cta, area.first, columns, issuer.site, issuer.place)
-        machine.tmem.races.multiply(written, issuer, read)
+        machine.tmem.races.issue("an MMA", written, issuer, read)
 
     def land() -> None:
         machine.clocks.tick()
         for written, read in areas:
-            machine.tmem.races.multiplied(written, issuer, read)
+            machine.tmem.races.land(written, issuer, read)
         parts = [fetch(machine, issuer, cta, mma.matrix_b()) for cta in ctas]
-        b = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        b = _codes(np.concatenate(parts) if len(parts) > 1 else parts[0], shape, shape.b_type)
         for cta in ctas:
             if mma.a_in_tmem:
                 a = _from_tmem(machine, issuer, cta, mma)
             else:
-                a = fetch(machine, issuer, cta, mma.matrix_a())
+                a = _codes(fetch(machine, issuer, cta, mma.matrix_a()), shape, shape.a_type)
             _multiply(machine, issuer, cta, mma, a, b)
 
     touches = []
@@ -154,22 +126,27 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
             touches.append(span(machine, cta, mma.matrix_b()))
             if not mma.a_in_tmem:
                 touches.append(span(machine, cta, mma.matrix_a()))
-    what, order = f"an MMA ({issuer.site.where()})", ("tensor", own)
-    machine.engines.issue(Pending(what, land, issuer.site, order, tuple(touches)))
+    what = f"an MMA ({issuer.site.where()})"
+    machine.engines.issue(Pending(what, land, issuer.site, queue(machine, issuer), tuple(touches)))
 
 
-def _areas(mma: Mma, cta: int) -> tuple[Area, Area | None]:
-    """The tensor memory of a CTA that an MMA writes, and that it reads A from."""
+def _areas(mma: Mma, cta: int) -> tuple[Area, tuple[Area, ...]]:
+    """The tensor memory of a CTA that an MMA writes, and what it reads beside it."""
     shape = mma.shape
-    _, split = _lanes(shape, mma.d)
     first = mma.d & 0xFFFF
-    every = _granules(mma.d) if shape.m == 64 else (0, LANES // GRANULE, 1)
-    d = Area(cta, every, first, first + shape.n // (2 if split else 1))
+    every = _granules(mma.d) if _half(shape) else (0, LANES // GRANULE, 1)
+    d = Area(cta, every, first, first + shape.n // shape.parts)
+    read = tuple(factors.area(cta) for factors in mma.factors)
     if not mma.a_in_tmem:
-        return d, None
+        return d, read
     column = mma.a & 0xFFFF
-    rows = _granules(mma.a) if shape.m == 64 else (0, mma.rows() // GRANULE, 1)
-    return d, Area(cta, rows, column, column + K_BYTES // 4)
+    rows = _granules(mma.a) if _half(shape) else (0, mma.rows() // GRANULE, 1)
+    return d, (Area(cta, rows, column, column + K_BYTES // 4), *read)
+
+
+def _half(shape: Shape) -> bool:
+    """Whether A and D take half of each quarter's lanes: layout F."""
+    return shape.m == 64 and not shape.stationary
 
 
 def _granules(address: int) -> tuple[int, int, int]:
@@ -179,17 +156,27 @@ def _granules(address: int) -> tuple[int, int, int]:
 
 def _from_tmem(machine: Machine, issuer: Issuer, cta: int, mma: Mma) -> Array:
     """A from tensor memory: rows in the lanes that D's would have, K packed along the columns."""
-    column, columns = mma.a & 0xFFFF, K_BYTES // 4
+    shape, column, columns = mma.shape, mma.a & 0xFFFF, K_BYTES // 4
     machine.tmem.check(cta, column, columns, issuer.site, issuer.place)
-    lanes = _lanes(mma.shape, mma.a)[0] if mma.shape.m == 64 else slice(mma.rows())
+    lanes = _lanes(shape, mma.a) if _half(shape) else slice(mma.rows())
     words = machine.tmem.data[cta, lanes, column : column + columns]
-    return np.ascontiguousarray(words).view(f"u{mma.shape.element}")
+    data = np.ascontiguousarray(words).view(f"u{shape.element}")
+    if shape.a_type in CODE_BITS and not shape.paired:
+        return narrow.of_containers(data, CODE_BITS[shape.a_type])
+    return _codes(data, shape, shape.a_type)
+
+
+def _codes(data: Array, shape: Shape, name: str) -> Array:
+    """Codes [rows, K] of a matrix's bytes as they lie in shared memory; pairs lie in tensor memory
+    so too."""
+    if shape.paired:
+        return narrow.of_pairs(data)
+    return narrow.of_chunks(data, CODE_BITS[name]) if name in CODE_BITS else data
 
 
 def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b: Array) -> None:
     shape, column = mma.shape, mma.d & 0xFFFF
-    lanes, split = _lanes(shape, mma.d)
-    columns = shape.n // (2 if split else 1)
+    lanes, columns = _lanes(shape, mma.d), shape.n // shape.parts
     machine.tmem.check(cta, column, columns, issuer.site, issuer.place)
     data, written = machine.tmem.data[cta], machine.tmem.written[cta]
     window = slice(column, column + columns)
@@ -199,11 +186,12 @@ def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b:
             sentence = "an MMA adds to tensor memory that nothing wrote."
             machine.report("tmem-uninitialised", sentence, issuer.site, issuer.place)
         c = data[lanes, window]
-        c = np.concatenate([c[:64], c[64:]], axis=1) if split else c
-    result = _product(a, b, c, shape)
-    if split:
-        half = result.shape[1] // 2
-        result = np.concatenate([result[:, :half], result[:, half:]])
+        if shape.parts > 1:
+            c = np.concatenate(np.split(c, shape.parts), axis=1)
+    factors = [each.read(machine, issuer, cta) for each in mma.factors]
+    result = _product(a, b, c, shape, factors)
+    if shape.parts > 1:
+        result = np.concatenate(np.split(result, shape.parts, axis=1))
     kept = mma.kept(cta)
     if kept is not None:
         chosen = np.arange(LANES)[lanes]
@@ -212,32 +200,34 @@ def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b:
     written[lanes, window] = True
 
 
-def _lanes(shape: Shape, address: int) -> tuple[Array | slice, bool]:
-    """(tensor-memory lanes of D's rows, whether N is split between lanes 0-63 and 64-127).
+def _lanes(shape: Shape, address: int) -> Array | slice:
+    """Tensor-memory lanes of D's rows, those of each part of N after each other.
 
-    PTX ISA, tcgen05 "Data path layout": row r in lane r for 128 rows per CTA (layouts A and D); 64
-    rows of one CTA in 16 lanes of each quarter (F), the first ones or, if the address has lane 16,
-    the others; 64 rows per CTA of a pair (B) split.
+    PTX ISA, tcgen05 "Data path layout": row r in lane r, but for 64 rows of one CTA without `.ws`,
+    which lie in 16 lanes of each quarter (F), the first ones or, if the address has lane 16, the
+    others.
     """
-    if shape.m == 128 and shape.group == 2:
-        return slice(0, 128), True
-    if shape.m == 64:
-        return (np.arange(64) // 16 * 32 + np.arange(64) % 16 + (address >> 16 & 16)), False
-    return slice(0, 128), False
+    if _half(shape):
+        row = np.arange(64)
+        return row // 16 * 32 + row % 16 + (address >> 16 & 16)
+    return slice(0, LANES)
 
 
-def _product(a: Array, b: Array, c: Array | None, shape: Shape) -> Array:
+def _product(a: Array, b: Array, c: Array | None, shape: Shape, factors: list[Array]) -> Array:
+    a_type, b_type = shape.a_type, shape.b_type
+    if shape.paired:
+        return scaled.mma_e2m1(a, b, c, *factors, scale_type=shape.scale_type)
+    if factors:
+        return scaled.mma(a, b, c, *factors, a_type=a_type, b_type=b_type)
     if shape.kind == "i8":
         return tensor.mma_int8(
             a, b, c, a_signed=shape.a_signed, b_signed=shape.b_signed, satfinite=shape.saturate
         )
     if shape.d_type == "f16":
         low = None if c is None else (c & 0xFFFF).astype(np.uint16)
-        result = tensor.mma_f16(
-            a, b, low, a_type=shape.a_type, b_type=shape.b_type, precision=tensor.TCGEN05
-        )
+        result = tensor.mma_f16(a, b, low, a_type=a_type, b_type=b_type, precision=tensor.TCGEN05)
         return result.astype(np.uint32)
-    return tensor.mma(a, b, c, a_type=shape.a_type, b_type=shape.b_type, precision=tensor.TCGEN05)
+    return tensor.mma(a, b, c, a_type=a_type, b_type=b_type, precision=tensor.TCGEN05)
 
 
 def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) -> None:
@@ -249,10 +239,9 @@ def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) ->
         for target in ctas:
             _arrive(machine, issuer, target, low)
 
-    own = machine.cta_of(issuer.place).place
-    what, order = f"a commit ({issuer.site.where()})", ("tensor", own)
+    what = f"a commit ({issuer.site.where()})"
     signals = tuple(machine.arena_offset(target, low) for target in ctas)
-    machine.engines.issue(Pending(what, land, issuer.site, order, signals=signals))
+    machine.engines.issue(Pending(what, land, issuer.site, queue(machine, issuer), signals=signals))
 
 
 def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
@@ -264,5 +253,6 @@ def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:
         machine.mbarriers.signalled(barrier, issuer.site)
         clocks = machine.clocks
         clocks.tick()
-        row = clocks.landed(clocks.tensor + issuer.place % SLOTS, issuer.seen)
+        agent = clocks.tensor + issuer.place % SLOTS
+        row = clocks.committed(agent, issuer.place, issuer.seen)
         machine.mbarriers.arrive(barrier, 1, row, issuer.site)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.access import SECTOR_BYTES
@@ -12,6 +13,9 @@ from kernelexp.emulator.machine.arrays import Array
 from kernelexp.errors import UsageError
 from kernelexp.launch import TensorMap
 
+PACKED = {"u4x16": (8, 8), "u4x16_p64": (8, 16), "u6x16_p32": (12, 16)}
+"""Bytes of 16 elements in the array and in shared memory (PTX ISA, "Sub-byte types")."""
+_PADDED_BOX = 128
 ELEMENT_BYTES = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 # Which address bits a swizzle XORs into the 16-byte chunk number (bits 6:4):
 # cuTensorMapEncodeTiled, CUtensorMapSwizzle. The address is the one in shared memory, not the
@@ -46,8 +50,14 @@ def image(tensor_map: TensorMap) -> Image:
     """A box narrower than its swizzle's span lies at the span's pitch (an H200 does so)."""
     if tensor_map.swizzle == "none":
         return LINEAR
-    row = tensor_map.box[0] * ELEMENT_BYTES[tensor_map.element]
-    return Image(tensor_map.swizzle, row, SWIZZLE_SPAN[tensor_map.swizzle])
+    return Image(tensor_map.swizzle, row_bytes(tensor_map), SWIZZLE_SPAN[tensor_map.swizzle])
+
+
+def row_bytes(tensor_map: TensorMap) -> int:
+    """Of the box's innermost dimension, in shared memory."""
+    if tensor_map.element in PACKED:
+        return tensor_map.box[0] * PACKED[tensor_map.element][1] // 16
+    return tensor_map.box[0] * ELEMENT_BYTES[tensor_map.element]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -58,8 +68,39 @@ def chunks(address: int, size: int, form: Image) -> Array:
     return swizzled((address + row + chunk).ravel(), form.swizzle)
 
 
+@functools.lru_cache(maxsize=64)
+def in_bytes(tensor_map: TensorMap) -> TensorMap:
+    """The same map with bytes for elements, if these are packed."""
+    if tensor_map.element not in PACKED:
+        return tensor_map
+    size, _ = PACKED[tensor_map.element]
+    return msgspec.structs.replace(
+        tensor_map,
+        element="u8",
+        shape=(tensor_map.shape[0] * size // 16, *tensor_map.shape[1:]),
+        box=(tensor_map.box[0] * size // 16, *tensor_map.box[1:]),
+    )
+
+
+def padded(data: Array, tensor_map: TensorMap) -> Array:
+    """A box's bytes as shared memory gets them: with what stands behind 16 packed elements."""
+    if tensor_map.element not in PACKED:
+        return data
+    size, room = PACKED[tensor_map.element]
+    return np.pad(data.reshape(-1, size), ((0, 0), (0, room - size)), constant_values=0xFF).ravel()
+
+
 def check(tensor_map: TensorMap, array: Array) -> None:
     """UsageError for a map that cuTensorMapEncodeTiled would refuse, or that leaves its array."""
+    packed = PACKED.get(tensor_map.element)
+    if packed and packed[0] < packed[1]:
+        wrong = tensor_map.box[0] != _PADDED_BOX or tensor_map.shape[0] % _PADDED_BOX
+        if wrong or tensor_map.swizzle not in ("none", "128B"):
+            raise UsageError(
+                f"tensor map of {tensor_map.array!r} needs a box of {_PADDED_BOX} elements along "
+                "its first dimension, a size that is a multiple of that, and no swizzle or 128B."
+            )
+    tensor_map = in_bytes(tensor_map)
     element = ELEMENT_BYTES[tensor_map.element]
     rank = len(tensor_map.shape)
     inner = tensor_map.box[0] * element
@@ -91,7 +132,8 @@ def check(tensor_map: TensorMap, array: Array) -> None:
 
 
 def box_bytes(tensor_map: TensorMap) -> int:
-    return int(np.prod(tensor_map.box)) * ELEMENT_BYTES[tensor_map.element]
+    """In shared memory."""
+    return int(np.prod(tensor_map.box[1:])) * row_bytes(tensor_map)
 
 
 def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -104,9 +105,11 @@ class Form:
                 f"warp {machine.warp_of(place)} addresses lane {lane}: a warp reaches lanes "
                 f"{32 * quarter} to {32 * quarter + 31} only (its rank modulo 4)."
             )
-            machine.report("tmem-lanes", sentence, self.site, place)
+            # Hardware takes the low bits only: DeepGEMM's warps all address the first quarter. The
+            # number of another quarter would have had to mean something.
+            name = "tmem-lanes" if lane >> 5 else "tmem-quarter"
+            machine.report(name, sentence, self.site, place)
         machine.tmem.check(cta, column, self.columns, self.site, place)
-        # Hardware is seen to take the low bits only (DeepGEMM passes lane 0 from every warp).
         first = 32 * quarter + (lane & 31 & ~15 if self.half else 0)
         granule, count = first // GRANULE, 1 if self.half else 2
         area = Area(cta, (granule, granule + count, 1), column, column + self.columns)
@@ -122,10 +125,19 @@ class Window(NamedTuple):
     columns: Array
 
 
-class Load(NamedTuple):
+@dataclass(slots=True)
+class Load:
     window: Window
     targets: list[int]
     """Slots."""
+    over: bool = False
+    """Whether the tensor memory has been read for sure."""
+
+    def end(self, machine: Machine) -> None:
+        """The warp has waited, or has read a register, for which hardware waits by itself."""
+        if not self.over:
+            machine.tmem.races.loaded(self.window.area, self.window.place)
+            self.over = True
 
 
 class TmemTraffic:
@@ -154,8 +166,9 @@ def load(
         if waits:
             machine.tmem.races.loaded(window.area, place)
             continue
-        machine.undefined.expect(form.site, targets, place)
-        machine.state(TmemTraffic).loads.setdefault(place, []).append(Load(window, targets))
+        issued = Load(window, targets)
+        machine.undefined.expect(form.site, targets, place, functools.partial(issued.end, machine))
+        machine.state(TmemTraffic).loads.setdefault(place, []).append(issued)
 
 
 def _read(machine: Machine, site: Site, window: Window) -> Array:
@@ -169,9 +182,9 @@ def _read(machine: Machine, site: Site, window: Window) -> Array:
 
 def wait_loads(machine: Machine, place: int) -> None:
     """All loads of the warp so far are in their registers."""
-    for window, targets in machine.state(TmemTraffic).loads.pop(place, ()):
-        machine.tmem.races.loaded(window.area, place)
-        machine.undefined.arrived(targets, place)
+    for issued in machine.state(TmemTraffic).loads.pop(place, ()):
+        issued.end(machine)
+        machine.undefined.arrived(issued.targets, place)
 
 
 def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:

@@ -8,6 +8,7 @@ computed one is stored to global memory. Stores of other marked values leave mem
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ class Undefined:
         """By instruction."""
         self.live = False
         """Whether any register is marked."""
-        self._expected: dict[str, dict[int, Site]] = {}
+        self._expected: dict[str, dict[int, tuple[Site, Callable[[], None]]]] = {}
         """Registers that a load fills and that nobody may read before its wait: by place."""
         self.storing: list[tuple[Array, Origin]] = []
         """Marks of the elements that the store at hand stores, [n, 32] each."""
@@ -205,11 +206,12 @@ class Undefined:
         if not any(marks.any() for marks in self._marks.values()):
             self._marks, self.live = {}, bool(self._expected)
 
-    def expect(self, site: Site, slots: list[int], place: int) -> None:
-        """A warp has issued a load of these registers, for which it has to wait."""
+    def expect(self, site: Site, slots: list[int], place: int, early: Callable[[], None]) -> None:
+        """A warp has issued a load of these registers, for which it has to wait; `early` is called
+        when it reads one of them before."""
         self.live = True
         for slot in slots:
-            self._expected.setdefault(self._names[slot], {})[place] = site
+            self._expected.setdefault(self._names[slot], {})[place] = site, early
 
     def arrived(self, slots: list[int], place: int) -> None:
         """The warp has waited."""
@@ -225,7 +227,9 @@ class Undefined:
             for place in warps.warps.tolist() if places else ():
                 if place in places:
                     sentence = "a register of this load is read before tcgen05.wait::ld."
-                    self._residents.report("early-tmem-read", sentence, places[place], place)
+                    site, early = places[place]
+                    self._residents.report("early-tmem-read", sentence, site, place)
+                    early()
 
     def finish(self, state: Array) -> None:
         """At the end: what global memory has got and kept."""

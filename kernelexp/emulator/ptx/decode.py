@@ -65,6 +65,7 @@ def _image(module: Module, decoder: Decoder) -> Image:
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
         heap_bytes=HEAP_BYTES if any(s.opcode == "builtin.malloc" for s in decoder.sites) else 0,
+        cancels_launches=any("try_cancel" in site.opcode for site in decoder.sites),
         cluster=_padded(function.directives.get("reqnctapercluster")),
         block=_padded(function.directives.get("reqntid")),
         max_registers=next(iter(function.directives.get("maxnreg", ())), None),

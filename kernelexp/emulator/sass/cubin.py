@@ -16,6 +16,8 @@ from kernelexp.launch import Dim3
 
 ARCHITECTURES = (*range(80, 91), 100)
 """Those whose SASS is executed."""
+MOVED = 8
+"""The version of the ABI from which on e_flags has the architecture in its second byte."""
 HOPPER = 90
 """From there on a CTA's shared memory begins with the system's kilobyte, and says so."""
 BLACKWELL = 100
@@ -76,6 +78,18 @@ def entries(content: bytes) -> tuple[str, ...]:
     return tuple(n.removeprefix(".nv.info.") for n in names if n.startswith(".nv.info."))
 
 
+def architecture(content: bytes) -> int:
+    """90 for sm_90 and sm_90a."""
+    return _architecture(_elf(content))
+
+
+def _architecture(elf: Any) -> int:
+    # ptxas 13 has another ABI, in which the number moved up by a byte.
+    moved = elf.header["e_ident"]["EI_ABIVERSION"] >= MOVED
+    sm: int = elf.header["e_flags"] >> (8 if moved else 0) & 0xFF
+    return sm
+
+
 def read(content: bytes, entry: str) -> Cubin:
     """What a cubin says of `entry`; CubinError for a file that is none, or for an architecture that
     is not covered."""
@@ -84,7 +98,7 @@ def read(content: bytes, entry: str) -> Cubin:
     if code is None:
         known = ", ".join(entries(content)) or "none"
         raise CubinError(f"the cubin has no entry {entry!r}; its entries are {known}.")
-    sm = elf.header["e_flags"] >> 8 & 0xFF
+    sm = _architecture(elf)
     if sm not in ARCHITECTURES:
         covered = f"sm_{ARCHITECTURES[0]} to sm_{ARCHITECTURES[-2]} and sm_{ARCHITECTURES[-1]}"
         raise CubinError(f"the cubin is for sm_{sm}; the emulator executes the SASS of {covered}.")

@@ -60,3 +60,42 @@ def rounded(exact: Fraction, fmt: Format, rounding: str, *, negative_zero: bool 
 
 def is_special(*values: Value) -> bool:
     return any(not isinstance(v, Fraction) for v in values)
+
+
+def exponent(pattern: int, fmt: Format) -> int:
+    """Of the significand as it stands in the pattern: a subnormal's is the smallest."""
+    field = (pattern % fmt.sign) >> (fmt.precision - 1)
+    return max(field, 1) - 1 + fmt.min_exponent
+
+
+def truncated(x: Fraction, unit: Fraction) -> Fraction:
+    return math.trunc(x / unit) * unit
+
+
+def to_f32(total: Fraction, bits: int) -> int:
+    magnitude = abs(total)
+    if magnitude >= Fraction(2) ** 128:
+        return 0x7F800000 | (total < 0) << 31
+    power = max(floor_log2(magnitude), -126) if magnitude else -126
+    unit = Fraction(2) ** (power - 23)
+    kept = math.trunc(magnitude / unit) >> (24 - bits) << (24 - bits)
+    pattern = kept + ((power + 126) << 23)
+    return pattern | (0x80000000 if total < 0 and pattern else 0)
+
+
+def floor_log2(x: Fraction) -> int:
+    power = x.numerator.bit_length() - x.denominator.bit_length()
+    return power if x >= Fraction(2) ** power else power - 1
+
+
+SHAPES = {"e2m1": (2, 1, 1), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3)}
+"""Bits of the exponent and of the fraction of the narrow formats, and the exponent's bias."""
+
+
+def narrow_value(code: int, kind: str) -> Fraction:
+    exponent_bits, fraction_bits, bias = SHAPES[kind]
+    exponent, fraction = code >> fraction_bits, code % (1 << fraction_bits)
+    exponent %= 1 << exponent_bits
+    if exponent:
+        return (1 + Fraction(fraction, 1 << fraction_bits)) * Fraction(2) ** (exponent - bias)
+    return Fraction(fraction, 1 << fraction_bits) * Fraction(2) ** (1 - bias)

@@ -6,28 +6,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from definition import SHAPES, narrow_value
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.emulator.arithmetic import narrow
-
-SHAPES = {"e2m1": (2, 1, 1), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3)}
-
-
-def value(code: int, kind: str) -> Fraction:
-    exponent_bits, fraction_bits, bias = SHAPES[kind]
-    exponent, fraction = code >> fraction_bits, code % (1 << fraction_bits)
-    exponent %= 1 << exponent_bits
-    if exponent:
-        return (1 + Fraction(fraction, 1 << fraction_bits)) * Fraction(2) ** (exponent - bias)
-    return Fraction(fraction, 1 << fraction_bits) * Fraction(2) ** (1 - bias)
 
 
 def nearest(x: float, kind: str) -> int:
     """The code of the nearest number, the even one of two; beyond the largest, that."""
     codes = range(1 << sum(SHAPES[kind][:2]))
     size = abs(Fraction(x))
-    code = min(codes, key=lambda c: (abs(value(c, kind) - size), c % 2))
+    code = min(codes, key=lambda c: (abs(narrow_value(c, kind) - size), c % 2))
     return code | (len(codes) if np.signbit(x) else 0)
 
 
@@ -53,7 +43,7 @@ def test_every_code_widens_to_its_value(kind: str) -> None:
     sign, dtype = 1 << width - 1, np.uint8 if kind == "e2m1" else np.uint16
     codes = np.arange(1 << width, dtype=dtype)
     halves = narrow.unpack(codes, kind, relu=False).view(np.float16).reshape(-1, 2)[:, 0]
-    want = [float(value(int(c) % sign, kind)) * (-1 if c & sign else 1) for c in codes]
+    want = [float(narrow_value(int(c) % sign, kind)) * (-1 if c & sign else 1) for c in codes]
     assert halves.tolist() == want
 
 

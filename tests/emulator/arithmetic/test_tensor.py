@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from definition import is_special, value
+from definition import exponent, is_special, to_f32, truncated, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,16 +34,6 @@ def arithmetic(
     compiled.unload()
 
 
-def exponent(pattern: int, fmt: Format) -> int:
-    """Of the significand as it stands in the pattern: a subnormal's is the smallest."""
-    field = (pattern % fmt.sign) >> (fmt.precision - 1)
-    return max(field, 1) - 1 + fmt.min_exponent
-
-
-def truncated(x: Fraction, unit: Fraction) -> Fraction:
-    return math.trunc(x / unit) * unit
-
-
 def dot(a: list[int], b: list[int], c: int, fmt: Format, precision: tensor.Precision) -> int:
     """The fused sum, term by term, on fractions; finite operands."""
     terms = [(value(x, fmt) * value(y, fmt), exponent(x, fmt) + exponent(y, fmt))
@@ -56,22 +45,6 @@ def dot(a: list[int], b: list[int], c: int, fmt: Format, precision: tensor.Preci
     unit = Fraction(2) ** (max(power for _, power in terms) - precision.fraction_bits)
     total = sum((truncated(term, unit) for term, _ in terms), Fraction(0))
     return to_f32(total, precision.output_bits)
-
-
-def to_f32(total: Fraction, bits: int) -> int:
-    magnitude = abs(total)
-    if magnitude >= Fraction(2) ** 128:
-        return 0x7F800000 | (total < 0) << 31
-    power = max(floor_log2(magnitude), -126) if magnitude else -126
-    unit = Fraction(2) ** (power - 23)
-    kept = math.trunc(magnitude / unit) >> (24 - bits) << (24 - bits)
-    pattern = kept + ((power + 126) << 23)
-    return pattern | (0x80000000 if total < 0 and pattern else 0)
-
-
-def floor_log2(x: Fraction) -> int:
-    power = x.numerator.bit_length() - x.denominator.bit_length()
-    return power if x >= Fraction(2) ** power else power - 1
 
 
 def finite(fmt: Format) -> st.SearchStrategy[int]:

@@ -1,9 +1,11 @@
 // What sm_100a adds.
 
 #include "driver.cuh"
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp4.h>
 #include <cuda_fp6.h>
+#include <cuda_fp8.h>
 
 KERNEL(single_precision_in_pairs) {
   const unsigned t = threadIdx.x;
@@ -112,4 +114,48 @@ KERNEL(tensor_memory_in_shapes_of_64_bits) {
   out[t] = x;
   __syncthreads();
   if (warp() == 0) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" ::"r"(base));
+}
+
+KERNEL(scale_factors_there_and_back) {
+  // The powers of two below x and above 1 / x, and E2M1 from a pair of halves.
+  const unsigned t = threadIdx.x;
+  const float x = 1 + in[t] % 100, y = 1.0f / x;
+  const unsigned below = __nv_cvt_float2_to_e8m0x2(make_float2(x, y), __NV_SATFINITE, cudaRoundZero);
+  const unsigned above = __nv_cvt_float2_to_e8m0x2(make_float2(x, y), __NV_SATFINITE, cudaRoundPosInf);
+  const __nv_bfloat162 back = __nv_bfloat162(__nv_cvt_e8m0x2_to_bf162raw(below));
+  const __half2_raw halves = __half2(__float2half(in[t] % 7), __float2half(-1.0f));
+  const unsigned narrow = __nv_cvt_halfraw2_to_fp4x2(halves, __NV_E2M1, cudaRoundNearest);
+  out[t] = (below & 255) | above >> 8 << 8 | narrow << 16 |
+           static_cast<unsigned>(__low2float(back)) << 24;
+}
+
+KERNEL(work_of_clusters_that_are_not_launched) {
+  // A running CTA asks for the next tile, while it works, until no launch is left to cancel.
+  __shared__ alignas(16) uint4 answer;
+  __shared__ unsigned long long bar;
+  const unsigned t = threadIdx.x, to = __cvta_generic_to_shared(&answer), b = __cvta_generic_to_shared(&bar);
+  if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1; fence.mbarrier_init.release.cluster;" ::"r"(b) : "memory");
+  __syncthreads();
+  unsigned tile = blockIdx.x, phase = 0, more = 1;
+  while (more) {
+    if (t == 0)
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared.b64 _, [%1], 16;"
+          "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%0], [%1];" ::"r"(to),
+          "r"(b)
+          : "memory");
+    atomicAdd(&out[64 * tile + t], in[t] + tile + 1);
+    unsigned done = 0;
+    while (!done)
+      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                   : "=r"(done) : "r"(b), "r"(phase) : "memory");
+    asm volatile(
+        "{ .reg .pred p; .reg .b128 a; ld.shared.b128 a, [%2];"
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, a; selp.u32 %0, 1, 0, p;"
+        "@p clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %1, a; }"
+        : "=r"(more), "+r"(tile) : "r"(to) : "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    phase ^= 1;
+  }
 }

@@ -22,6 +22,13 @@ def _six_bits(t: int, x: list[int]) -> int:
     return t % 8 + 100 * y + 10000 * 4 + 100000 * y
 
 
+def _scales(t: int, x: list[int]) -> int:
+    number = 1 + x[t] % 100
+    exponent = number.bit_length() - 1  # the one above 1 / number is the negative one
+    pair = 0xA0 | (0, 2, 4, 5, 6, 6, 7)[x[t] % 7]  # of 4 and 6, 4 has the even code
+    return 127 + exponent | 127 - exponent << 8 | pair << 16 | 1 << 24 + exponent
+
+
 def _greatest(t: int, x: list[int]) -> int:
     values = [x[i] % 1000 - 500 for i in warp_of(t)]
     return max(values) + 500 + 1000 * min(abs(value) for value in values)
@@ -41,6 +48,17 @@ KERNELS = (
     ),
     Kernel("four_bit_floats_there_and_back", "E2M1 in pairs.", each(_four_bits)),
     Kernel("six_bit_floats_there_and_back", "E2M3 and E3M2 in pairs.", each(_six_bits)),
+    Kernel(
+        "scale_factors_there_and_back",
+        "UE8M0, rounded down and up, and E2M1 from a pair of halves.",
+        each(_scales),
+    ),
+    Kernel(
+        "work_of_clusters_that_are_not_launched",
+        "`clusterlaunchcontrol`: CTAs take tiles whose launches they cancel.",
+        lambda x: [x[at % 64] + at // 64 + 1 for at in range(6 * 64)],
+        ctas=6,
+    ),
     Kernel(
         "shared_memory_cleared_in_bulk",
         "`st.bulk`.",

@@ -453,3 +453,11 @@ extern "C" __global__ void boxes_by_a_map_made_on_the_device(unsigned *out, cons
   wait(&bar, 0);
   for (unsigned i = t; i < 256; i += 64) out[i] = s[i / 32][i % 32];
 }
+
+KERNEL(relaxed_cluster_barrier_within_a_cta) {
+  // What the warps of one CTA hand over needs no release: one SM does it in order.
+  __shared__ unsigned s[64];
+  s[threadIdx.x] = in[threadIdx.x];
+  asm volatile("barrier.cluster.arrive.relaxed; barrier.cluster.wait.acquire;" ::: "memory");
+  out[64 * blockIdx.x + threadIdx.x] = s[63 - threadIdx.x];
+}

@@ -109,6 +109,13 @@ KERNELS = (
         cluster=4,
     ),
     Kernel(
+        "relaxed_cluster_barrier_within_a_cta",
+        "`barrier.cluster.arrive.relaxed` between the warps of one CTA.",
+        each(lambda t, x: x[63 - t % 64], 128),
+        ctas=2,
+        cluster=2,
+    ),
+    Kernel(
         "multicast_to_both",
         "Each CTA of a pair copies its half for both.",
         each(lambda t, x: x[t % 64] + x[127 - t % 64], 128),

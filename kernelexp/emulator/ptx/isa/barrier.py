@@ -43,7 +43,7 @@ def bar(d: Decoder) -> CtaBarrier:
 
 @builder("barrier.cluster.arrive{o:|.release|.relaxed}{a:|.aligned}", gate=True)
 def cluster_arrive(d: Decoder) -> ClusterArrive:
-    """Arrives; `.relaxed` orders nothing."""
+    """Arrives; `.relaxed` orders what the warps of one CTA do, and nothing between CTAs."""
     return ClusterArrive(d.site, "relaxed" not in d.parts)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelexp.emulator.arithmetic import convert
+from kernelexp.emulator.arithmetic import convert, packed, scaled
 from kernelexp.emulator.arithmetic import narrow as narrow_floats
+from kernelexp.emulator.arithmetic.floats import bf16, f16
+from kernelexp.emulator.arithmetic.half import f32_from_bf16
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.ptx.registry import alu
 
@@ -110,3 +112,27 @@ def pack_narrow(a: Array, b: Array, d: str, relu: str) -> Array:
 @alu(f"cvt.rn{{relu:|.relu}}.f16x2.{{s:{_NARROW}}}", "f16x2 s")
 def unpack_narrow(a: Array, s: str, relu: str) -> Array:
     return narrow_floats.unpack(a, s.removesuffix("x2"), relu=bool(relu))
+
+
+@alu("cvt.rn.satfinite{relu:|.relu}.e2m1x2.{s:f16x2|bf16x2}", "e2m1x2 s")
+def pack_e2m1_from_pair(a: Array, s: str, relu: str) -> Array:
+    low, high = packed.halves(a)
+    source = (f16 if s == "f16x2" else bf16).format
+    return narrow_floats.pack(high, low, "e2m1", relu=bool(relu), source=source)
+
+
+@alu("cvt.{r:rz|rp}{sf:|.satfinite}.ue8m0x2.f32", "ue8m0x2 f32 f32")
+def pack_scales(a: Array, b: Array, r: str, sf: str) -> Array:
+    """Scale factors: the exponent of the magnitude; the first source becomes the high byte."""
+    return scaled.pack_ue8m0(a, b, up=r == "rp", satfinite=bool(sf))
+
+
+@alu("cvt.{r:rz|rp}{sf:|.satfinite}.ue8m0x2.bf16x2", "ue8m0x2 bf16x2")
+def pack_scales_from_pair(a: Array, r: str, sf: str) -> Array:
+    low, high = (f32_from_bf16(half) for half in packed.halves(a))
+    return scaled.pack_ue8m0(high, low, up=r == "rp", satfinite=bool(sf))
+
+
+@alu("cvt.rn.bf16x2.ue8m0x2", "bf16x2 ue8m0x2")
+def unpack_scales(a: Array) -> Array:
+    return scaled.unpack_ue8m0(a)

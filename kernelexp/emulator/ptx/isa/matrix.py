@@ -24,6 +24,7 @@ def _matrices(d: Decoder, *, store: bool) -> MatrixAccess:
 
 @builder(f"ldmatrix.sync.aligned.{_X}.m8n8{{t:|.trans}}{_SHARED}.b16", sync=True)
 @builder(f"ldmatrix.sync.aligned.m8n8.{_X}{{t:|.trans}}{_SHARED}.b16", sync=True)
+@builder(f"ldmatrix.sync.aligned.{_X}.trans.m8n8{_SHARED}.b16", sync=True)
 def ldmatrix(d: Decoder) -> Op:
     """8 x 8 matrices of b16, transposed or not."""
     matrices = _matrices(d, store=False)
@@ -40,6 +41,7 @@ def ldmatrix(d: Decoder) -> Op:
 
 @builder(f"stmatrix.sync.aligned.{_X}.m8n8{{t:|.trans}}{_SHARED}.b16", sync=True)
 @builder(f"stmatrix.sync.aligned.m8n8.{_X}{{t:|.trans}}{_SHARED}.b16", sync=True)
+@builder(f"stmatrix.sync.aligned.{_X}.trans.m8n8{_SHARED}.b16", sync=True)
 def stmatrix(d: Decoder) -> Op:
     """8 x 8 matrices of b16, transposed or not."""
     matrices = _matrices(d, store=True)

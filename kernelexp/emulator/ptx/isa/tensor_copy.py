@@ -40,7 +40,7 @@ def _box(
 
 
 @builder(
-    f"cp.async.bulk.tensor.{_DIM}{_GROUP}.{_DST}.global{{t:|.tile}}{_TX}{{m:|.multicast::cluster}}{{g2:|.cta_group::1|.cta_group::2}}{_HINT}"
+    f"cp.async.bulk.tensor.{_DIM}{_GROUP}.{_DST}.global{{t:|.tile}}{_TX}{{g2:|.cta_group::1|.cta_group::2}}{{m:|.multicast::cluster}}{{g3:|.cta_group::1|.cta_group::2}}{_HINT}"
 )
 def tensor_load(d: Decoder) -> Op:
     """Boxes of 1 to 5 dimensions, swizzles, out-of-bounds fill with zeros, multicast, a barrier in
@@ -65,7 +65,8 @@ def tensor_load(d: Decoder) -> Op:
 
 @builder(f"cp.async.bulk.tensor.{_DIM}.global.shared::cta{{t:|.tile}}.bulk_group{_HINT}")
 def tensor_store(d: Decoder) -> Op:
-    """Boxes and swizzles; anything outside the array is dropped."""
+    """Boxes and swizzles; anything outside the array is dropped. Lanes of a warp that ask for one
+    store get one, that of the first, as it is one UTMASTG: CUTLASS has whole warps ask."""
     return _tensor_out(d, None)
 
 
@@ -79,13 +80,19 @@ def tensor_reduce(d: Decoder) -> Op:
 
 def _tensor_out(d: Decoder, operation: str | None) -> Op:
     dimensions = int(d.parts[4 if operation is None else 5][0])
-    box, source = _box(d.operands[0], dimensions, d), d.pointer(d.operands[1])
+    box, source, site = _box(d.operands[0], dimensions, d), d.pointer(d.operands[1]), d.site
 
-    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
-        address = source.value(R, row, lane)
-        tensor_copies.store(machine, issuer, *box(R, row, lane), address, operation)
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        asked: set[tuple[object, ...]] = set()
+        for row, place, lane in warps.each_lane(m):
+            store = (*box(R, row, lane), source.value(R, row, lane))
+            if operation is None and (place, store) in asked:
+                continue
+            asked.add((place, store))
+            issuer = Issuer(warps.machine.clocks, place, lane, site)
+            tensor_copies.store(warps.machine, issuer, *store, operation)
 
-    return each_thread(d.site, act)
+    return op
 
 
 # Tensor maps that a kernel changes

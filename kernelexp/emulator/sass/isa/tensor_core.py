@@ -5,8 +5,9 @@ from __future__ import annotations
 from kernelexp.emulator.machine import tensor_core
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.instruction_descriptor import Shape
 from kernelexp.emulator.machine.machine import Machine, Op
-from kernelexp.emulator.machine.tensor_core import Mma, Shape
+from kernelexp.emulator.machine.tensor_core import Mma
 from kernelexp.emulator.sass.decoder import Decoder, once_per_warp
 from kernelexp.emulator.sass.operands import is_predicate
 from kernelexp.emulator.sass.registry import covers

@@ -1,0 +1,45 @@
+"""clusterlaunchcontrol: a cluster takes over the work of one that has not started.
+
+The answer is 16 bytes that kernels only pass on: x, y and z of the first CTA, and 1 if a launch was
+cancelled. The last clusters of the grid are cancelled first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelexp.emulator.machine import tma
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.asynchronous import Issuer, Pending
+from kernelexp.emulator.machine.copying import Destination, land, landing
+from kernelexp.emulator.machine.machine import Machine
+
+BYTES = 16
+
+
+def try_cancel(machine: Machine, issuer: Issuer, to: int, barrier: int, *, multicast: bool) -> None:
+    """Asks for a cluster; the answer goes to the issuer's CTA, or to all of its cluster."""
+    ranks = (1 << machine.cluster_size) - 1 if multicast else None
+    place = landing(machine, issuer, Destination(to, barrier, ranks), BYTES, BYTES)
+    answer = np.zeros(4, np.uint32)
+    index = machine.cancel()
+    if index is not None:
+        answer[:] = *index, 1
+
+    def arrive() -> None:
+        land(machine, issuer, place, answer.view(np.uint8), tma.LINEAR)
+
+    what = f"the answer to a clusterlaunchcontrol.try_cancel ({issuer.site.where()})"
+    touches, signals = place.touches(machine, BYTES), place.signals(machine)
+    machine.engines.issue(Pending(what, arrive, issuer.site, touches=touches, signals=signals))
+
+
+def cancelled(low: Array, high: Array) -> Array:
+    """Whether answers, as halves of 64 bits, say that a launch was cancelled."""
+    return high >> np.uint64(32) != 0
+
+
+def first_cta(low: Array, high: Array) -> tuple[Array, Array, Array]:
+    """x, y and z of the first CTA of the cluster."""
+    narrow = [value.astype(np.uint32) for value in (low, low >> np.uint64(32), high)]
+    return narrow[0], narrow[1], narrow[2]

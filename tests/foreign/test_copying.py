@@ -1,0 +1,74 @@
+"""Copies that do not compile end in a sentence with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kernelexp.build import Diagnostic
+from kernelexp.errors import BuildError
+from kernelexp.foreign import copying
+
+
+def refused(source: Path, *errors: tuple[int, str]) -> str:
+    """The sentence about a compiler that finds these one after the other."""
+    found = iter(errors)
+
+    def attempt(_texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+        line, message = next(found)
+        return (Diagnostic(file=source.name, line=line, message=message),)
+
+    with pytest.raises(BuildError) as raised:
+        copying.compile_copy(copying.read(source), attempt)
+    return str(raised.value)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "kernels/attention/source/k.cu"
+    path.parent.mkdir(parents=True)
+    path.write_text('#include "tools/own.h"\n__global__ void k(int* x) { *x = OWN; }\n')
+    return path
+
+
+MISSING = (1, "tools/own.h: No such file or directory")
+
+
+def test_a_header_in_another_folder_of_the_repository_is_named(
+    tmp_path: Path, source: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    for folder in ("others", "kernels/attention/include"):
+        (tmp_path / folder / "tools").mkdir(parents=True)
+        (tmp_path / folder / "tools/own.h").write_text("#define OWN 1\n")
+    said = refused(source, MISSING, (2, 'identifier "OWN" is undefined'))
+    assert f": try --flag=-I{tmp_path}/kernels/attention/include." in said
+
+
+def test_a_header_that_is_nowhere_is_asked_for(source: Path) -> None:
+    said = refused(source, MISSING, (2, 'identifier "OWN" is undefined'))
+    assert 'headers were not found: "tools/own.h"): name folders of headers with --flag=-I' in said
+
+
+def test_host_code_in_a_header_that_was_found_by_a_flag_is_left_out(source: Path) -> None:
+    header = source.parent.parent / "include/tools/own.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#include <absent.h>\nconst int OWN = 1;\n")
+
+    def attempt(texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+        if texts.get("tools/own.h") == "// #include <absent.h>\nconst int OWN = 1;\n":
+            return ()
+        file = "tools/own.h" if "tools/own.h" in texts else str(header)
+        return (Diagnostic(file=file, line=1, message="absent.h: No such file or directory"),)
+
+    copy, left = copying.compile_copy(copying.read(source), attempt)
+    assert [each.include for each in left] == ["<absent.h>"]
+    assert copy.texts["k.cu"] == source.read_text()
+    assert header.read_text().startswith("#include")
+
+
+def test_an_intrinsic_that_cuda_has_no_more_is_named_with_its_successor(source: Path) -> None:
+    said = refused(source, (2, 'identifier "__shfl_xor" is undefined'))
+    assert said.endswith("write __shfl_xor_sync(0xffffffff, ...) instead.")

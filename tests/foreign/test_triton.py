@@ -1,0 +1,35 @@
+"""What Triton leaves beside a kernel's PTX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelexp.foreign import triton
+from kernelexp.foreign.triton import Beside
+
+FUNCTION = """module {
+  tt.func public @gather(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x"(#loc)), %to:
+      !tt.ptr<bf16> loc("to"(#loc)), %columns: i32 loc("columns"(#loc))) attributes {noinline} {
+    %0 = tt.get_program_id x : i32
+    tt.store %to, %x : !tt.ptr<f32>
+"""
+
+
+def test_its_launch_and_its_signature_are_read(tmp_path: Path) -> None:
+    (tmp_path / "gather.json").write_text('{"name": "gather", "num_warps": 8, "shared": 64}')
+    (tmp_path / "gather.ttir").write_text(FUNCTION)
+    assert triton.read(tmp_path / "gather.ptx") == Beside(
+        threads=256,
+        dynamic_smem_bytes=64,
+        parameters=("float* x", "__nv_bfloat16* to", "int columns"),
+    )
+
+
+@pytest.mark.parametrize("metadata", [None, "[]", '{"num_warps": "many"}'])
+def test_where_it_is_not_triton_s_nothing_is_known(tmp_path: Path, metadata: str | None) -> None:
+    if metadata:
+        (tmp_path / "k.json").write_text(metadata)
+        (tmp_path / "k.ttir").write_text(FUNCTION)
+    assert triton.read(tmp_path / "k.ptx") == Beside()

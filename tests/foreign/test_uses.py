@@ -1,0 +1,85 @@
+"""What PTX does with an entry's parameters."""
+
+from __future__ import annotations
+
+from kernelexp.emulator.ptx.parser import parse
+from kernelexp.foreign import uses
+from kernelexp.foreign.uses import Uses
+
+ENTRY = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_param_0, .param .align 8 .b8 k_param_1[40], .param .u32 k_param_2)
+{{
+	.reg .b64 %rd<20>;
+	.reg .b32 %r<20>;
+	.reg .f32 %f<9>;
+{}
+	ret;
+}}
+"""
+
+
+def used(*lines: str) -> Uses:
+    module = parse(ENTRY.format("\n".join(f"\t{line};" for line in lines)))
+    return uses.find(module.functions["k"])
+
+
+def test_memory_is_read_and_written_through_what_is_computed_from_a_parameter() -> None:
+    found = used(
+        "ld.param.u64 %rd1, [k_param_0]",
+        "ld.param.u32 %r1, [k_param_2]",
+        "mul.wide.u32 %rd2, %r1, 4",
+        "add.s64 %rd3, %rd1, %rd2",
+        "ld.global.f32 %f1, [%rd3]",
+        "st.global.f32 [%rd1+4], %f1",
+    )
+    assert found.read_at(0, 0)
+    assert found.written_at(0, 0)
+    assert found.loaded_at(2, 0, 4)
+    assert not found.addressed
+
+
+def test_what_is_copied_to_shared_memory_is_read() -> None:
+    found = used(
+        "ld.param.u64 %rd1, [k_param_0]",
+        "ld.param.u32 %r1, [k_param_2]",
+        "cp.async.ca.shared.global [%r1], [%rd1], 4",
+    )
+    assert found.read_at(0, 0)
+    assert not found.written_at(0, 0)
+
+
+def test_members_of_a_structure_are_told_apart() -> None:
+    found = used(
+        "ld.param.v2.u64 {%rd1, %rd2}, [k_param_1+8]",
+        "ld.global.f32 %f1, [%rd1]",
+        "st.global.f32 [%rd2], %f1",
+    )
+    assert found.read_at(1, 8)
+    assert not found.written_at(1, 8)
+    assert found.written_at(1, 16)
+    assert [found.loaded_at(1, at, 8) for at in (0, 8, 16, 24)] == [False, True, True, False]
+
+
+def test_the_address_of_a_structure_is_followed_through_constants() -> None:
+    found = used(
+        "mov.b64 %rd1, k_param_1",
+        "add.s64 %rd2, %rd1, 20",
+        "ld.param.u64 %rd3, [%rd2+-4]",
+        "st.global.u32 [%rd3], 1",
+    )
+    assert found.written_at(1, 16)
+    assert not found.loaded_at(1, 0, 8)
+
+
+def test_an_address_that_is_computed_with_may_be_of_any_member() -> None:
+    found = used(
+        "ld.param.u32 %r1, [k_param_2]",
+        "mov.b64 %rd1, k_param_1",
+        "mul.wide.u32 %rd2, %r1, 8",
+        "add.s64 %rd3, %rd1, %rd2",
+        "ld.param.u64 %rd4, [%rd3]",
+    )
+    assert all(found.loaded_at(1, at, 8) for at in (0, 8, 32))
+    assert not found.loaded_at(0, 0, 8)
