@@ -93,13 +93,21 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     on_progress: OnProgress | None = None
 
 
-def audit(project: Project, text: str, against: str, asked: Asked) -> Audit:
+def audit(project: Project, text: str, against: str | None, asked: Asked) -> Audit:
     """Builds both variants, and takes times, counters and words from the records.
 
+    Without `against` an experiment's candidate is compared with its baseline.
     BuildError where one of them does not build. UsageError where a text names no variant, or both
     name the same.
     """
     wanted, name, number = parse_arm(project, text)
+    if against is None:
+        if not name:
+            raise UsageError(
+                f"{text} is no candidate of an experiment, which would have a baseline: name "
+                "another variant with --against."
+            )
+        against = f"{name}:baseline"
     other, whose, place = parse_arm(project, against)
     if wanted == other:
         raise UsageError(f"{text} and {against} are the same variant: name another one.")

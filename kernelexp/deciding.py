@@ -25,7 +25,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> list[Decision]:
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """The decisions that hold now."""
+
+    decisions: tuple[Decision, ...]
+    stood: tuple[str, ...] = ()
+    """Names of those that stood already, and are not written again."""
+
+
+def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> Done:
     """Makes a candidate its kernel's current best."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     if candidate is None and len(standings.candidates) > 1:
@@ -38,7 +46,7 @@ def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> 
         return _decide(files, project, name, "accepted", chosen, asked)
 
 
-def reject(project: Project, name: str, candidate: int | None, asked: Asked) -> list[Decision]:
+def reject(project: Project, name: str, candidate: int | None, asked: Asked) -> Done:
     """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     chosen = _chosen(name, standings, candidate)
@@ -46,9 +54,7 @@ def reject(project: Project, name: str, candidate: int | None, asked: Asked) -> 
         return _decide(files, project, name, "rejected", chosen, asked)
 
 
-def replace(
-    project: Project, name: str, by: str, candidate: int | None, asked: Asked
-) -> list[Decision]:
+def replace(project: Project, name: str, by: str, candidate: int | None, asked: Asked) -> Done:
     """Puts experiment `by` in the place of `name`: what replaces is accepted, if it is not yet."""
     project.experiment(by)
     if by == name:
@@ -68,7 +74,8 @@ def replace(
             return _decide(files, project, name, "replaced", replaced, asked, by)
         made = _decide(files, project, by, "accepted", successor.candidates, asked)
         plain = msgspec.structs.replace(asked, commit="")
-        return made + _decide(files, project, name, "replaced", replaced, plain, by)
+        after = _decide(files, project, name, "replaced", replaced, plain, by)
+    return Done(decisions=(*made.decisions, *after.decisions), stood=(*made.stood, *after.stood))
 
 
 def _is_accepted(candidate: Standing) -> bool:
@@ -99,11 +106,11 @@ def _decide(
     candidates: Sequence[Standing],
     asked: Asked,
     by: str = "",
-) -> list[Decision]:
-    """Writes a decision on each of these candidates."""
+) -> Done:
+    """Writes a decision on each of these candidates, but where it would only be said again."""
     baseline, _ = project.variants(project.experiment(name))
     who, commit = revisions.author(project.root), _commit(project, asked.commit)
-    made = []
+    made, stood = [], []
     for each in candidates:
         moment = decisions.next_moment(project.root)
         decision = Decision(
@@ -124,9 +131,31 @@ def _decide(
             verdict=each.verdict.status.value if each.verdict and not each.changed else "",
             run=each.record.run if each.record and not each.changed else "",
         )
+        if each.decision and _stands(project, each.decision, decision):
+            stood.append(each.decision.name)
+            made.append(each.decision)
+            continue
         decisions.write(project.root, decision, files)
         made.append(decision)
-    return made
+    return Done(decisions=tuple(made), stood=tuple(stood))
+
+
+_WORDS = ("commit", "note", "why")
+
+
+def _stands(project: Project, last: Decision, said: Decision) -> bool:
+    """Whether the last decision on a candidate says all of this, of the same record."""
+    alike = all(
+        getattr(last, field) == getattr(said, field)
+        for field in ("word", "by", "baseline", "verdict", "run")
+    )
+    more = any(getattr(said, field) not in ("", getattr(last, field)) for field in _WORDS)
+    if not alike or more:
+        return False
+    if said.word != "accepted":
+        return True
+    decided, _ = decisions.read_all(project.root)  # accepted again, it would be the best again
+    return decisions.best(decided, last.kernel, last.arch) == last
 
 
 def _commit(project: Project, text: str) -> str:
@@ -137,9 +166,7 @@ def _commit(project: Project, text: str) -> str:
     found = revisions.find(project.root, text)
     if found or revisions.is_commit_name(text):
         return found or text
-    where = "git knows no such revision"
-    if not revisions.has_repository(project.root):
-        where = "there is no git repository here"
+    where = revisions.why_unreadable(project.root) or "git knows no such revision"
     raise UsageError(
         f"--commit {quote(text)}: {where}, and it is no commit's name, as in --commit 1a2b3c4."
     )

@@ -259,6 +259,7 @@ def spell_printed(name: str, unit: str) -> str:
     return f"{name}, {unit}" if unit and unit != name else name
 
 
+@functools.cache
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
         name=f"{_STATIC}{pipe.lower()}",
@@ -284,6 +285,7 @@ def _of_executed_pipe(name: str) -> Metric:
 _UNITS = ("sectors", "wavefronts")
 
 
+@functools.lru_cache(maxsize=8192)
 def _of_counter(counter: str) -> Metric:
     isa = "ptx" if counter.startswith(counters.PTX) else "sass"
 
@@ -462,13 +464,13 @@ def differences(
         same_kind = found and found.metric.kind == metric.kind
         return found.value if found and same_kind else metric.read(arm)
 
-    pairs = {
-        metric: (value(one, metric, before), value(other, metric, after))
+    pairs = [
+        (metric, value(one, metric, before), value(other, metric, after))
         for metric in names.values()
-    }
+    ]
     return tuple(
         Difference(metric=metric, before=was, after=now)
-        for metric, (was, now) in pairs.items()
+        for metric, was, now in pairs
         if (same or was != now) and was is not None and now is not None
     )
 

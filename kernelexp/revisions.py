@@ -14,7 +14,7 @@ from pathlib import Path
 from kernelexp import processes
 from kernelexp.errors import EnvironmentFault, UsageError
 from kernelexp.processes import Completed
-from kernelexp.text import quote
+from kernelexp.text import one_line, quote
 
 LIMIT_S = 60.0
 
@@ -24,23 +24,44 @@ def git(root: Path, *arguments: str, timeout_s: float = LIMIT_S) -> Completed:
     return processes.run(("git", *arguments), cwd=root, timeout_s=timeout_s)
 
 
-def has_repository(root: Path) -> bool:
-    """Whether `root` is in a repository that git can read."""
+_NO_REPOSITORY = "not a git repository"
+_SHALLOW = "this clone is shallow: `git fetch --unshallow` brings the rest"
+
+
+def why_unreadable(root: Path) -> str:
+    """Why git can read no repository at `root`, without a full stop; empty where it can."""
     try:
-        return git(root, "rev-parse", "--git-dir").returncode == 0
-    except EnvironmentFault:
+        done = git(root, "rev-parse", "--git-dir")
+    except EnvironmentFault as error:  # no git
+        return str(error).rstrip(".")
+    if done.returncode == 0:
+        return ""
+    if _NO_REPOSITORY in done.stderr:
+        return f"{root} is in no git repository"
+    return f"git can't read the repository of {root}: {one_line(done.stderr)}"
+
+
+def is_boundary(root: Path, commit: str) -> bool:
+    """Whether a shallow clone ends at this commit, which looks as if it had added all files."""
+    done = git(root, "rev-parse", "--git-path", "shallow")
+    try:
+        return commit in (root / done.stdout.strip()).read_text().split()
+    except OSError:
         return False
+
+
+def _is_shallow(root: Path) -> bool:
+    return git(root, "rev-parse", "--is-shallow-repository").stdout.strip() == "true"
 
 
 def resolve(root: Path, revision: str) -> str:
     """The full name of a commit; UsageError where git knows none."""
     found = find(root, revision)
     if found is None:
-        if not has_repository(root):
-            raise UsageError(f"{root} is in no git repository: there are no revisions.")
-        raise UsageError(
-            f"git knows no revision {quote(revision)} (git log shows those there are)."
-        )
+        if why := why_unreadable(root):
+            raise UsageError(f"{why}: there are no revisions.")
+        why = _SHALLOW if _is_shallow(root) else "git log shows those there are"
+        raise UsageError(f"git knows no revision {quote(revision)} ({why}).")
     return found
 
 
@@ -97,7 +118,8 @@ def resolve_range(root: Path, text: str) -> list[str]:
         )
     begin, end = resolve(root, first), resolve(root, last or "HEAD")
     if not is_ancestor(root, begin, end):
-        raise UsageError(f"{first} is no ancestor of {last or 'HEAD'}: name the older one first.")
+        why = _SHALLOW if _is_shallow(root) else "name the older one first"
+        raise UsageError(f"{first} is no ancestor of {last or 'HEAD'}: {why}.")
     return [begin, *between(root, begin, end)]
 
 

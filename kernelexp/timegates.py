@@ -85,6 +85,11 @@ def _time(
     commit = revisions.last_change(project.root, FILE, committed)
     if commit is None:
         return "unchecked", f"no commit has its line of {FILE}: commit that file."
+    if revisions.is_boundary(project.root, commit):
+        return "unchecked", (
+            f"which commit wrote its line of {FILE} can't be seen in a shallow clone: run "
+            "`git fetch --unshallow`; in GitHub Actions, fetch-depth: 0 is the whole history."
+        )
     examined = atrevision.How(
         tools=how.tools, limits=how.limits, size=how.measuring.size, on_progress=how.on_progress
     )
@@ -103,8 +108,12 @@ def _time(
     )
     verdict = made.candidates[0].verdict
     outcome = _OUTCOMES.get(verdict.status, "unchecked")
-    gain = f" Lock it in with `{UPDATE}`." if outcome == "better" else ""
-    return outcome, f"{verdict.sentence} Compared with {commit[:10]}.{gain}"
+    advice = ""
+    if outcome == "better":
+        advice = f" Lock it in with `{UPDATE}`."
+    elif verdict.reason == "baseline_failed":  # it was right when it was committed
+        advice = f" If problem.py now states another problem, accept that with `{UPDATE}`."
+    return outcome, f"{verdict.sentence} Compared with {commit[:10]}.{advice}"
 
 
 _OUTCOMES: dict[Status, gates.Outcome] = {

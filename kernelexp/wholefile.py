@@ -27,6 +27,10 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> Path:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
+    return _write(path, data, durable)
+
+
+def _write(path: Path, data: bytes, durable: bool) -> Path:
     temporary = _temporary(path)
     try:
         with temporary.open("wb") as file:
@@ -54,6 +58,8 @@ class Together:
     def __init__(self) -> None:
         self._undo = contextlib.ExitStack()
         self._backups: list[Path] = []
+        self._swept: set[Path] = set()
+        """Folders that were looked through once, which takes long where there are many files."""
 
     def __enter__(self) -> Together:
         return self
@@ -75,7 +81,10 @@ class Together:
         for folder in reversed(list(missing)):
             self._undo.callback(_undo, folder.rmdir)
         self._keep(path)
-        return write(path, data, durable=durable)
+        if path.parent not in self._swept:
+            self._swept.add(path.parent)
+            return write(path, data, durable=durable)
+        return _write(path, data, durable)
 
     def remove(self, path: Path) -> None:
         """Removes a file, if it is there."""

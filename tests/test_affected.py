@@ -45,3 +45,15 @@ def test_where_a_macro_names_an_include_every_file_of_the_kernels_counts(cold: P
     with (cold / SOURCE).open("a") as file:
         file.write("#include OTHER\n")
     assert touched(cold, "variants/include/other.cuh", "// perhaps\n") == 3
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_header_that_was_renamed_counts(cold: Path, follows: bool) -> None:
+    repository(cold)
+    git(cold, "mv", HEADER, "variants/include/wide.cuh")
+    if follows:
+        source = cold / SOURCE
+        source.write_text(source.read_text().replace("vector.cuh", "wide.cuh"))
+    loaded = project.load(cold)
+    head = git(cold, "rev-parse", "HEAD")
+    assert len(affected.since(loaded, head, gates.named_variants(loaded))) == 3

@@ -34,9 +34,13 @@ def audit(
         ),
     ],
     against: Annotated[
-        str,
-        typer.Option("--against", metavar="OTHER", help="The variant to compare with."),
-    ],
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="OTHER",
+            help="The variant to compare with; an experiment's baseline without it.",
+        ),
+    ] = None,
     markdown: MarkdownOption = False,
     json: JsonOption = False,
     limit: LimitOption = None,
@@ -61,7 +65,7 @@ def audit(
     if json and markdown:
         raise UsageError("--json and --markdown do not go together: give one of them.")
     loaded = common.load(project)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         asked = auditing.Asked(
             tools=common.tools(loaded, nvcc), limits=parse_limits(limit), on_progress=bars
         )

@@ -55,11 +55,12 @@ def build(
     tools = common.tools(loaded, nvcc)
     if bool(variants) == bool(repeat):
         raise UsageError("name the variants to build, or a run with --record.")
+    home = loaded.root
     if repeat:
         loaded, experiment = runner.restore(loaded, repeat)
         variants = [experiment]
     wanted = parse_variants(loaded, variants or [], set_)
-    with progress_bars() as bars:
+    with progress_bars(home) as bars:
         prepared = prepare.built(loaded, wanted, tools, parse_limits(limit), bars)
     arms = {loaded.label(each): arm for each, arm in prepared.named(wanted)}
     for error in prepared.errors():

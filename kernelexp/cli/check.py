@@ -90,7 +90,7 @@ def check(
     for name in kernels or loaded.kernels:
         if emulate and loaded.kernel(name).program:
             typer.echo(f"note: {name} is a program: it is built, not emulated.", err=True)
-    with common.executor(device, None, None) as executor, progress_bars() as bars:
+    with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
         asked = checking.Asked(
             tools=common.tools(loaded, nvcc),
             kernels=tuple(kernels or ()),

@@ -90,7 +90,7 @@ def _compare(
     if project is not None and any(subjects.is_variant(project, text) for text in (one, other)):
         project = common.load(start)
         tools = common.tools(project, nvcc)
-        with progress_bars() as bars:
+        with progress_bars(project.root) as bars:
             making = subjects.Making(tools=tools, emulate=emulate, on_progress=bars)
             found = [subjects.find(project, text, making) for text in (one, other)]
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shlex
 import sys
 import threading
 import time
@@ -16,6 +17,8 @@ import typer
 from kernelexp.text import shorten
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.progress import Progress
 
@@ -99,14 +102,24 @@ def _console(stderr: bool = False) -> Console:
 
 
 @contextlib.contextmanager
-def progress_bars() -> Iterator[OnProgress]:
-    """A bar per phase on a terminal's standard error; a line every half minute in a pipe."""
-    if sys.stderr.isatty():
-        with _bars() as bars:
-            yield bars
-    else:
-        with _reminders() as reminders:
-            yield reminders
+def progress_bars(root: Path | None = None) -> Iterator[OnProgress]:
+    """A bar per phase on a terminal's standard error; a line every half minute in a pipe.
+
+    Those who look at the pages of the project at `root` see the same (`report --serve`).
+    """
+    with contextlib.ExitStack() as stack:
+        tellers = [stack.enter_context(_bars() if sys.stderr.isatty() else _reminders())]
+        if root is not None:
+            from kernelexp import live
+
+            command = shlex.join(("kernelexp", *sys.argv[1:]))
+            tellers.append(stack.enter_context(live.published(root, command)))
+
+        def tell(step: Step) -> None:
+            for each in tellers:
+                each(step)
+
+        yield tell
 
 
 @contextlib.contextmanager

@@ -13,9 +13,7 @@ from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kernelexp.decisions import Decision
+    from kernelexp.deciding import Done
     from kernelexp.project import Project
 
 ExperimentArgument = Annotated[
@@ -116,7 +114,7 @@ def replace(
     _show(loaded, deciding.replace(loaded, experiment, by, candidate, asked), json)
 
 
-def _show(project: Project, made: Sequence[Decision], json: bool) -> None:
+def _show(project: Project, done: Done, json: bool) -> None:
     """What was decided and what is the best now; the log is rendered again."""
     from kernelexp import decisions
     from kernelexp.report import decisions as report
@@ -124,6 +122,7 @@ def _show(project: Project, made: Sequence[Decision], json: bool) -> None:
     common.refresh_log(common.load(project.root, sources=False))
     decided, unreadable = decisions.read_all(project.root)
     common.warn(project.root, unreadable)
-    best = decisions.best(decided, made[-1].kernel, made[-1].arch)
-    values = report.Made(decisions=tuple(made), best=best)
-    output("decisions", values, report.made(project, made, best), json)
+    last = done.decisions[-1]
+    best = decisions.best(decided, last.kernel, last.arch)
+    values = report.Made(decisions=done.decisions, best=best, stood=done.stood)
+    output("decisions", values, report.made(project, values), json)

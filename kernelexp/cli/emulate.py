@@ -72,7 +72,7 @@ def emulate(
         raise UsageError("name the variants to emulate (kernelexp list shows kernels and axes).")
     wanted = parse_variants(loaded, variants, set_)
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         found, faults = emulations.emulate(
             loaded, wanted, tools, how, full, parse_limits(limit), bars
         )

@@ -90,7 +90,7 @@ def evaluate(
     )
     text = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         found = evaluation.evaluate(
             loaded, wanted, text, tools, settings, hostile=hostile, on_progress=bars
         )

@@ -62,7 +62,7 @@ def explain(
         several = f"{count} candidates" if count > 1 else "one candidate"
         raise UsageError(f"{name} has {several}: there is no --candidate {candidate}.")
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         asked = examine.Asked(
             tools=tools, limits=parse_limits(limit), emulate=emulate, on_progress=bars
         )

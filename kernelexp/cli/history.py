@@ -70,7 +70,7 @@ def history(
         raise UsageError("--json and --markdown do not go together: give one of them.")
     loaded = common.load(project)
     wanted, _, _ = parse_arm(loaded, variant)
-    with common.executor(device, None, None) as executor, progress_bars() as bars:
+    with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
         asked = timeline.Asked(
             revisions=revisions,
             emulate=emulate,

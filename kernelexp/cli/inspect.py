@@ -81,7 +81,7 @@ def inspect(
     texts = expect or []
     _require_conditions(texts, several=len(wanted) > 1)
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         found, faults = inspection.look(loaded, wanted, tools, parse_limits(limit), emulate, bars)
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)

@@ -80,7 +80,7 @@ def lines(
         raise UsageError("--json and --markdown do not go together: give one of them.")
     wanted = parse_variants(loaded, variants, set_)
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         found, faults = service.look(
             loaded, wanted, tools, size, parse_limits(limit), bars, parse_isas(isa)
         )

@@ -62,7 +62,7 @@ def opportunities(
             f"{variant} is an experiment: name one variant, or see kernelexp explain {variant}."
         )
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         asked = examine.Asked(
             tools=tools, limits=parse_limits(limit), emulate=emulate, on_progress=bars
         )

@@ -19,6 +19,7 @@ from kernelexp.errors import UsageError, suggest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kernelexp.arm import Arm
     from kernelexp.project import Project
     from kernelexp.report.charts.chart import Chart
 
@@ -172,11 +173,24 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
 
 
 def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]:
-    from kernelexp import profiles
+    from kernelexp import profiles, records
+    from kernelexp.model import spell_point
     from kernelexp.report.charts import roofline
+
+    def measured(arm: Arm) -> Arm | None:
+        found = records.latest_measured(project.root, arm, arm.files)
+        return found[1] if found else None
 
     chosen = _kernels(project, names)
     kept, unreadable = profiles.read_all(project.root)
     common.warn(project.root, unreadable)
-    own = [each for each in kept if (each.arm.kernel, each.arm.arch) in chosen]
-    return roofline.plots(project.root, own, dtype)
+    own = [
+        (spell_point(each.arm.axes), each)
+        for each in kept
+        if (each.arm.kernel, each.arm.arch) in chosen
+    ]
+    charts, reasons = roofline.plots(own, measured, dtype)
+    if not charts:
+        why = "; ".join(reasons) or "there is no profile; kernelexp profile takes one"
+        raise UsageError(f"no variant can be placed on a roofline: {why}.")
+    return charts

@@ -145,7 +145,7 @@ def profile(
         cache_control=cache_control,
         device=device,
     )
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         done = profiling.profile(
             loaded, wanted, common.tools(loaded, nvcc), found, settings, parse_limits(limit), bars
         )

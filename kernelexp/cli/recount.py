@@ -43,7 +43,7 @@ def recount(
     loaded = common.load(project, sources=False)
     wanted = recounting.find(loaded, chosen(loaded, names or [], every))
     tools = common.tools(loaded, nvcc)
-    with progress_bars() as bars:
+    with progress_bars(loaded.root) as bars:
         found = recounting.recount(loaded, wanted, tools, parse_limits(limit), bars)
     common.refresh_log(loaded)
     output("recount", found, report.render(found), json)

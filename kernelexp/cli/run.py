@@ -123,7 +123,10 @@ def run(
         limits=limits,
     )
     tools = common.tools(loaded, nvcc)
-    with common.executor(device, devices, scheduler) as executor, progress_bars() as bars:
+    with (
+        common.executor(device, devices, scheduler) as executor,
+        progress_bars(loaded.root) as bars,
+    ):
         settings = msgspec.structs.replace(settings, executor=executor)
         if repeat:
             outcomes = runner.repeat(loaded, repeat, tools, settings, bars)

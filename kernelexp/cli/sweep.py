@@ -192,7 +192,10 @@ def sweep(
         limits=limits,
     )
     tools = common.tools(loaded, nvcc)
-    with common.executor(device, devices, scheduler) as executor, progress_bars() as bars:
+    with (
+        common.executor(device, devices, scheduler) as executor,
+        progress_bars(loaded.root) as bars,
+    ):
         settings = msgspec.structs.replace(settings, executor=executor)
         if tuning:
             outcome = tune.run(loaded, grid, tuning, tools, settings, bars)

@@ -100,7 +100,7 @@ def time(
         typer.echo(f"added {name}, {loaded.place(name)}", err=True)
     else:
         name, loaded = lineup.NAME, lineup.alone(loaded, experiment)
-    with common.executor(device, None, scheduler) as executor, progress_bars() as bars:
+    with common.executor(device, None, scheduler) as executor, progress_bars(loaded.root) as bars:
         settings = runs.Settings(
             emulate=emulate,
             measuring=measuring if gpu else None,

@@ -306,6 +306,8 @@ class _Count(Runs):
                 self.lanes[number] = self.lanes.get(number, 0) + on[1]
                 self.issued[number] = self.issued.get(number, 0) + whole[0]
                 self.issued_lanes[number] = self.issued_lanes.get(number, 0) + whole[1]
+        for number, times in scheduler.gathering.arrivals.items():
+            self.issued[number] = self.issued.get(number, 0) + times
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

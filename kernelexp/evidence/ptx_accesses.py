@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kernelexp.accesses import Access, tensor_bits, times
-from kernelexp.emulator.ptx import parser
-from kernelexp.emulator.ptx.outline import callees
-from kernelexp.emulator.ptx.syntax import Immediate, Instruction, Module
 from kernelexp.errors import KernelexpError
+
+if TYPE_CHECKING:
+    from kernelexp.emulator.ptx.syntax import Instruction, Module
 
 _TYPE = re.compile(r"[bsufe]\w*?(\d+)(x2)?$")
 
@@ -24,6 +25,8 @@ def count(text: str, entry: str) -> dict[Access, int] | None:
 
     None where the text is not understood.
     """
+    from kernelexp.emulator.ptx import parser  # half a second, for those who only read records
+
     try:
         module = parser.parse(text)
     except (KernelexpError, IndexError, ValueError):
@@ -33,6 +36,8 @@ def count(text: str, entry: str) -> dict[Access, int] | None:
 
 
 def _instructions(module: Module, entry: str) -> Iterator[Instruction]:
+    from kernelexp.emulator.ptx.outline import callees
+
     rest, seen = [entry], {entry}
     while rest:
         function = module.functions.get(rest.pop())
@@ -50,7 +55,7 @@ def _of_instruction(each: Instruction) -> Access | None:
             return _plain(parts[0], rest)
         case ["cp", "async", "ca" | "cg", *_]:
             size = each.operands[2] if len(each.operands) > 2 else None
-            return Access("copy to shared", 8 * size.value if isinstance(size, Immediate) else 0)
+            return Access("copy to shared", 8 * getattr(size, "value", 0))
         case ["ldmatrix" | "stmatrix", *rest]:
             kind = "matrix load" if parts[0] == "ldmatrix" else "matrix store"
             wider = 2 if "m16n16" in rest else 1

@@ -16,7 +16,7 @@ _TOKEN = re.compile(
                   | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
     | (?P<word> [A-Za-z_]\w* )
     | (?P<number> [0-9](?:'?[\w.])* )
-    | (?P<space> \s+ )
+    | (?P<space> \n | [^\S\n]+ )  # so that the indentation of a directive is its own
     | (?P<mark> . )
     """,
     re.VERBOSE | re.DOTALL,

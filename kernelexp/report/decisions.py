@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
@@ -45,6 +45,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
     decisions: tuple[Decision, ...]
     best: Decision | None
+    stood: tuple[str, ...] = ()
+    """Names of those that stood already, and were not written again."""
 
 
 def best(project: Project, decision: Decision) -> str:
@@ -59,19 +61,19 @@ def best(project: Project, decision: Decision) -> str:
     return f"{spell_point(departs)} ({decision.experiment}, accepted{at})"
 
 
-def made(
-    project: Project, decided: Sequence[Decision], current: Decision | None
-) -> Iterator[Block]:
+def made(project: Project, done: Made) -> Iterator[Block]:
     """What was just decided, beside the verdict, and what is the best now."""
-    for each in decided:
+    for each in done.decisions:
         several = len(project.experiment(each.experiment).candidates) > 1
         departs = {k: v for k, v in each.axes.items() if each.baseline.get(k) != v}
         which = f" ({spell_point(departs)})" if several else ""
         said = f"{each.experiment}{which}: {sentence(each)}"
         yield paragraph(said if said.endswith((".", "!", "?")) else f"{said}.")
+        if each.name in done.stood:
+            yield paragraph("This stands already: nothing was written.")
         verdict = f"The verdict is {each.verdict} (run {each.run})." if each.verdict else ""
         yield paragraph(verdict or "No record speaks for it as it is now.", style="dim")
-    last = decided[-1]
+    last, current = done.decisions[-1], done.best
     where = f"{last.kernel}@{last.arch}"
     if current is None:
         yield paragraph(f"No variant of {where} is accepted.")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kernelexp.arm import ProfiledEvidence
 from kernelexp.judge.standing import StandingProfile
-from kernelexp.profiling import Profiling
 from kernelexp.record import Profile
 from kernelexp.report.document import Block, Cell, Span, paragraph, table
 from kernelexp.text import one_line
+
+if TYPE_CHECKING:
+    from kernelexp.profiling import Profiling
 
 _PEAK = "avg.pct_of_peak_sustained_elapsed"
 # Name, metric, what ncu's base unit is divided by, unit.

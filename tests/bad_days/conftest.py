@@ -88,7 +88,7 @@ def recorded(warm: Path, shared: Path) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             FakeGpu(root.parent / "locks", patch).takes("{1: 1.0, 2: 0.97, 4: 0.9}[width]")
             for words in (
-                ("run", "S1"),
+                ("run", "S1", "aaaaaaa"),
                 ("accept", "S1", "--note", "note", "--why", "why"),
                 ("check", "--update"),
                 ("profile", "--import", raw, "--launch", "1", "--variant", "S1"),

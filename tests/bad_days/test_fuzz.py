@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -28,6 +29,7 @@ from kernelexp.errors import KernelexpError, UsageError
 from kernelexp.handlog import reading, sections
 from kernelexp.judge import gates
 from kernelexp.profile import imports
+from kernelexp.project import layout
 
 CASES = 2_000
 FEW = 24
@@ -143,10 +145,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory, recorded: Path) -> Path:
     return Path(shutil.copytree(recorded, tmp_path_factory.mktemp("fuzzed") / "scale"))
 
 
+DECISION_READERS = [("list",), ("log",), ("show", "S1"), ("report",)]
 RECORD_READERS = [
     *[("log",), ("log", "--csv"), ("log", "--json"), ("show", "S1"), ("show", "S1", "--verbose")],
     *[("list",), ("verdict", "S1"), ("diff", "S1", "S1"), ("plot", "run", "S1"), ("show", "2")],
     *[("plot", "history"), ("show", "S1", "--json"), ("compare", "S1:baseline", "S1")],
+    *[("report",), ("report",), ("plot", "roofline")],
 ]
 
 
@@ -166,6 +170,22 @@ def read_decision(root: Path, changes: Any, words: tuple[str, ...]) -> None:
     try:
         path.write_bytes(written(json.loads(raw), changes))
         command(root, *words)
+    finally:
+        path.write_bytes(raw)
+
+
+def read_yaml(root: Path, changes: Any) -> None:
+    path = root / layout.FILE
+    raw = path.read_bytes()
+    try:
+        as_bytes = isinstance(changes[0][1], int)
+        value = None if as_bytes else yaml.safe_load(raw)
+        path.write_bytes(changed(raw, changes) if as_bytes else written(value, changes))
+        loaded = project.load(root)
+        for each in loaded.experiments.values():
+            loaded.variants(each)
+    except KernelexpError as error:
+        is_sentence(error)
     finally:
         path.write_bytes(raw)
 
@@ -241,9 +261,10 @@ KINDS: dict[str, tuple[SearchStrategy[Any], Callable[[Path, Any], None]]] = {
         lambda root, case: read_record(root, *case),
     ),
     "decision": (
-        st.tuples(JSON_CHANGES, st.sampled_from([("list",), ("log",), ("show", "S1")])),
+        st.tuples(JSON_CHANGES, st.sampled_from(DECISION_READERS)),
         lambda root, case: read_decision(root, *case),
     ),
+    "YAML": (JSON_CHANGES, read_yaml),
     "baseline": (JSON_CHANGES, read_baseline),
     "PTX": (CHANGES, read_ptx),
     "ncu page": (

@@ -32,7 +32,7 @@ cli.main()
 """
 COMMANDS = {
     "run": ("run", "S1", "S2", "--no-gpu"),
-    "accept": ("accept", "S1"),
+    "accept": ("accept", "S1", "--note", "@"),  # another each time: what stands is not written
     "log": ("log", "--write"),
     "sweep": ("sweep", "scale", "width=1,2"),
 }
@@ -54,8 +54,9 @@ class Victim:
 
     def start(self, name: str, token: str) -> subprocess.Popen[bytes]:
         paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+        words = [token if word == "@" else word for word in COMMANDS[name]]
         return subprocess.Popen(
-            [sys.executable, "-c", CODE, str(self.root.parent / "locks"), *COMMANDS[name]],
+            [sys.executable, "-c", CODE, str(self.root.parent / "locks"), *words],
             cwd=self.root,
             env={**os.environ, TOKEN: token, "PYTHONPATH": paths},
             stdout=subprocess.DEVNULL,

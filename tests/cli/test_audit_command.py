@@ -44,7 +44,7 @@ def test_a_measured_variant_is_compared_with_its_own_baseline(
 ) -> None:
     FakeGpu(tmp_path / "locks", monkeypatch).takes("{1: 1.0, 2: 1.0, 4: 0.9}[width]")
     kx("run", "S1", "--no-emulate", cwd=scale)
-    text = " ".join(kx("audit", "S1", "--against", "S1:baseline", cwd=scale).stdout.split())
+    text = " ".join(kx("audit", "S1", cwd=scale).stdout.split())  # with its baseline
     assert re.search(r" (9\.9|10\.[01])% faster than defaults \(interleaved in one run\)\.", text)
     assert "Verdict: IMPROVED." in text
     assert "Hypothesis (S1): Wider accesses need fewer instructions." in text
@@ -82,6 +82,7 @@ def test_published_counters_are_not_compared_with_those_of_other_profiles(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("S1:baseline",), "S1:baseline is no candidate of an experiment, which would have a base"),
         (("S1", "--against", "S1"), "S1 and S1 are the same variant: name another one."),
         (("S2", "--against", "S1"), "S2 has 2 candidates: write S2:1 or another."),
         (("S2:3", "--against", "S1"), "after the colon comes baseline or the number of a"),

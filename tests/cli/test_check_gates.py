@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_gpu import FakeGpu
-from repositories import commit, repository
+from repositories import commit, git, repository
 from support import Kx, edit
 
 from kernelexp import errors
@@ -203,6 +203,22 @@ def test_changed_code_is_timed_beside_the_baseline_s(
     (found,) = [each for each in json.loads(result.stdout) if each["gate"] == "measured"]
     assert found["outcome"] == outcome
     assert "Compared with" in found["sentence"]
+
+
+@pytest.mark.slow
+def test_a_shallow_clone_is_not_timed_against_itself(
+    timed: Path, kx: Kx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(timed, "slower")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", timed.as_uri(), str(clone))
+    (clone / ".kernelexp").symlink_to(timed / ".kernelexp")
+    FakeGpu(tmp_path / "locks", monkeypatch).takes("1.0")
+    code, text = said(kx, clone, "--measured")
+    assert code == errors.ENVIRONMENT
+    assert "can't be seen in a shallow clone: run `git fetch --unshallow`" in text
+    for words in (("check", "--since", "HEAD~1"), ("bisect", "S1", "--good", "a", "--bad", "HEAD")):
+        assert "this clone is shallow: `git fetch --unshallow`" in kx(*words, cwd=clone).stderr
 
 
 @pytest.mark.slow

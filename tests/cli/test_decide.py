@@ -67,6 +67,34 @@ def test_a_later_decision_undoes_an_earlier_one(bare: Path, kx: Kx) -> None:
     assert len(list((bare / "logs/decisions").glob("*.json"))) == 5
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("accept", "S1", "--note", "simpler"),
+        ("reject", "S2", "--candidate", "2"),
+        ("replace", "aaaaaaa", "--by", "S1"),
+    ],
+)
+def test_what_is_decided_again_stands_already(words: tuple[str, ...], bare: Path, kx: Kx) -> None:
+    assert "stands already" not in kx(*words, cwd=bare).stdout
+    written = sorted((bare / "logs/decisions").iterdir())
+    said = kx(*words, "--json", cwd=bare)
+    assert said.exit_code == 0
+    last = json.loads(said.stdout)
+    assert last["stood"] == [each["name"] for each in last["decisions"]]
+    assert "This stands already: nothing was written." in kx(*words, cwd=bare).stdout
+    assert sorted((bare / "logs/decisions").iterdir()) == written
+
+
+def test_more_words_or_a_newer_best_make_a_decision_of_it(bare: Path, kx: Kx) -> None:
+    kx("accept", "S1", cwd=bare)
+    assert "stands already" not in kx("accept", "S1", "--why", "wider", cwd=bare).stdout
+    assert "stands already" in kx("accept", "S1", cwd=bare).stdout
+    kx("accept", "S2", "--candidate", "1", cwd=bare)
+    assert "stands already" not in kx("accept", "S1", cwd=bare).stdout
+    assert listed(kx, bare)["best"]["scale@sm_90a"]["experiment"] == "S1"
+
+
 def test_what_replaces_is_accepted(bare: Path, kx: Kx) -> None:
     kx("accept", "aaaaaaa", cwd=bare)
     said = " ".join(kx("replace", "aaaaaaa", "--by", "S1", cwd=bare).stdout.split())
@@ -114,7 +142,10 @@ def test_a_best_that_is_no_variant_any_more_is_a_mistake_with_its_place(bare: Pa
         (("accept", "S2"), "S2 has 2 candidates: say with --candidate which one is accepted (1: "),
         (("accept", "S2", "--candidate", "3"), "S2 has 2 candidates: there is no --candidate 3."),
         (("accept", "S9"), "there is no experiment 'S9'; known: S1, S2, aaaaaaa."),
-        (("reject", "S1", "--commit", "no"), "--commit 'no': there is no git repository here, and"),
+        (
+            ("reject", "S1", "--commit", "no"),
+            "is in no git repository, and it is no commit's",
+        ),
         (("replace", "S1", "--by", "S1"), "S1 can't be replaced by itself: name another"),
         (("replace", "S1", "--by", "S2"), "S2 has 2 candidates, none of them accepted: accept one"),
     ],

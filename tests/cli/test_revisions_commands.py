@@ -104,3 +104,24 @@ def test_without_a_repository_there_are_no_revisions(cold: Path, kx: Kx) -> None
     assert result.exit_code == errors.USAGE
     assert "is in no git repository: there are no revisions." in result.stderr
     assert "is no range of revisions" in kx("history", "S1", "--revisions", "x", cwd=cold).stderr
+
+
+@pytest.mark.parametrize("words", [("accept", "S1", "--commit", "HEAD"), ("bisect", "S1")])
+def test_a_missing_git_is_not_a_missing_repository(
+    words: tuple[str, ...], cold: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository(cold)
+    monkeypatch.setenv("PATH", "/nowhere")
+    ends = ("--good", "HEAD", "--bad", "HEAD") if words[0] == "bisect" else ()
+    result = kx(*words, *ends, cwd=cold)
+    assert result.exit_code == errors.USAGE
+    assert "git can't be started: No such file or directory" in result.stderr
+
+
+def test_a_repository_that_git_refuses_is_said_in_its_words(cold: Path, kx: Kx) -> None:
+    repository(cold)
+    (cold / ".git/config").write_text("[")
+    result = kx("history", "S1", "--revisions", "HEAD~1..HEAD", cwd=cold)
+    assert result.exit_code == errors.USAGE
+    assert "git can't read the repository of" in result.stderr
+    assert "fatal: bad config line" in result.stderr

@@ -130,6 +130,7 @@ def compile_cu(
     target: str = "sm_100a",
     defines: Sequence[str] = (),
     include: Sequence[Path] = (),
+    options: Sequence[str] = (),
 ) -> str:
     """PTX of a CUDA source, with line numbers, from the nvcc of the package."""
     from kernelexp import processes, toolchain
@@ -146,6 +147,7 @@ def compile_cu(
             f"-gencode=arch={arch},code={target}",
             *(f"-D{define}" for define in defines),
             *(f"-I{folder}" for folder in include),
+            *options,
             str(source),
             "-o",
             str(out),

@@ -80,6 +80,12 @@ def test_what_is_left_out_leaves_its_lines_and_directives() -> None:
     assert declarations.blank(text, [host]) == "int a;\n\n#if X\n\n#endif\n\nint b;\n"
 
 
+def test_an_indented_directive_belongs_to_no_declaration() -> None:
+    text = "#if X\n\t#define A 1\n#else\n  #define A 2\n#endif\nvoid host() {}\n"
+    (host,) = declarations.read(text)
+    assert declarations.blank(text, [host]) == text.replace("void host() {}", "")
+
+
 def test_an_include_that_is_left_out_is_a_comment() -> None:
     text = "#include <far.h>\nint a;\n"
     assert declarations.blank(text, declarations.read(text)[:1]).startswith("// #include <far.h>")

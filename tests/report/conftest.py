@@ -12,11 +12,16 @@ from support import ROOT
 
 @pytest.fixture(scope="session")
 def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository with the records of a few experiments, a sweep, and profiles of one kernel."""
+    """The repository with records of a few experiments, a sweep, and profiles of two kernels."""
     root = copy(tmp_path_factory.mktemp("part"), "T1", "H3", "S7", "abf04a5", "sweep-transpose")
     shutil.copytree(ROOT / "variants", root / "variants")
     (root / "logs/profiles").mkdir()
-    for run in ("20261122T052421Z-eaf66769", "20261122T052444Z-696744c7", "published-9bf658a"):
+    for run in (
+        "20261122T052206Z-c4343e1f",
+        "20261122T052421Z-eaf66769",
+        "20261122T052444Z-696744c7",
+        "published-9bf658a",
+    ):
         shutil.copy(ROOT / f"logs/profiles/{run}.json", root / "logs/profiles")
     return root
 

@@ -7,6 +7,8 @@ import os
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
@@ -17,7 +19,8 @@ from support import ROOT, Kx, edit
 
 from kernelexp import errors, project, records
 from kernelexp.cli import completion
-from kernelexp.report.site import code, site
+from kernelexp.report.site import site
+from kernelexp.report.site.texts import Texts
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -152,7 +155,7 @@ def test_words_of_people_and_records_run_nothing(tmp_path: Path) -> None:
 def test_no_file_from_outside_of_the_project_is_shown(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("mine")
     (tmp_path / "project").mkdir()
-    texts = code.Texts(tmp_path / "project")
+    texts = Texts(tmp_path / "project")
     assert texts.now("../secret") == ""
     os.mkfifo(tmp_path / "project/pipe")
     assert texts.now("pipe") == ""
@@ -194,6 +197,19 @@ def test_defines_of_the_variants_stand_side_by_side(read: dict[str, Reader]) -> 
     assert "+-DKX_LAYOUT=padded" in text
 
 
+def test_a_source_is_shown_as_each_variant_sees_it(read: dict[str, Reader]) -> None:
+    text = read["experiments/T1.html"].text
+    assert "variants/transpose/transpose.cu as baseline and candidate see it" in text
+    assert "-    static constexpr Layout LAYOUT = Layout::plain;" in text
+    assert "+    static constexpr Layout LAYOUT = Layout::padded;" in text
+
+
+def test_profiled_and_measured_variants_stand_on_a_roofline(read: dict[str, Reader]) -> None:
+    for page, name in (("index.html", "patch_embed_gemm@sm_90a"), ("experiments/H3.html", "H3")):
+        assert "Roofline of H200" in read[page].text
+        assert "fp8/int8 peak, 1,979 TFLOPS" in read[page].text, name
+
+
 def test_words_between_backticks_are_code(read: dict[str, Reader]) -> None:
     page = read["experiments/H3.html"]
     assert page.all("code")
@@ -205,9 +221,12 @@ def test_words_between_backticks_are_code(read: dict[str, Reader]) -> None:
 def test_sass_differs_where_both_builds_are_kept_and_sources_since_the_run(
     kx: Kx, scale: Path, tmp_path: Path
 ) -> None:
+    edit(scale, "candidate: {width: 4}", "candidate: {order: backward}")
     assert kx("run", "S1", "--no-gpu", cwd=scale).exit_code == errors.OK
     before = Reader((build(scale, tmp_path / "a") / "experiments/S1.html").read_text()).text
     assert "SASS of baseline and candidate" in before
+    assert "+    if constexpr (ORDER == Order::backward) i = count - 1 - i;" in before
+    assert " if (i >= count) return;" in before
     assert "@@" in before
     assert "since run" not in before
     source = next((scale / "variants/scale").glob("*.cu"))
@@ -286,6 +305,17 @@ def test_a_report_is_written_over_its_former_self(kx: Kx, trap: Path) -> None:
     assert kx("report", cwd=trap).exit_code == errors.OK
     edit(trap, "title: ", "title: Anew, ")
     assert kx("report", cwd=trap).exit_code == errors.OK
+
+
+def test_reports_at_the_same_time_are_written_one_after_the_other(kx: Kx, trap: Path) -> None:
+    program = [sys.executable, "-m", "kernelexp", "report", "--out", "new/pages"]
+    several = [subprocess.Popen(program, cwd=trap, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [each.wait() for each in several] == [errors.OK] * 3
+    assert kx("report", "--out", "new/pages", cwd=trap).exit_code == errors.OK
+    listed = json.loads((trap / "new/pages/kernelexp-report.json").read_text())["files"]
+    found = (path for path in (trap / "new/pages").rglob("*") if path.is_file())
+    names = {path.relative_to(trap / "new/pages").as_posix() for path in found}
+    assert names == {*listed, "kernelexp-report.json"}
 
 
 def test_a_folder_with_a_log_of_its_own_is_no_report(kx: Kx, trap: Path) -> None:

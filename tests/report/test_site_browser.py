@@ -5,9 +5,13 @@ Skipped where there is no Chromium with its driver: apt-get install chromium chr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +21,11 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
-from site_project import build, copy, hostile
+from site_project import HOSTILE, SCRIPT, build, copy, hostile
 from support import Kx, edit, wait_until
 
+from kernelexp import live
+from kernelexp.progress import Step
 from kernelexp.report.site import server
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -214,16 +220,71 @@ def test_the_policy_stops_a_script_that_escaping_missed(
     assert any("Content Security Policy" in each["message"] for each in chromium.get_log("browser"))
 
 
-def test_a_served_page_shows_a_change_by_itself(chromium: webdriver.Chrome, tmp_path: Path) -> None:
-    root = copy(tmp_path, "T1")
+@contextlib.contextmanager
+def serving(root: Path) -> Iterator[str]:
+    """The address of the project's pages."""
     with server.make(root, 0) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.05,))
         thread.start()
-        chromium.get(f"http://127.0.0.1:{running.server_port}/#q=T1")
+        try:
+            yield f"http://127.0.0.1:{running.server_port}"
+        finally:
+            running.shutdown()
+            thread.join()
+
+
+def test_a_served_page_shows_a_change_by_itself(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1")
+    with serving(root) as address:
+        chromium.get(f"{address}/#q=T1")
         assert visible(chromium) == ["T1"]
+        good = (root / "experiments.yaml").read_text()
+        (root / "experiments.yaml").write_text("version: [")  # half written
+        time.sleep(3)
+        assert visible(chromium) == ["T1"]
+        (root / "experiments.yaml").write_text(good)
         edit(root, "title: One word of padding", "title: Quite anew")
         wait_until(lambda: "Quite anew" in chromium.page_source)
         assert visible(chromium) == ["T1"]
         chromium.get("about:blank")
-        running.shutdown()
-        thread.join()
+
+
+def test_a_served_page_follows_a_run_from_its_build_to_its_record(
+    chromium: webdriver.Chrome, cold: Path
+) -> None:
+    with serving(cold) as address:
+        chromium.get(f"{address}/experiments/S1.html")
+        place = chromium.find_element(By.ID, "live")
+        assert not place.is_displayed()
+        program = [sys.executable, "-m", "kernelexp", "run", "S1", "--no-gpu"]
+        with subprocess.Popen(program, cwd=cold, stdout=subprocess.DEVNULL) as run:
+            seen = follow(chromium, run)
+        assert {"kernelexp run S1 --no-gpu", "building", "emulating"} <= seen
+        wait_until(lambda: "No records yet" not in chromium.page_source)
+        wait_until(lambda: not chromium.find_element(By.ID, "live").is_displayed())
+        assert chromium.get_log("browser") == []
+        chromium.get("about:blank")
+
+
+def follow(chromium: webdriver.Chrome, run: subprocess.Popen[bytes]) -> set[str]:
+    """The words that a served page shows of what runs, until the run has ended."""
+    script = (
+        "return [...document.querySelectorAll('#live code, #live li > span')]"
+        ".map(each => each.textContent)"
+    )
+    seen: set[str] = set()
+    while run.poll() is None:
+        seen.update(chromium.execute_script(script))
+        time.sleep(0.1)
+    return seen
+
+
+def test_hostile_words_of_what_runs_do_nothing(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1")
+    with serving(root) as address, live.published(root, SCRIPT) as tell:
+        tell(Step(phase="building", done=0, total=0, now=HOSTILE))
+        chromium.get(address)
+        wait_until(lambda: "onerror" in chromium.find_element(By.ID, "live").text)
+        assert chromium.title not in ("1", "run")
+        assert not chromium.find_elements(By.TAG_NAME, "img")
+        chromium.get("about:blank")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import shutil
 import socket
 import struct
@@ -14,7 +15,8 @@ import pytest
 from site_project import Reader, copy
 from support import ROOT
 
-from kernelexp import errors, records
+from kernelexp import errors, live, records
+from kernelexp.progress import Step
 from kernelexp.report.site import server
 
 pytestmark = pytest.mark.xdist_group("site")
@@ -75,6 +77,18 @@ def test_a_new_record_is_shown_without_a_restart(serving: tuple[Path, int]) -> N
     shutil.copytree(ROOT / records.FOLDER / "T2", root / records.FOLDER / "T2")
     assert ask(port, "/version")[1] != before
     assert "not run" not in ask(port, "/experiments/T2.html")[1]
+
+
+def test_what_runs_is_told_step_by_step(serving: tuple[Path, int]) -> None:
+    root, port = serving
+    assert ask(port, "/progress") == (http.HTTPStatus.OK, "[]")
+    with live.published(root, "kernelexp run T1") as tell:
+        tell(Step(phase="emulating", done=1, total=2, now="layout=padded"))
+        (work,) = json.loads(ask(port, "/progress")[1])
+    assert work["command"] == "kernelexp run T1"
+    step = {"phase": "emulating", "done": 1, "total": 2, "now": "layout=padded"}
+    assert work["steps"] == [step]
+    assert ask(port, "/progress", "evil.example")[0] == http.HTTPStatus.FORBIDDEN
 
 
 def test_a_project_that_is_being_edited_is_an_error_and_then_a_page(

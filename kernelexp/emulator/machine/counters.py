@@ -56,6 +56,8 @@ class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
     (as ncu's inst_executed)."""
     lanes: int
     """Active lanes of these."""
+    threads: int
+    """Those of them for which the guard holds."""
     requests: int
     """Warp instructions with at least one lane for which its guard holds."""
     warps: int
@@ -131,17 +133,19 @@ def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> 
     executed, lanes = runs.warps, runs.lanes
     if listing in _OF_HARDWARE:
         executed, lanes = runs.issued, runs.issued_lanes
+    entered = [site.number if site.entered is None else site.entered for site in sites]
     counts = [
         InstructionCount(
             instruction=site,
-            executed=executed[site.number],
-            lanes=lanes[site.number],
-            requests=runs.warps[site.number],
-            warps=runs.indices[site.number],
+            executed=executed[number],
+            lanes=lanes[number],
+            threads=runs.lanes.get(site.number, 0),
+            requests=runs.warps.get(site.number, 0),
+            warps=runs.indices[number],
             tally=tallies.get(site.number) or Tally(),
         )
-        for site in sites
-        if site.kind and executed.get(site.number)
+        for site, number in zip(sites, entered, strict=True)
+        if site.kind and executed.get(number)
     ]
     return _of_counts(counts, listing)
 
@@ -166,6 +170,7 @@ def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
         instruction=one.instruction,
         executed=one.executed + other.executed,
         lanes=one.lanes + other.lanes,
+        threads=one.threads + other.threads,
         requests=one.requests + other.requests,
         warps=one.warps | other.warps,
         tally=Tally(**sums),
@@ -211,6 +216,13 @@ _EXECUTED = {
     "smsp__inst_executed_op_tma_st": ("tma store", "tma reduction", "dshared copy"),
     "smsp__inst_executed_op_ldgsts": ("cp.async",),
 }
+# ptxas makes others of these: only of SASS are they ncu's.
+_HARDWARE = {
+    "smsp__inst_executed_op_shared_ld": ("shared load",),
+    "smsp__inst_executed_op_shared_st": ("shared store",),
+    "smsp__inst_executed_op_local_ld": ("local load",),
+    "smsp__inst_executed_op_local_st": ("local store",),
+}
 # ncu has no metric of these, or ptxas makes other instructions of them.
 _SPELLED = {
     "inst_executed_mma": ("mma",),
@@ -236,6 +248,7 @@ def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
     return {
         f"{whole}inst_executed": sum(c.executed for c in counts),
         f"{whole}thread_inst_executed": sum(c.lanes for c in counts),
+        **(_hardware(counts) if listing in _OF_HARDWARE else {}),
         **{ncu + name: value for name, value in _executed(counts, _EXECUTED)},
         **{prefix + name: value for name, value in _executed(counts, _SPELLED)},
         **{
@@ -243,6 +256,19 @@ def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
             for values in (_shared(counts), _global(counts), _tma(counts))
             for name, value in values.items()
         },
+    }
+
+
+def _hardware(counts: list[InstructionCount]) -> dict[str, int]:
+    """What is counted of SASS alone."""
+    pipes: Counter[str] = Counter()
+    for count in counts:
+        for pipe in count.instruction.pipes:
+            pipes[pipe] += count.executed
+    return {
+        "smsp__thread_inst_executed_pred_on": sum(c.threads for c in counts),
+        **{f"smsp__inst_executed_pipe_{pipe}": n for pipe, n in sorted(pipes.items())},
+        **dict(_executed(counts, _HARDWARE)),
     }
 
 

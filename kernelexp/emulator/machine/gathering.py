@@ -31,6 +31,8 @@ class Gathering:
         self._partings = partings
         self._parked = parked
         self._put = put
+        self.arrivals: dict[int, int] = {}
+        """How often an instruction has let more lanes of a warp in than those that came first."""
 
     def hold(self, batch: Batch, block: Block) -> bool:
         """Parks those of a batch whose other lanes are not here yet; False if all may go on."""
@@ -111,6 +113,7 @@ class Gathering:
         whole = Fragment(warp, _union(fragments), pc, outer, group=fragments[0].group)
         if self._missing(whole, self._blocks[pc], self._machine.registers.arrays, warp):
             return False
+        self.arrivals[pc] = self.arrivals.get(pc, 0) + len(fragments) - 1
         for fragment in fragments:
             self._parked.remove(fragment)
             self._partings.leave(warp, fragment.mask, fragment.meetings, len(outer))

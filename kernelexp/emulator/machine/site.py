@@ -25,6 +25,11 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     line: int
     source: Source | None
     text: str
+    entered: int | None = None
+    """The number of the branch before it by which lanes go around for which its guard does not
+    hold: it is executed whenever that is."""
+    pipes: tuple[str, ...] = ()
+    """Those that execute it, by ncu's names."""
 
     def where(self) -> str:
         return where(self.listing, self.line, self.source)

@@ -153,8 +153,13 @@ def _uniform(decoder: Decoder, op: Op) -> Op:
         return lambda R, m, warps: op(R, True, warps)
     slot, negated = decoder.guard()
 
+    number = decoder.site.number
+
     def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        op(R, ~R[slot] if negated else R[slot], warps)
+        holds = ~R[slot] if negated else R[slot]
+        on = holds & warps.active(m)
+        warps.note(number, int(np.count_nonzero(on.any(axis=1))), int(np.count_nonzero(on)))
+        op(R, holds, warps)
 
     return guarded
 
@@ -180,6 +185,18 @@ def _guarded(decoder: Decoder, op: Op) -> Op:
     return guarded
 
 
+def _noting(decoder: Decoder, number: int) -> Op:
+    """Counts the lanes for which the guard of a branch holds."""
+    decoder.at(number)
+    slot, negated = decoder.guard()
+
+    def note(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        on = (R[slot] != negated) & warps.active(m)
+        warps.note(number, int(np.count_nonzero(on.any(axis=1))), int(np.count_nonzero(on)))
+
+    return note
+
+
 def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
     starts = {0}
     if any(isinstance(each, Turn) and each.index is not None for each in made):
@@ -198,6 +215,10 @@ def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
     for first, last in zip(ordered, [*ordered[1:], len(made)], strict=True):
         block = blocks[first] = Block(first, last)
         for number in range(first, last):
+            ins = decoder.code[number]
+            if isinstance(made[number], Turn) and ins.guard is not None and ins.base != AROUND:
+                block.ops.append(_noting(decoder, number))
+                block.numbers.append(number)
             _put(block, number, made[number])
         if _polls(block, decoder.code[first:last]):
             block.weight = POLL

@@ -14,7 +14,9 @@ from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 from kernelexp.emulator.sass.classes import classify
+from kernelexp.emulator.sass.cubin import HOPPER
 from kernelexp.emulator.sass.faults import refuse
+from kernelexp.emulator.sass.pipes import pipes
 from kernelexp.emulator.sass.syntax import (
     AROUND,
     LISTING,
@@ -41,7 +43,10 @@ class Operands:
         self.banks = banks
         self.slots: list[Slot] = []
         self._index: dict[Slot, int] = {}
-        self.sites = [site_of(ins) for ins in code]
+        self.sites = [
+            site_of(ins, before, pipes(ins) if sm == HOPPER else ())
+            for before, ins in zip((None, *code), code, strict=False)
+        ]
         self.shared_unit = 4
         """Bytes of the smallest shared-memory access so far."""
         self.global_unit = 4
@@ -332,7 +337,8 @@ def _signed(operand: Operand) -> bool:
     return any(getattr(operand, sign, False) for sign in signs)
 
 
-def site_of(ins: Instruction) -> Site:
+def site_of(ins: Instruction, before: Instruction | None, through: tuple[str, ...]) -> Site:
+    goes_around = before is not None and before.opcode == AROUND
     return Site(
         number=ins.number,
         opcode=ins.opcode,
@@ -341,4 +347,6 @@ def site_of(ins: Instruction) -> Site:
         line=ins.line,
         source=ins.source,
         text=ins.text,
+        entered=before.number if before is not None and goes_around else None,
+        pipes=through,
     )

@@ -6,15 +6,15 @@ stands further left, under a lower roof.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 import msgspec
 
-from kernelexp import chips, records
+from kernelexp import chips
+from kernelexp.arm import Arm
 from kernelexp.chips import Chip
 from kernelexp.errors import UsageError, join
-from kernelexp.model import spell_point
 from kernelexp.record import Profile
 from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
 
@@ -26,28 +26,28 @@ class _Point(msgspec.Struct, frozen=True, kw_only=True):
     tflops: float
 
 
-def plots(root: Path, kept: Iterable[Profile], dtype: str = "") -> tuple[Plot, ...]:
-    """A plot for each chip that the profiles are of; UsageError where nothing can be placed."""
+Find: TypeAlias = Callable[[Arm], Arm | None]
+"""The variant of a profile as it was measured with the same sources; None where it was not."""
+
+
+def plots(
+    kept: Iterable[tuple[str, Profile]], find: Find, dtype: str = ""
+) -> tuple[tuple[Plot, ...], tuple[str, ...]]:
+    """A plot for each chip that the profiles, each with its label, are of; and why the others
+    can't be placed."""
     found: dict[str, tuple[Chip, list[_Point]]] = {}
     reasons: dict[str, None] = {}
-    for profile in kept:
-        point = _place(root, profile)
-        if isinstance(point, str):
-            reasons[f"{profile.run} {point}"] = None
+    for label, profile in kept:
+        placed = _place(label, profile, find(profile.arm))
+        if isinstance(placed, str):
+            reasons[f"{profile.run} {placed}"] = None
             continue
-        chip, own = point
-        found.setdefault(chip.name, (chip, []))[1].append(own)
-    if not found:
-        raise UsageError(
-            f"no variant can be placed on a roofline: {'; '.join(reasons)}."
-            if reasons
-            else "no variant can be placed on a roofline: there is no profile; "
-            "kernelexp profile takes one."
-        )
-    return tuple(_plot(chip, points, dtype) for chip, points in found.values())
+        chip, point = placed
+        found.setdefault(chip.name, (chip, []))[1].append(point)
+    return tuple(_plot(chip, points, dtype) for chip, points in found.values()), tuple(reasons)
 
 
-def _place(root: Path, profile: Profile) -> tuple[Chip, _Point] | str:
+def _place(label: str, profile: Profile, arm: Arm | None) -> tuple[Chip, _Point] | str:
     """Where a profile's variant stands, or what that lacks."""
     evidence = profile.arm.profiled
     assert evidence is not None, "read_file() refuses others"
@@ -57,14 +57,13 @@ def _place(root: Path, profile: Profile) -> tuple[Chip, _Point] | str:
     moved = _moved(evidence.figures)
     if not moved:
         return "does not count DRAM bytes"
-    found = records.latest_measured(root, profile.arm, profile.arm.files)
-    measured = found[1].measured if found else None
+    measured = arm.measured if arm else None
     if not measured or measured.size != evidence.size or chips.find(measured.device) != chip:
         return "has no measured record of its variant, sources, size and GPU"
     if not measured.flops or measured.time_us is None:
         return "is of a problem that states no useful FLOPs"
     return chip, _Point(
-        label=spell_point(profile.arm.axes),
+        label=label,
         intensity=measured.flops / moved,
         tflops=measured.flops / measured.time_us / 1e6,
     )

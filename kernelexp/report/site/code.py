@@ -1,22 +1,19 @@
-"""Sources of a record with what their lines cost, and what differs: since then, and in SASS."""
+"""The lines of a record's sources that cost most, each with its figures."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, sources
+from kernelexp import sources
 from kernelexp.arm import Arm, Isa
-from kernelexp.errors import KernelexpError
-from kernelexp.evidence import instructions
 from kernelexp.lines import costs
 from kernelexp.lines.costs import Costs, Figure
 from kernelexp.record import Profile, Record
 from kernelexp.report import figures
+from kernelexp.report.site.texts import Texts, page_of, split
 
 _SHOWN = ("stalls", "wavefronts", "conflicts", "sectors", "tma_sectors")
 _CONTEXT = 2
@@ -24,10 +21,6 @@ _ARMS_MAX = 4
 _SHADES = 5
 # Lines with a smaller share of what the dearest line costs are left out.
 _COOL = 0.01
-DIFF_MAX = 500
-"""Lines of a difference that are shown."""
-_SASS_MAX = 6000
-"""Instructions of an entry that a difference is made of: more take seconds."""
 
 Place = tuple[str, int]
 
@@ -57,57 +50,6 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[tuple[str, tuple[str, ...]], ...]
     """Each figure with the arms that have it."""
     lines: tuple[Line, ...]
-
-
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A unified difference of two texts, without its header."""
-
-    title: str
-    lines: tuple[str, ...]
-    left_out: int = 0
-
-
-class Texts:
-    """Files as records were made from them; each is read and checked once."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._known: dict[str, str | None] = {}
-
-    def of(self, record: Record, file: str) -> str | None:
-        """The file's text when the record was made; None where that can't be had."""
-        wanted = sources.of_record(record).get(file)
-        if wanted is None:
-            return None
-        if wanted not in self._known:
-            try:
-                content = sources.content(self._root, record, file)
-                self._known[wanted] = content.decode("utf-8", "replace")
-            except (KernelexpError, OSError):
-                self._known[wanted] = None
-        return self._known[wanted]
-
-    def now(self, file: str) -> str:
-        """The file's text in the tree; empty where there is none.
-
-        A record may name any file: pages show none from outside of the project.
-        """
-        path = self._root / file
-        try:
-            inside = path.resolve().is_relative_to(self._root.resolve())
-            return path.read_text("utf-8", "replace") if inside and path.is_file() else ""
-        except OSError:
-            return ""
-
-
-def page_of(digest: str) -> str:
-    """What the page of a file with this SHA-256 is called."""
-    return digest[:16]
-
-
-def split(text: str) -> list[str]:
-    """The lines of a text, as editors number them."""
-    return text.removesuffix("\n").split("\n")
 
 
 def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> Iterator[Excerpt]:
@@ -202,54 +144,3 @@ def _cost(figure: Figure, own: Costs | None, most: Mapping[str, float]) -> Cost:
         return Cost("", 0)
     share = value / most[figure.name]
     return Cost(figures.value(int(value)), max(1, round(_SHADES * share)) if share > _COOL else 0)
-
-
-def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Difference]:
-    """What has changed in the record's files since it was made."""
-    for file in changed:
-        then = texts.of(record, file)
-        if then is not None:
-            yield _difference(f"{file} since run {record.run}", then, texts.now(file))
-
-
-def compiled(record: Record) -> Iterator[Difference]:
-    """What differs in what the variants are compiled from: defines, flags, files that are read.
-
-    A file is the same for all variants of a run, so that these say how its text is used.
-    """
-    if not record.baseline.source:
-        return  # published
-    before = _inputs(record.baseline)
-    for name, arm in list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]:
-        yield _difference(f"What baseline and {name} are compiled from", before, _inputs(arm))
-
-
-def _inputs(arm: Arm) -> str:
-    return "\n".join((*(f"-D{each}" for each in arm.defines), *arm.flags, *sorted(arm.files)))
-
-
-def sass(root: Path, record: Record) -> Iterator[Difference]:
-    """What differs in the SASS of baseline and candidates, of builds that are still kept."""
-    before = _listing(root, record.baseline)
-    for name, arm in list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]:
-        after = _listing(root, arm)
-        if before and after and max(len(before), len(after)) <= _SASS_MAX:
-            yield _difference(f"SASS of baseline and {name}", "\n".join(before), "\n".join(after))
-
-
-def _listing(root: Path, arm: Arm) -> list[str]:
-    """The instructions of a build that is still in the cache; else nothing."""
-    if arm.build is None or not arm.identity.isalnum():  # a record may hold any text
-        return []
-    try:
-        kept = build.artefacts(root, arm.identity)
-    except KernelexpError:
-        return []
-    return instructions.texts(kept.sass, arm.build.entry)
-
-
-def _difference(title: str, before: str, after: str) -> Difference:
-    lines = list(difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=3))[2:]
-    return Difference(
-        title=title, lines=tuple(lines[:DIFF_MAX]), left_out=max(0, len(lines) - DIFF_MAX)
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -51,9 +53,28 @@ def write(site: Site, folder: Path, force: bool = False) -> int:
     Raises UsageError, before anything is written, where a page would replace a file that no report
     wrote, unless `force`. Where it ends with an exception, the folder is as it was.
     """
-    earlier = former(folder, force)
-    with wholefile.Together() as files:
-        return _write(site, folder, force, earlier, files)
+    former(folder, force)
+    with _alone(folder), wholefile.Together() as files:
+        return _write(site, folder, force, former(folder, force), files)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Makes the folder; no other report is written into it until the block ends."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # another report has written into it since
+            for path in made:
+                path.rmdir()
+        raise
+    finally:
+        os.close(handle)
 
 
 def _write(

@@ -11,6 +11,7 @@ import base64
 import functools
 import hashlib
 import re
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -28,7 +29,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, live: bool, **values: Any) -> bytes:
-    """A page; `live` adds the script that shows it again when the server has a newer one."""
+    """A page; `live` adds the script that shows what runs, and the page again when it is newer."""
     scripts = [_asset("script.js")] if template == "index.html" else []
     scripts += [_asset("live.js")] if live else []
     page = _environment().get_template(template)
@@ -37,6 +38,7 @@ def render(template: str, live: bool, **values: Any) -> bytes:
         scripts=[Markup(each) for each in scripts],
         style=Markup(_asset("style.css")),
         version=__version__,
+        live=live,
         **values,
     )
     return text.encode("utf-8", "replace")
@@ -78,7 +80,8 @@ def _environment() -> Environment:
     environment.filters["prose"] = _prose
     environment.filters["figure"] = figures.value
     environment.filters["point"] = spell_point
-    environment.filters["field"] = _field
+    environment.filters["fields"] = _fields
+    environment.filters["differing"] = _differing
     environment.filters["word"] = text_of
     environment.filters["drawing"] = svg.draw
     return environment
@@ -99,11 +102,29 @@ def _prose(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escaped)))  # parts of Markup escape again
 
 
+def _fields(row: Sequence[Cell], numbers: frozenset[int]) -> Markup:
+    return Markup("".join(_field(cell, place, numbers) for place, cell in enumerate(row)))
+
+
+@functools.lru_cache(maxsize=1 << 14)
 def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:
     """A cell of a table; that of its first column names the row."""
     numeric = ' class="n"' if column in numbers else ""
     tag, scope = ("td", "") if column else ("th", ' scope="row"')
     return Markup(f"<{tag}{scope}{numeric}>{_cell(cell)}</{tag}>")
+
+
+_SIGNS = {"+": "add", "-": "del", "@": "hunk"}
+
+
+def _differing(lines: Sequence[str]) -> Markup:
+    """The lines of a unified difference, each in its style."""
+    return Markup(
+        "".join(
+            f'<span class="{_SIGNS.get(line[:1], "")}">{escape(printable(line))}\n</span>'
+            for line in lines
+        )
+    )
 
 
 def _spell(value: Any) -> Any:

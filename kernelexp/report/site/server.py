@@ -1,4 +1,4 @@
-"""The pages on the loopback address, made again when the project's records change."""
+"""The pages on the loopback address, as the project is at each moment, and what runs on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from kernelexp import project
+import msgspec
+
+from kernelexp import live, project
 from kernelexp.errors import EnvironmentFault, KernelexpError, explain
 from kernelexp.report.site import site
 from kernelexp.text import printable
@@ -37,6 +39,10 @@ class Pages:
         """Changes with any file that a page is made from."""
         text = "\n".join(sorted(_states(self._root)))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def progress(self) -> bytes:
+        """What commands are doing on the project right now, as JSON."""
+        return msgspec.json.encode(live.read(self._root))
 
     def page(self, path: str) -> bytes | None:
         """A page of the site; raises what keeps the project from being read."""
@@ -77,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body=False)
 
     def log_message(self, *_: Any) -> None:
-        """A page asks every two seconds."""
+        """A page asks every second."""
 
     def _answer(self, body: bool) -> None:
         # A page of another host, whose name was made to lead here, has that name in this header.
@@ -88,6 +94,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "version":
             text = self.server.pages.version().encode()
             self._send(HTTPStatus.OK, text, "text/plain", body)
+            return
+        if path == "progress":
+            self._send(HTTPStatus.OK, self.server.pages.progress(), _TYPES[".json"], body)
             return
         try:
             content = self.server.pages.page(path)

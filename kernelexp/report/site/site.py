@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from kernelexp import profiles, records, sources
+from kernelexp.arm import Arm
 from kernelexp.judge import standing
 from kernelexp.judge.standing import StandingProfile, Tree
-from kernelexp.model import Variant, arm_names
+from kernelexp.model import Variant, arm_names, spell_point
 from kernelexp.project import Project
 from kernelexp.record import Profile, Record, is_of
 from kernelexp.records import Unreadable
@@ -20,10 +21,11 @@ from kernelexp.report import export, listing, log, outputs, page
 from kernelexp.report import profiles as profile_report
 from kernelexp.report import sections as section_report
 from kernelexp.report import sweep as sweep_report
-from kernelexp.report.charts import heat, history, pairs, stalls
-from kernelexp.report.charts.chart import Bars
-from kernelexp.report.site import code, index
+from kernelexp.report.charts import heat, history, pairs, roofline, stalls
+from kernelexp.report.charts.chart import Bars, Plot
+from kernelexp.report.site import code, diffs, index
 from kernelexp.report.site.rendering import render
+from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.sections import NAMES, builtin
 from kernelexp.sections.evaluate import evaluate
 from kernelexp.sections.given import Run
@@ -38,7 +40,7 @@ class Site:
     def __init__(self, project: Project, live: bool = False) -> None:
         self._project, self._live = project, live
         self._tree = Tree(project.root)
-        self._texts = code.Texts(project.root)
+        self._texts, self._codes = Texts(project.root), diffs.Codes(project.root)
         self.logs = log.assemble(project)
         kept, unreadable = profiles.read_all(project.root)
         self._profiles = {profile.run: profile for profile in kept}
@@ -98,11 +100,34 @@ class Site:
             "Kernel experiments",
             logs=self.logs,
             plots=list(history.plots(self.logs)),
+            rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
             rows=list(index.rows(values)),
             headers=index.NUMBERS,
             sweeps=[(each, sweep_report.fastest(each)) for each in self._sweeps.values()],
             profiles=list(reversed(self._profiles.values())),
         )
+
+    def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
+        """Of each kernel, whose profiles are named by their variants."""
+        for (kernel, arch), own in self._of_kernel.items():
+            named = [(spell_point(each.arm.axes), each) for each in own]
+            yield f"{kernel}@{arch}", roofline.plots(named, self._measured)[0]
+
+    def _measured(self, wanted: Arm) -> Arm | None:
+        """A variant as the latest of the records that are shown measured it, of the same sources;
+        of any where those are not known."""
+        return self._timed.get(_place(wanted, wanted.files))
+
+    @functools.cached_property
+    def _timed(self) -> dict[tuple[object, ...], Arm]:
+        shown = {
+            each.record.run: each.record
+            for _, standings in self._standings.values()
+            for each in standings.candidates
+            if each.record
+        }
+        every = [arm for run in sorted(shown) for arm in shown[run].arms if arm.measured]
+        return {_place(arm, files): arm for arm in every for files in ({}, arm.files)}
 
     def _experiment(self, name: str) -> bytes:
         kernel_log, standings = self._standings[name]
@@ -131,7 +156,12 @@ class Site:
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
             stalls=_stalls(profiled),
+            rooflines=list(self._roofline_of(profiled)),
         )
+
+    def _roofline_of(self, profiled: tuple[StandingProfile, ...]) -> tuple[Plot, ...]:
+        named = [(each.name, each.profile) for each in profiled]
+        return roofline.plots(named, self._measured)[0]
 
     def _run(
         self, record: Record, changed: list[str], profiled: tuple[StandingProfile, ...]
@@ -146,9 +176,10 @@ class Site:
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
             "differences": [
-                *code.compiled(record),
-                *code.since(record, dict.fromkeys(changed), self._texts),
-                *code.sass(self._project.root, record),
+                *diffs.compiled(record),
+                *diffs.seen_by_variants(record, self._texts, self._codes),
+                *diffs.sass(record, self._codes),
+                *diffs.since(record, dict.fromkeys(changed), self._texts),
             ],
         }
 
@@ -199,7 +230,7 @@ class Site:
     def _sources(self) -> dict[str, tuple[Record, str]]:
         """Every file of the records that are shown, by the name of its page."""
         return {
-            code.page_of(digest): (standing.record, file)
+            page_of(digest): (standing.record, file)
             for _, standings in self._standings.values()
             for standing in standings.candidates
             if standing.record
@@ -211,7 +242,12 @@ class Site:
         text = self._texts.of(record, file)
         if text is None:
             return None
-        return self._page("source.html", "../", file, lines=code.split(text))
+        return self._page("source.html", "../", file, lines=split(text))
+
+
+def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
+    """By which the variant of an arm, built from these files, is known."""
+    return arm.kernel, arm.arch, *sorted(arm.axes.items()), *sorted(files.items())
 
 
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:

@@ -7,7 +7,7 @@ that they follow light and dark.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -54,6 +54,15 @@ class Stripe(msgspec.Struct, frozen=True, kw_only=True):
     number: int
 
 
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """What a series looks like, drawn about the middle of a square, and its name."""
+
+    name: str
+    path: str
+    number: int
+    look: str
+
+
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     """A plot's shapes inside `width` x `height`."""
 
@@ -69,6 +78,8 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     upwards: tuple[Tick, ...]
     stripes: tuple[Stripe, ...]
     shapes: tuple[Shape, ...]
+    keys: tuple[Key, ...]
+    """None where there is one series, which the title names."""
 
 
 class _Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +92,7 @@ class _Scale(msgspec.Struct, frozen=True, kw_only=True):
     log: bool
 
     def at(self, value: float) -> float:
-        return self.all((value,))[0]
+        return round(self.all((value,))[0], 1)
 
     def all(self, values: Iterable[float]) -> list[float]:
         """The places of many values: there are hundreds of dots on hundreds of pages."""
@@ -90,7 +101,7 @@ class _Scale(msgspec.Struct, frozen=True, kw_only=True):
             low, high = math.log10(low), math.log10(high)
             values = map(math.log10, values)
         start, slope = self.start, (self.end - self.start) / (high - low)
-        return [round(start + (value - low) * slope, 1) for value in values]
+        return [start + (value - low) * slope for value in values]
 
 
 def draw(plot: Plot) -> Drawing:
@@ -113,7 +124,20 @@ def draw(plot: Plot) -> Drawing:
             for n, band in enumerate(plot.bands)
         ),
         shapes=tuple(_shapes(plot, x, y)),
+        keys=tuple(_keys(plot.series)) if len(plot.series) > 1 else (),
     )
+
+
+def _keys(series: Sequence[Series]) -> Iterator[Key]:
+    for number, each in enumerate(series):
+        path = {"line": "M-7 0H7", "dots": "M0 0h0"}.get(each.look) or _shape(number, 0, 0)
+        look = "point" if each.look == "points" else each.look
+        yield Key(name=each.name, path=path, number=number, look=look)
+
+
+def _shape(number: int, across: float, up: float) -> str:
+    """Where colours begin anew the shapes do not, so that no two of the first 16 are alike."""
+    return _SHAPES[(number + number // len(_SHAPES)) % len(_SHAPES)].format(across, up)
 
 
 def _scale(axis: Axis, values: list[float], start: float, end: float) -> _Scale:
@@ -163,7 +187,7 @@ def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
             continue
         across = x.all(mark.x for mark in series.marks)
         upwards = y.all(mark.y for mark in series.marks)
-        places = (f"{left} {up}" for left, up in zip(across, upwards, strict=True))
+        places = [f"{left:.1f} {up:.1f}" for left, up in zip(across, upwards, strict=True)]
         path = "M" + ("L" if series.look == "line" else "h0M").join(places)
         ending = "" if series.look == "line" else "h0"
         yield Shape(path=path + ending, number=number, look=series.look, title=series.name)
@@ -183,5 +207,5 @@ def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterato
     name = plot.x.categories[int(mark.x)] if plot.x.categories else ""
     words = [each for each in (name, mark.label) if each]
     title = f"{', '.join(words)}: {figures.value(float(mark.y))} {plot.y.unit}"
-    path = _SHAPES[number % len(_SHAPES)].format(across, up)
+    path = _shape(number, across, up)
     yield Shape(path=path, number=number, look="point", title=title.rstrip(), category=name)

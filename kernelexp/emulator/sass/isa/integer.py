@@ -169,7 +169,9 @@ def lea(d: Decoder) -> Op:
     high, extended = "HI" in d.modifiers, "X" in d.modifiers
     pairs = high and "SX32" not in d.modifiers
     operands = d.take(rest, 3 + pairs + extended)
-    a, b = d.bits(operands[0]), d.addend(operands[1])
+    plain = not (high or extended or carries)
+    a = d.integer(operands[0]) if plain else d.bits(operands[0])
+    b = d.addend(operands[1])
     upper = d.bits(operands[2]) if pairs else None
     shift = d.constant(operands[2 + pairs])
     carry = d.predicate(operands[-1]) if extended else None

@@ -1,0 +1,146 @@
+"""What differs between the variants of a record, and between its sources and today's."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import build
+from kernelexp.arm import Arm
+from kernelexp.errors import KernelexpError
+from kernelexp.evidence import instructions, line_table
+from kernelexp.record import Record
+from kernelexp.report.site import seen
+from kernelexp.report.site.texts import Texts, split
+
+LINES_MAX = 500
+"""Lines of a difference that are shown."""
+_ARMS_MAX = 4
+_SASS_MAX = 6000
+"""Instructions of an entry that a difference is made of: more take seconds."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A unified difference of two texts, without its header."""
+
+    title: str
+    lines: tuple[str, ...]
+    left_out: int = 0
+
+
+def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Difference]:
+    """What has changed in the record's files since it was made."""
+    for file in changed:
+        then = texts.of(record, file)
+        if then is not None:
+            now = split(texts.now(file))
+            yield _difference(f"{file} since run {record.run}", split(then), now)
+
+
+def compiled(record: Record) -> Iterator[Difference]:
+    """What differs in the command lines that compile the variants, and in which files are read."""
+    if not record.baseline.source:
+        return  # published
+    before = _inputs(record.baseline)
+    for name, arm in _candidates(record):
+        yield _difference(f"What baseline and {name} are compiled from", before, _inputs(arm))
+
+
+def _candidates(record: Record) -> list[tuple[str, Arm]]:
+    return list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]
+
+
+def _inputs(arm: Arm) -> list[str]:
+    return [*(f"-D{each}" for each in arm.defines), *arm.flags, *sorted(arm.files)]
+
+
+class Code(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine code of a build."""
+
+    instructions: tuple[str, ...] = ()
+    places: frozenset[tuple[str, int]] = frozenset()
+    """The lines that it is made of, by file from the project's root; none without -lineinfo."""
+
+
+class Codes:
+    """Those of the builds that are still in a project's cache; each is read once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, Code] = {}
+
+    def of(self, arm: Arm) -> Code:
+        """An empty one where the build is no longer there."""
+        if arm.build is None or not arm.identity.isalnum():  # a record may hold any text
+            return Code()
+        if arm.identity not in self._known:
+            self._known[arm.identity] = self._read(arm.identity, arm.build.entry)
+        return self._known[arm.identity]
+
+    def _read(self, identity: str, entry: str) -> Code:
+        try:
+            kept = build.artefacts(self._root, identity)
+            rows = line_table.read(kept.cubin, entry)
+        except KernelexpError:
+            return Code()
+        root = str(self._root)
+        frames = (each for row in rows for each in row.source.relative_to(root).frames())
+        return Code(
+            instructions=tuple(instructions.texts(kept.sass, entry)),
+            places=frozenset((each.file, each.line) for each in frames),
+        )
+
+
+def sass(record: Record, codes: Codes) -> Iterator[Difference]:
+    """What differs in the SASS of baseline and candidates."""
+    before = codes.of(record.baseline).instructions
+    for name, arm in _candidates(record):
+        after = codes.of(arm).instructions
+        if before and after and max(len(before), len(after)) <= _SASS_MAX:
+            yield _difference(f"SASS of baseline and {name}", before, after)
+
+
+def seen_by_variants(record: Record, texts: Texts, codes: Codes) -> Iterator[Difference]:
+    """How the variants see each source: what its axes stand for, and lines that only one has."""
+    base = record.baseline
+    for name, arm in _candidates(record):
+        for file in sorted(base.files.keys() & arm.files.keys()):
+            text = texts.of(record, file)
+            lines = _seen(split(text), file, (base, arm), codes) if text is not None else ()
+            if lines:
+                yield _shown(f"{file} as baseline and {name} see it", lines)
+        if base.source and arm.source and base.source != arm.source:
+            one, other = (texts.of(record, each) for each in (base.source, arm.source))
+            if one is not None and other is not None:
+                yield _difference(f"{base.source} and {arm.source}", split(one), split(other))
+
+
+def _seen(text: Sequence[str], file: str, arms: tuple[Arm, Arm], codes: Codes) -> tuple[str, ...]:
+    one, other = (dict(_define(each) for each in arm.defines) for arm in arms)
+    differing = {n for n in one.keys() | other.keys() if one.get(n) != other.get(n)}
+    before: seen.Lines = text
+    after: seen.Lines = text
+    if any(name in line for line in text for name in differing):
+        before, after = (seen.lines(text, defines, differing) for defines in (one, other))
+    own, others = ({line for place, line in codes.of(arm).places if place == file} for arm in arms)
+    if own and others:
+        before, after = seen.without_others(before, after, own, others)
+    return tuple(seen.difference(before, after))
+
+
+def _define(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
+
+
+def _difference(title: str, before: Sequence[str], after: Sequence[str]) -> Difference:
+    return _shown(title, list(difflib.unified_diff(before, after, lineterm="", n=3))[2:])
+
+
+def _shown(title: str, lines: Sequence[str]) -> Difference:
+    return Difference(
+        title=title, lines=tuple(lines[:LINES_MAX]), left_out=max(0, len(lines) - LINES_MAX)
+    )
