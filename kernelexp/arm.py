@@ -152,6 +152,11 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     size: str
     isa: Isa = "ptx"
     """What was executed: what nvcc made, or what ptxas made of it."""
+    seed: int = 0
+    """Of the inputs; early versions did not say it."""
+    outputs: dict[str, str] = {}
+    """The beginning of the SHA-256 of each array that the kernel wrote, after the first
+    schedule."""
     schedules: tuple[str, ...] = ()
     arrays: tuple[ArrayResult, ...] = ()
     changed: tuple[str, ...] = ()
@@ -183,7 +188,8 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     widths: tuple[AccessWidths, ...] = ()
     """Where the counters, which are of PTX, can't be the hardware's."""
     unsupported: str = ""
-    """The instruction that the emulator does not cover; nothing else is filled then."""
+    """Why it could not be executed, such as the instruction that the emulator does not cover;
+    nothing else is filled then."""
     thread_instructions: int = 0
     """Of one schedule."""
     seconds: float = 0.0
@@ -195,6 +201,12 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     def finished(self) -> bool:
         """Whether nothing ended a launch early, so that its counters are of all of it."""
         return not (self.hang or self.findings)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it was executed, and did what it should."""
+        wrong = any(array.wrong for array in self.arrays)
+        return bool(self.arrays) and self.finished and not (wrong or self.changed or self.differing)
 
 
 class ProfiledInstruction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -361,6 +373,9 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     build_log: str = ""
     """The compiler's own words where it failed."""
     emulated: EmulatedEvidence | None = None
+    """Of its PTX, by which it is judged."""
+    emulated_sass: EmulatedEvidence | None = None
+    """Of its SASS, which gives the counts that ncu gives."""
     measured: MeasuredEvidence | None = None
     profiled: ProfiledEvidence | None = None
     published: PublishedResult | None = None
@@ -370,6 +385,13 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_built(self) -> bool:
         return bool(self.build or self.program)
+
+    @property
+    def counted(self) -> EmulatedEvidence | None:
+        """What counts as ncu does: the executed SASS; None where it was not executed, or where
+        what it did is not right, so that its counts are of another course of the kernel."""
+        every = (self.emulated_sass, self.emulated)  # of a cubin the latter is of SASS too
+        return next((x for x in every if x and x.isa == "sass" and x.is_right), None)
 
 
 def begin(variant: Variant) -> Arm:

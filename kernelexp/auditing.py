@@ -175,8 +175,7 @@ def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) 
     found = _recorded(project, variant, name, number)
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     arm = msgspec.structs.replace(
-        arm,
-        emulated=emulated.find(project.root, arm),
+        emulated.with_kept(project.root, arm),
         measured=found.arm.measured if found else None,
         published=found.arm.published if found else None,
         profiled=profile.arm.profiled if profile else None,

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import affected, inspection, prepare, revisions, timegates
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, Isa
 from kernelexp.errors import KernelexpError
+from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import How
 from kernelexp.evidence.measured import Measuring
 from kernelexp.executor import Executor, Local
@@ -148,7 +149,9 @@ def _look(project: Project, named: dict[str, Variant], asked: Asked) -> _Looked:
         for label, each in named.items()
         if asked.emulate or conditions.needs_execution(rules[label])
     ]
-    prepared = _emulate(project, prepared, wanted, asked)
+    sass = any(map(conditions.needs_sass, rules.values()))
+    isas: tuple[Isa, ...] = emulated.BOTH if sass else ("ptx",)
+    prepared = _emulate(project, prepared, wanted, asked, isas)
     subjects = {}
     for label, variant in named.items():
         if prepared.fault(variant) is None:
@@ -161,7 +164,11 @@ def _look(project: Project, named: dict[str, Variant], asked: Asked) -> _Looked:
 
 
 def _emulate(
-    project: Project, prepared: Prepared, wanted: Sequence[Variant], asked: Asked
+    project: Project,
+    prepared: Prepared,
+    wanted: Sequence[Variant],
+    asked: Asked,
+    isas: tuple[Isa, ...],
 ) -> Prepared:
     """All arms, those that are wanted with what executing them showed."""
     keys = {prepare.key(each) for each in wanted}
@@ -171,7 +178,7 @@ def _emulate(
         arms={name: arm for name, arm in prepared.arms.items() if name in keys},
         faults=prepared.faults,
     )
-    how = How(pedantic=asked.pedantic)
+    how = How(pedantic=asked.pedantic, isas=isas)
     some = prepare.emulated(project, some, asked.limits, asked.on_progress, how)
     rest = {name: arm for name, arm in prepared.arms.items() if name not in keys}
     return Prepared(arms={**rest, **some.arms}, faults=some.faults)

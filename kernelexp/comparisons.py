@@ -187,7 +187,8 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
     one, other = before.arm, after.arm
     for subject in (before, after):
         yield from (f"{subject.label}: {words}." for words in subject.warnings)
-        if "emulated" in kinds and (words := widths.summarize(subject.arm.emulated)):
+        words = "" if subject.arm.counted else widths.summarize(subject.arm.emulated)
+        if "emulated" in kinds and words:
             yield f"{subject.label}: {words}."
     yield from _kernels(one, other)
     for kind in kinds:

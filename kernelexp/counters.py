@@ -22,6 +22,9 @@ the same on the instructions that ptxas makes of it, if there is one.
 ptxas merges, drops and adds instructions, so the two may differ, and are never the same figure.
 """
 
+EXECUTED = {"ptx": f"{PTX}inst_executed", "sass": "smsp__inst_executed"}
+"""What an emulation calls the executed warp instructions, by what it executed."""
+
 GROUPS = (
     "time",
     "build",

@@ -10,12 +10,12 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp import errors, prepare
-from kernelexp.arm import Arm, EmulatedEvidence, EmulatedLaunch
+from kernelexp.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa
 from kernelexp.errors import KernelexpError, UsageError
 from kernelexp.evidence import emulated
 from kernelexp.evidence.emulated import How
 from kernelexp.evidence.scaling import Extent, Scaled, can_scale, scale
-from kernelexp.judge import verdict
+from kernelexp.judge import agreement, verdict
 from kernelexp.launch import main_launch
 from kernelexp.limits import Limits
 from kernelexp.model import Variant
@@ -32,6 +32,8 @@ Extents: TypeAlias = tuple[Extent, ...]
 class Full(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of the full problem."""
 
+    isa: Isa = "ptx"
+    """What was counted."""
     entry: str = ""
     """Of several launches."""
     counters: tuple[Scaled, ...]
@@ -74,8 +76,10 @@ def emulate(
     prepared = prepare.emulated(project, prepared, limits, on_progress, how)
     emulations = []
     for variant, arm in prepared.named(variants):
-        right = arm.emulated if arm.emulated and not arm.refused else None
-        scaled = _scale(project, arm, right, how, limits) if full and right else ()
+        right = full and not arm.refused
+        judged = arm.emulated if arm.emulated is not arm.counted else None
+        taken = [each for each in (judged, arm.counted) if each and right]
+        scaled = tuple(part for each in taken for part in _scale(project, arm, each, how, limits))
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 
@@ -99,7 +103,7 @@ def _scale(
             "and, where a CTA has several tiles, another number of tiles per CTA"
             f"{'' if _has_tiles(answer) else ', as tiles() says it'}."
         )
-    (second,) = emulated.take(project.root, [arm], other, limits, isa=how.isa)
+    (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)
     if isinstance(second, KernelexpError):
         raise second
     if refused := verdict.emulated(second):
@@ -122,7 +126,7 @@ def _solve(
 ) -> list[Full]:
     """The counters of each launch of the full problem."""
     return [
-        Full(entry=getattr(a, "entry", ""), counters=tuple(scale(a, x, b, y, z)))
+        Full(isa=first.isa, entry=getattr(a, "entry", ""), counters=tuple(scale(a, x, b, y, z)))
         for a, x, b, y, z in zip(_parts(first), one, _parts(second), other, full, strict=True)
     ]
 
@@ -138,10 +142,28 @@ def count_full(
     """All counters of an emulated arm for the full problem, solved from two sizes where the problem
     has a second one; the rest, and all where it has none, in proportion to the tiles.
 
-    `said` has the launches of the arm, at all sizes. None where nothing was counted, or where
-    problem.py neither states its tiles nor has a second size.
+    Those of PTX, and those of SASS where that was executed. `said` has the launches of the arm, at
+    all sizes. None where nothing was counted, or where problem.py neither states its tiles nor has
+    a second size.
     """
-    first = arm.emulated
+    counts = [
+        _count_full(project, arm, each, said, limits, size) for each in (arm.counted, arm.emulated)
+    ]
+    known = [each for each in counts if each]
+    if not known:
+        return None
+    counters = {name: n for each in known for name, n in each.counters.items()}
+    return msgspec.structs.replace(known[-1], counters=counters)
+
+
+def _count_full(
+    project: Project,
+    arm: Arm,
+    first: EmulatedEvidence | None,
+    said: Consulted,
+    limits: Limits,
+    size: str,
+) -> FullCount | None:
     if first is None or not (first.arrays and first.finished):
         return None
     extents = {each: _extents(said, each) for each in said.sizes}
@@ -182,7 +204,7 @@ def _exact(
     other = next((each for each in others if _can_scale(one, others[each], full)), None)
     if other is None:
         return {}, None
-    (second,) = emulated.take(project.root, [arm], other, limits)
+    (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)
     if isinstance(second, KernelexpError) or verdict.emulated(second):
         return {}, None
     solved = [
@@ -216,9 +238,13 @@ def _extents(answer: Consulted, size: str) -> Extents:
 
 
 def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
-    """An instruction that is not covered is missing on this machine."""
+    """An instruction that is not covered is missing on this machine, unless PTX was judged and
+    only its SASS has it."""
     if faults:
         return faults[0].exit_code
     code = verdict.exit_code({arm.refused.status for arm in arms if arm.refused})
-    uncovered = any(arm.emulated and arm.emulated.unsupported for arm in arms)
+    if any((found := agreement.disagreement(arm)) and found.is_wrong for arm in arms):
+        code = code or errors.WRONG_RESULT
+    judging = [arm.emulated or arm.emulated_sass for arm in arms]
+    uncovered = any(each and each.unsupported for each in judging)
     return code or (errors.ENVIRONMENT if uncovered else errors.OK)

@@ -129,9 +129,13 @@ class _Confined(Local):
     worker's own memory.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._seed = secrets.randbelow(1 << 31)  # one for PTX and SASS, whose outputs are compared
+
     def emulate(self, job: EmulationJob) -> Emulated:
         limited = msgspec.structs.replace(
-            job, memory_bytes=confined.MEMORY_BYTES, native="", seed=secrets.randbelow(1 << 31)
+            job, memory_bytes=confined.MEMORY_BYTES, native="", seed=self._seed
         )
         return super().emulate(limited)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, emulations, prepare
+from kernelexp import build, emulations, prepare, profiles
 from kernelexp.accesses import Access
 from kernelexp.arm import Arm
 from kernelexp.build import Artefacts
+from kernelexp.counters import PTX
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, ptx_accesses, sass_flow, sass_lines
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.sass_flow import Flow
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.judge.instructions import Counts
@@ -27,6 +28,7 @@ from kernelexp.model import Variant
 from kernelexp.problem import consult
 from kernelexp.progress import OnProgress
 from kernelexp.project import Project
+from kernelexp.record import Profile
 from kernelexp.toolchain import Toolchain
 
 BARRIERS = {
@@ -85,6 +87,11 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of the sources, by path from the root and number."""
     executed: Executed | None = None
     """None where the variant was not emulated."""
+    costs: dict[int, InstructionCost] = {}
+    """What each instruction of `code` costs in an emulated launch, by offset; those that were not
+    executed are absent. Empty where the SASS was not executed."""
+    profile: Profile | None = None
+    """The latest of the variant."""
 
     def loop(self, each: SassInstruction) -> int:
         """The number of its innermost loop; 0 for none."""
@@ -92,6 +99,18 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
     def counts(self) -> Counts:
         return _count(self.code, self.flow)
+
+    def executed_by_mnemonic(self) -> dict[str, int]:
+        """How often warps executed each opcode with its modifiers, most often first."""
+        found: Counter[str] = Counter()
+        for each in self.code:
+            found[each.mnemonic] += self.times([each])
+        return {name: count for name, count in found.most_common() if count}
+
+    def times(self, code: Iterable[SassInstruction]) -> int:
+        """How often warps executed these instructions together."""
+        own = (self.costs.get(each.offset) for each in code)
+        return sum(each.executed for each in own if each)
 
 
 def look(
@@ -104,7 +123,7 @@ def look(
 ) -> tuple[list[Inspection], list[KernelexpError]]:
     """The variants, and the faults of those that could not be examined.
 
-    Without `emulate`, barriers are counted where an emulation is kept.
+    Without `emulate`, what was executed is counted where an emulation is kept.
     """
     prepare.refuse_programs(variants, "an inspection")
     prepared = prepare.built(project, variants, tools, limits, on_progress)
@@ -120,17 +139,23 @@ def look(
 def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool) -> Inspection:
     if arm.build is None:
         return Inspection(label=label, arm=arm)
-    made = build.artefacts(project.root, arm.identity)
-    code, flow = _read(made, arm.build.entry)
+    root, entry = project.root, arm.build.entry
+    arm = arm if arm.emulated else emulated.with_kept(root, arm)
+    made = build.artefacts(root, arm.identity)
+    code, flow = _read(made, entry)
+    taken = arm.counted
+    costs = emulated.instructions(root, arm, taken.size, limits, label) if taken else ()
     files = {frame.file for each in code if each.source for frame in each.source.frames()}
     return Inspection(
         label=label,
         arm=arm,
         code=code,
         flow=flow,
-        asked=_asked(made, arm.build.entry),
-        texts=read_texts(project.root, files),
+        asked=_asked(made, entry),
+        texts=read_texts(root, files),
         executed=_executed(project, label, arm, limits, emulate),
+        profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
+        costs={each.offset: each for each in costs if each.entry == entry},
     )
 
 
@@ -167,7 +192,7 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
 def _executed(
     project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
 ) -> Executed | None:
-    shown = arm.emulated or emulated.find(project.root, arm)
+    shown = arm.emulated
     if shown is None or not shown.finished or shown.unsupported:
         return None
     size = shown.size
@@ -204,8 +229,9 @@ def _passed(lines: Sequence[LineCost], kind: str) -> list[Passed]:
 
 
 def _counter(counters: dict[str, int], kind: str) -> int:
-    """Of the instruction set that was executed, whichever it is."""
-    return sum(counters.get(f"{each}__inst_executed_{kind}", 0) for each in ("ptx", "sass"))
+    """Of PTX, which has each barrier of the source, else of SASS."""
+    name = f"inst_executed_{kind}"
+    return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
 
 
 def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:

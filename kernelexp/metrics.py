@@ -1,8 +1,8 @@
 """The table of all figures: what each is called, its unit, its kind, and how an arm tells it.
 
 Pages, lists, gates, the log, CSV and JSON read figures from here by name. A figure that carries a
-name of ncu's equals what ncu shows; every other one has a name of its own, and what an emulation
-counts on PTX begins with ptx__.
+name of ncu's equals what ncu shows, be it profiled or counted in an emulation of SASS; every other
+one has a name of its own, and what an emulation counts on PTX begins with ptx__.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import counters, derived
+from kernelexp import counters, derived, pipes
 from kernelexp.arm import (
     Arm,
     BuildEvidence,
@@ -98,8 +98,17 @@ def _emulated(
 
 
 def _executed(arm: Arm) -> EmulatedEvidence | None:
-    """What an emulation showed; None where the emulator does not cover the kernel."""
-    return arm.emulated if arm.emulated and arm.emulated.arrays else None
+    """What an emulation judged the arm by, of PTX unless SASS alone was executed; None where the
+    emulator does not cover the kernel."""
+    found = arm.emulated or arm.emulated_sass
+    return found if found and found.arrays else None
+
+
+def _counts(arm: Arm) -> tuple[EmulatedEvidence, ...]:
+    """The emulations that counters are read from: of SASS, under ncu's names, and of PTX."""
+    ptx = arm.emulated if arm.emulated and arm.emulated.arrays else None
+    ptx = ptx if ptx and ptx.isa == "ptx" else None
+    return tuple(each for each in (arm.counted, ptx) if each and each.finished)
 
 
 def _measured(
@@ -204,13 +213,16 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
         yield _of_pipe(pipe), count
     for name, result in (arm.measured.printed if arm.measured else {}).items():
         yield _of_printed(name, result.unit, result.better), result.value
-    executed = _executed(arm)
-    for counter, count in (executed.counters if executed and executed.finished else {}).items():
-        yield _of_counter(counter), count
     if arm.profiled:
         for name, value in (*arm.profiled.figures.items(), *derived.derive(arm.profiled.figures)):
             if _is_figure(value):
                 yield _of_profile(name, arm.profiled.units.get(name, "")), value
+    # After what was profiled, which goes before an emulation's count of the same name.
+    for name, count in _executed_by_pipe(arm).items():
+        yield _of_executed_pipe(name), count
+    for executed in _counts(arm):
+        for counter, count in executed.counters.items():
+            yield _of_counter(counter), count
 
 
 def _pipes(arm: Arm) -> dict[str, int]:
@@ -258,14 +270,28 @@ def _of_pipe(pipe: str) -> Metric:
     )
 
 
+def _executed_by_pipe(arm: Arm) -> dict[str, int]:
+    return pipes.counters(arm.arch, arm.counted.opcodes) if arm.counted else {}
+
+
+def _of_executed_pipe(name: str) -> Metric:
+    def read(arm: Arm) -> Value | None:
+        return _executed_by_pipe(arm).get(name, 0) if arm.counted else None
+
+    group = counters.describe(name).group
+    return Metric(name=name, label=name, kind="emulated", group=group, read=read)
+
+
 _UNITS = ("sectors", "wavefronts")
 
 
 @functools.lru_cache(maxsize=8192)
 def _of_counter(counter: str) -> Metric:
+    isa = "ptx" if counter.startswith(counters.PTX) else "sass"
+
     def read(arm: Arm) -> Value | None:
-        executed = _executed(arm)
-        return executed.counters.get(counter, 0) if executed and executed.finished else None
+        of_isa = (each for each in _counts(arm) if each.isa == isa)
+        return next((each.counters.get(counter, 0) for each in of_isa), None)
 
     return Metric(
         name=counter,
@@ -318,7 +344,8 @@ _NCU = re.compile(r".*__|memory_|inst_executed|thread_inst_executed|local_|group
 def kind_of(name: str) -> Kind | None:
     """The kind of evidence that has a figure of this name; None where nothing could have it.
 
-    A name of ncu's is that of a profile's figure; an emulation's counters of PTX have their own.
+    A name of ncu's is that of a profile's figure, which an emulation of SASS may have counted too;
+    an emulation's counters of PTX have their own.
     """
     if name in METRICS:
         return METRICS[name].kind
@@ -349,11 +376,14 @@ def unknown(name: str) -> str:
     return f"no figure is called {quote(name)}{suggest(name, METRICS)}, and ncu's names."
 
 
-def read(name: str, arm: Arm) -> Value | None:
-    """One figure of an arm by its name; None where the arm does not have it."""
+def read(name: str, arm: Arm, kind: Kind | None = None) -> Value | None:
+    """One figure of an arm by its name, of a kind if one is given; None where the arm does not
+    have it."""
     if name in METRICS:
         return METRICS[name].read(arm)
-    return next((value for metric, value in _families(arm) if metric.name == name), None)
+    every = _families(arm)
+    named = (each for each in every if each[0].name == name and kind in (None, each[0].kind))
+    return next((value for _, value in named), None)
 
 
 def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
@@ -420,17 +450,23 @@ def differences(
 ) -> tuple[Difference, ...]:
     """What differs between two arms, in the table's order, of evidence that both of them have.
 
-    With `same` also the figures that do not differ.
+    With `same` also the figures that do not differ. Where the SASS of both was counted, counts of
+    PTX say nothing more and are left out.
     """
     one, other = figures(before, *kinds), figures(after, *kinds)
     names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
+    if before.counted and after.counted:
+        names = {name: each for name, each in names.items() if not name.startswith(counters.PTX)}
+
+    def value(figures: dict[str, Figure], metric: Metric, arm: Arm) -> Value | None:
+        """Of the same kind: what one arm's profile has is not compared with a count."""
+        found = figures.get(metric.name)
+        same_kind = found and found.metric.kind == metric.kind
+        return found.value if found and same_kind else metric.read(arm)
+
     pairs = [
-        (
-            metric,
-            one[name].value if name in one else metric.read(before),
-            other[name].value if name in other else metric.read(after),
-        )
-        for name, metric in names.items()
+        (metric, value(one, metric, before), value(other, metric, after))
+        for metric in names.values()
     ]
     return tuple(
         Difference(metric=metric, before=was, after=now)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp import arch, arm, build
-from kernelexp.arm import Arm, BuildEvidence, Verdict
+from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, Isa, Verdict
 from kernelexp.build import Built
 from kernelexp.errors import OK, ConfigurationError, KernelexpError, UsageError
 from kernelexp.evidence import built as build_evidence
@@ -293,26 +293,49 @@ def emulated(
     how: How = _AS_USUAL,
     executor: Executor = _HERE,
 ) -> Prepared:
-    """The same arms with what executing them showed, and refused for it where it must be."""
-    wanted = {k: each for k, each in prepared.arms.items() if each.build and not each.refused}
-    taken = emulated_evidence.take(
+    """The same arms with what executing them showed, and refused for it where it must be.
+
+    PTX judges them, if it is executed; what keeps only the SASS from being executed is in its
+    evidence.
+    """
+    built = {k: each for k, each in prepared.arms.items() if each.build and not each.refused}
+    isas = {
+        name: how.isas[:1] if emulated_evidence.is_cubin(each) else how.isas
+        for name, each in built.items()
+    }
+    wanted = [(name, isa) for isa in how.isas for name in built if isa in isas[name]]
+    taken = emulated_evidence.take_each(
         project.root,
-        list(wanted.values()),
-        how.size,
+        [emulated_evidence.want(built[name], isa, how.size, how.schedules) for name, isa in wanted],
         limits,
         on_progress,
         project.label,
-        how.schedules,
         executor.emulate,
         executor.slots,
-        how.isa,
     )
+    by_isa = dict(zip(wanted, taken, strict=True))
     arms, faults = dict(prepared.arms), dict(prepared.faults)
-    for name, result in zip(wanted, taken, strict=True):
-        if isinstance(result, KernelexpError):
+    for name, each in built.items():
+        try:
+            arms[name] = _executed(each, {isa: by_isa[name, isa] for isa in isas[name]}, how)
+        except KernelexpError as error:
             del arms[name]
-            faults[name] = result
-        else:
-            refused = verdict.emulated(result, pedantic=how.pedantic)
-            arms[name] = msgspec.structs.replace(wanted[name], emulated=result, refused=refused)
+            faults[name] = error
     return Prepared(arms=arms, faults=faults)
+
+
+def _executed(arm: Arm, taken: Mapping[Isa, EmulatedEvidence | KernelexpError], how: How) -> Arm:
+    """Raises what kept the arm from being judged."""
+    judging, *others = taken
+    judge, counts = taken[judging], taken["sass"] if "sass" in others else None
+    if isinstance(judge, KernelexpError):
+        raise judge
+    if isinstance(counts, KernelexpError):
+        sentence = str(counts).partition("\n")[0]
+        counts = EmulatedEvidence(size=how.size, isa="sass", unsupported=sentence)
+    return msgspec.structs.replace(
+        arm,
+        emulated=judge if judging == "ptx" else None,
+        emulated_sass=judge if judging == "sass" else counts,
+        refused=verdict.emulated(judge, pedantic=how.pedantic),
+    )

@@ -13,6 +13,7 @@ from kernelexp.arm import Arm, EmulatedEvidence, MeasuredEvidence, PrintedResult
 from kernelexp.counters import PTX
 from kernelexp.measurement import Estimate, Measurement, Printed, Times
 from kernelexp.model import AxisValue, Point, arm_names, holds
+from kernelexp.recounts import Recount
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
 _DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
@@ -143,6 +144,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Measurements of part of the arms each; `measurement` is then the final, of the best."""
     tuning: Tuning | None = None
     """How the candidates were chosen, where an optimiser proposed them."""
+    recounted: str = ""
+    """When its emulated evidence was taken again, and by which version, as it is read; no file
+    has it."""
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -201,8 +205,21 @@ def complete(record: Record) -> Record:
     )
 
 
+def with_recount(record: Record, recount: Recount) -> Record:
+    """The record with emulated evidence that was taken again."""
+    arms = [
+        msgspec.structs.replace(arm, emulated=own.emulated, emulated_sass=own.emulated_sass)
+        if (own := recount.arms.get(name)) and own.identity == arm.identity
+        else arm
+        for name, arm in zip(record.names, record.arms, strict=True)
+    ]
+    when = f"{recount.created}, kernelexp {recount.tool}"
+    return msgspec.structs.replace(_with_arms(record, arms), recounted=when)
+
+
 def separate(record: Record) -> Record:
     """The record as it is written: nothing in it twice."""
+    record = msgspec.structs.replace(record, recounted="")
     bare = {"kernel": "", "arch": "", "measured": None}
     return _with_arms(record, [msgspec.structs.replace(arm, **bare) for arm in record.arms])
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import wholefile
+from kernelexp import recounts, wholefile
 from kernelexp.arm import Arm
 from kernelexp.documents import Unreadable as Unreadable
 from kernelexp.documents import decode as decode
 from kernelexp.errors import UsageError
 from kernelexp.model import Placed
 from kernelexp.names import is_name
-from kernelexp.record import Record, complete, contradiction, is_of, separate
+from kernelexp.record import Record, complete, contradiction, is_of, separate, with_recount
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
@@ -238,4 +238,16 @@ def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
         return Unreadable(path=Path(path), why=f"is a record of {record.experiment}")
     if why := contradiction(record):
         return Unreadable(path=Path(path), why=why)
-    return complete(record)
+    return _with_latest_recount(path, complete(record))
+
+
+def _with_latest_recount(path: str, record: Record) -> Record:
+    """The record of a project with the emulated evidence that was taken of it last."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    if not folder.endswith(os.path.join("", *FOLDER.split("/"))):
+        return record
+    found = recounts.latest(folder.removesuffix(FOLDER), record.run)
+    if isinstance(found, Unreadable):
+        why = f"the file of the latest recount {found.why}"
+        return msgspec.structs.replace(record, recounted=why)
+    return with_recount(record, found) if found else record

@@ -16,18 +16,37 @@ def project_of(root: Path, record: Record) -> Project:
 
     Its experiment has the same id and the same variants, as they were recorded.
     """
-    if record.provenance != "run":
-        raise UsageError(f"the {record.experiment} record is published: its sources are not here.")
-    if not sources.of_record(record):
-        raise UsageError(f"run {record.run} built nothing: there are no sources to take again.")
+    _require_sources(record)
     is_program = any(arm.program for arm in record.arms)
     if not is_program and f"variants/{record.kernel}/problem.py" not in record.host_files:
         raise UsageError(
             f"run {record.run} does not say which problem.py it was made with, as runs of early "
             "versions do not: it can't be repeated."
         )
+    return _project(sources.restore(root, record), record)
+
+
+def project_now(root: Path, record: Record) -> Project:
+    """The same in the tree itself, if all files are there as they were; else restored.
+
+    A run of an early version, which does not say which problem.py it had, takes today's.
+    """
+    _require_sources(record)
+    if sources.are_unchanged(root, sources.of_record(record)):
+        return _project(root, record)
+    return project_of(root, record)
+
+
+def _require_sources(record: Record) -> None:
+    if record.provenance != "run":
+        raise UsageError(f"the {record.experiment} record is published: its sources are not here.")
+    if not sources.of_record(record):
+        raise UsageError(f"run {record.run} built nothing: there are no sources to take again.")
+
+
+def _project(root: Path, record: Record) -> Project:
     return Project(
-        root=sources.restore(root, record),
+        root=root,
         kernels={record.kernel: _kernel(record)},
         experiments={record.experiment: _experiment(record)},
         history=(),

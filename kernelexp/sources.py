@@ -46,6 +46,16 @@ def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:
     return all(_place(home, digest).is_file() for digest in digests.values())
 
 
+def are_unchanged(root: Path, digests: Mapping[str, str]) -> bool:
+    """Whether the tree has all these files with this content."""
+    return all(
+        ownfiles.is_own(root, name)
+        and (root / name).is_file()
+        and sha256((root / name).read_bytes()) == digest
+        for name, digest in digests.items()
+    )
+
+
 def content(root: Path, record: Record, name: str) -> bytes:
     """A file as it was when the record was made: from logs/sources, the commit, or the tree.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kernelexp.arm import Arm, ProfiledEvidence
-from kernelexp.errors import BuildError, KernelexpError, UsageError, join, suggest
+from kernelexp.errors import BuildError, UsageError, join, suggest
 from kernelexp.limits import Limits
 from kernelexp.metrics import Kind
 from kernelexp.model import Variant
@@ -336,15 +336,11 @@ def _make(project: Project, variant: Variant, making: Making) -> Arm:
         raise BuildError(f"{project.label(variant)}: {reason}")
     if arm.program:
         return arm
-    kept = emulated.find(project.root, arm)
-    if kept is None and making.emulate:
-        (kept_now,) = emulated.take(
-            project.root, [arm], emulated.SIZE, making.limits, making.on_progress, project.label
-        )
-        if isinstance(kept_now, KernelexpError):
-            raise kept_now
-        kept = kept_now
-    return msgspec.structs.replace(arm, emulated=kept)
+    arm = emulated.with_kept(project.root, arm)
+    if not making.emulate or (arm.emulated and arm.emulated_sass):
+        return arm
+    prepared = prepare.emulated(project, prepared, making.limits, making.on_progress)
+    return msgspec.structs.replace(prepared.arm(variant), refused=arm.refused)
 
 
 def _since(

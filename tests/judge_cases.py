@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 from support import ROOT
 
-from kernelexp import chips, records
+from kernelexp import chips
 from kernelexp.arm import AccessWidths, Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
 from kernelexp.judge.case import Case
 from kernelexp.profile import pages
+from kernelexp.record import Record, complete
 
 T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
@@ -19,8 +20,13 @@ DEFAULTS, FOUR_STAGES, PADDED, PLAIN = range(4)
 """The launches of the recordings."""
 
 
+def as_written(path: str) -> Record:
+    """A record without what was recounted of it since."""
+    return complete(msgspec.json.decode((ROOT / path).read_bytes(), type=Record))
+
+
 def arm(record: str, place: int = 0) -> Arm:
-    return records.read_file(ROOT / record).arms[place]
+    return as_written(record).arms[place]
 
 
 def transpose(place: int = 0, **changes: Any) -> Case:

@@ -9,7 +9,7 @@ import pytest
 from support import ROOT, Kx
 
 from kernelexp import metrics, records
-from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.arm import Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.measurement import ArrayResult
 from kernelexp.record import Record
 from kernelexp.report import export
@@ -72,7 +72,7 @@ def test_a_difference_has_both_values_and_the_relative_change(record: Record) ->
 
 
 def test_a_counter_that_one_side_lacks_is_zero_there() -> None:
-    (found,) = metrics.differences(emulated(), emulated(conflicts=3))
+    (found,) = metrics.differences(emulated(), emulated(ptx__conflicts=3))
     assert (found.before, found.after, found.change) == (0, 3, None)
 
 
@@ -102,3 +102,57 @@ def test_the_figures_of_a_build_in_short_are_sums_of_the_table_s(record: Record)
         "smem_bytes": 4224,
         "sass_bytes": 1408,
     }
+
+
+def counted(**counters: int) -> Arm:
+    """An arm whose SASS was executed beside its PTX."""
+    ptx = emulated(ptx__memory_l1_wavefronts_shared=128)
+    assert ptx.emulated
+    sass = msgspec.structs.replace(ptx.emulated, isa="sass", counters=counters)
+    return msgspec.structs.replace(ptx, emulated_sass=sass)
+
+
+def test_counts_of_sass_have_ncu_s_names_and_those_of_ptx_their_own() -> None:
+    arm = counted(memory_l1_wavefronts_shared=32)
+    assert metrics.read("memory_l1_wavefronts_shared", arm) == 32
+    assert metrics.read("ptx__memory_l1_wavefronts_shared", arm) == 128
+    assert metrics.figures(arm, "emulated").keys() >= {
+        "memory_l1_wavefronts_shared",
+        "ptx__memory_l1_wavefronts_shared",
+    }
+
+
+def test_counts_of_ptx_differ_only_where_sass_was_not_counted() -> None:
+    arm = counted(memory_l1_wavefronts_shared=32)
+    more = emulated(ptx__memory_l1_wavefronts_shared=256)
+    (difference,) = metrics.differences(arm, more, "emulated")
+    assert (difference.before, difference.after) == (128, 256)
+    both = msgspec.structs.replace(more, emulated_sass=arm.emulated_sass)
+    assert metrics.differences(arm, both, "emulated") == ()
+
+
+def test_counts_of_sass_that_did_wrong_are_no_figures() -> None:
+    arm = counted(memory_l1_wavefronts_shared=32)
+    wrong = ArrayResult(name="y", elements=4, wrong=1, worst=9.0)
+    sass = msgspec.structs.replace(arm.emulated_sass, arrays=(wrong,))  # type: ignore[type-var]
+    assert (
+        metrics.read(
+            "memory_l1_wavefronts_shared", msgspec.structs.replace(arm, emulated_sass=sass)
+        )
+        is None
+    )
+
+
+def test_what_a_profile_has_is_not_compared_with_a_count_of_the_same_name() -> None:
+    name = "memory_l1_wavefronts_shared"
+    one = msgspec.structs.replace(
+        counted(memory_l1_wavefronts_shared=32),
+        profiled=ProfiledEvidence(entry="kernel", figures={name: 4096.0}),
+    )
+    assert metrics.read(name, one) == 4096.0
+    assert metrics.read(name, one, "emulated") == 32
+    other = counted(memory_l1_wavefronts_shared=16)
+    assert metrics.differences(one, other, "profiled") == ()
+    (both,) = metrics.differences(one, other, "emulated")
+    assert both.metric.name == name
+    assert (both.before, both.after) == (32, 16)

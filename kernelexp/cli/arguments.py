@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
+    from kernelexp.arm import Isa
     from kernelexp.limits import Limits
     from kernelexp.model import Point, Variant
     from kernelexp.project import Project
@@ -49,6 +50,16 @@ def parse_limits(texts: list[str] | None) -> Limits:
             raise UsageError(f"--limit {text!r} should be one of {known}, as in build=20m.")
         changed[f"{name}_s"] = parse_seconds(time, f"--limit {name}")
     return Limits(**changed)
+
+
+def parse_isas(text: str) -> tuple[Isa, ...]:
+    """What --isa names."""
+    from kernelexp.evidence.emulated import BOTH
+
+    known: dict[str, tuple[Isa, ...]] = {isa: (isa,) for isa in BOTH} | {"both": BOTH}
+    if text not in known:
+        raise UsageError(f"--isa is one of {', '.join(known)}, not {text!r}.")
+    return known[text]
 
 
 def parse_sets(project: Project, name: str, sets: list[str]) -> Point:

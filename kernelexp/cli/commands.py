@@ -20,6 +20,7 @@ SUMMARIES = {
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
     "emulate": "Execute variants on the CPU: result, barriers, counters.",
+    "recount": "Emulate recorded runs again; times stay.",
     "evaluate": "Evaluate a source instead of a variant's own.",
     "list": "List kernels, axes, experiments and verdicts.",
     "show": "Show an experiment and its records, or one run.",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
 from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
+    IsaOption,
     JsonOption,
     LimitOption,
     NvccOption,
@@ -25,6 +26,7 @@ from kernelexp.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.evidence.emulated import How
+    from kernelexp.schedule import Schedule
 
 
 @app.command()
@@ -49,12 +51,7 @@ def emulate(
             "--schedule", metavar="SEED", help="Only this schedule, as in 'seed 5, late'."
         ),
     ] = None,
-    isa: Annotated[
-        str,
-        typer.Option(
-            "--isa", metavar="ISA", help="What to execute: ptx, or sass, which ptxas makes of it."
-        ),
-    ] = "ptx",
+    isa: IsaOption = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -87,15 +84,13 @@ def emulate(
 
 def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: str) -> How:
     from kernelexp import schedule
-    from kernelexp.arm import Isa
     from kernelexp.evidence.emulated import How
 
     if count is not None and named is not None:
         raise UsageError("--schedules and --schedule exclude each other.")
-    known: dict[str, Isa] = {name: name for name in get_args(Isa)}
-    if isa not in known:
-        raise UsageError(f"--isa is one of {', '.join(known)}, not {isa!r}.")
-    chosen = (
-        (schedule.parse(named),) if named else schedule.first_schedules(count or schedule.USUAL)
-    )
-    return How(size=size, schedules=chosen, pedantic=pedantic, isa=known[isa])
+    chosen: tuple[Schedule, ...] | None = None
+    if named:
+        chosen = (schedule.parse(named),)
+    elif count:
+        chosen = schedule.first_schedules(count)
+    return How(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

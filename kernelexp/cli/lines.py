@@ -8,10 +8,11 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
 from kernelexp.cli.console import output, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
+    IsaOption,
     JsonOption,
     LimitOption,
     NvccOption,
@@ -52,6 +53,7 @@ def lines(
     size: Annotated[
         str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to execute.")
     ] = "emulated",
+    isa: IsaOption = "both",
     json: JsonOption = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
     limit: LimitOption = None,
@@ -60,7 +62,8 @@ def lines(
 ) -> None:
     """Show what each source line costs, and each role of the warps.
 
-    Counters are from an execution on the CPU, stalls from the variant's latest profile.
+    Counters are from an execution on the CPU, of SASS where it is covered; stalls are from the
+    variant's latest profile.
 
     For example: kernelexp lines transpose@sm_90a:layout=plain --by conflicts
     """
@@ -78,7 +81,9 @@ def lines(
     wanted = parse_variants(loaded, variants, set_)
     tools = common.tools(loaded, nvcc)
     with progress_bars(loaded.root) as bars:
-        found, faults = service.look(loaded, wanted, tools, size, parse_limits(limit), bars)
+        found, faults = service.look(
+            loaded, wanted, tools, size, parse_limits(limit), bars, parse_isas(isa)
+        )
     for fault in faults:
         typer.echo(f"error: {fault}", err=True)
     if markdown:

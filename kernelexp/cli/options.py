@@ -140,6 +140,14 @@ PedanticOption = Annotated[
     bool,
     typer.Option("--pedantic", help="Count the emulator's warnings as mistakes."),
 ]
+IsaOption = Annotated[
+    str,
+    typer.Option(
+        "--isa",
+        metavar="ISA",
+        help="What to execute: ptx, which is judged, sass, which counts as ncu does, or both.",
+    ),
+]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
 ]

@@ -14,7 +14,8 @@ from kernelexp import build, isolated, processes
 from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import jobs, sass_lines, widths
-from kernelexp.evidence.emulation_worker import Emulated, EmulationJob, LineCost
+from kernelexp.evidence.emulated_costs import InstructionCost, LineCost
+from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
 from kernelexp.isolated import Limit
 from kernelexp.limits import Limits
 from kernelexp.model import form_of, spell_point
@@ -25,18 +26,34 @@ from kernelexp.schedule import USUAL, Schedule, first_schedules
 Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
 """Emulates one variant, from any thread."""
 SIZE = "emulated"
+BOTH: tuple[Isa, ...] = ("ptx", "sass")
 _PACKAGE = Path(__file__).parent.parent
-_USUAL = first_schedules(USUAL)
+# Races and the like show in PTX alone, and counts are those of the first schedule.
+_USUAL: dict[Isa, tuple[Schedule, ...]] = {
+    "ptx": first_schedules(USUAL),
+    "sass": first_schedules(1),
+}
 
 
 class How(msgspec.Struct, frozen=True, kw_only=True):
     """How to emulate, and what then counts against a variant."""
 
     size: str = SIZE
-    schedules: tuple[Schedule, ...] = _USUAL
+    schedules: tuple[Schedule, ...] | None = None
+    """None: as many as are usual for what is executed."""
     pedantic: bool = False
     """Whether warnings make a variant wrong."""
-    isa: Isa = "ptx"
+    isas: tuple[Isa, ...] = BOTH
+    """What to execute: PTX judges a variant if it is among them, SASS gives ncu's counts."""
+
+
+class Execution(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm that is built, and which code of it to execute."""
+
+    arm: Arm
+    isa: Isa
+    size: str
+    schedules: tuple[Schedule, ...]
 
 
 def take(
@@ -46,120 +63,144 @@ def take(
     limits: Limits,
     on_progress: OnProgress | None = None,
     label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
-    schedules: Sequence[Schedule] = _USUAL,
-    emulator: Emulator | None = None,
-    slots: int | None = None,
+    schedules: Sequence[Schedule] | None = None,
     isa: Isa = "ptx",
 ) -> list[EmulatedEvidence | KernelexpError]:
-    """Emulates each arm in a process of its own, as many at once as there are cores; or `slots` at
+    """As take_each() does, the same of each arm."""
+    wanted = [want(arm, isa, size, schedules) for arm in arms]
+    return take_each(root, wanted, limits, on_progress, label)
+
+
+def want(
+    arm: Arm, isa: Isa, size: str = SIZE, schedules: Sequence[Schedule] | None = None
+) -> Execution:
+    """What to execute of an arm, under the usual schedules unless others are named.
+
+    Of a kernel that came as a cubin, which has no PTX, its SASS in any case.
+    """
+    usual = _USUAL["ptx"] if is_cubin(arm) else _USUAL[isa]
+    isa = "sass" if is_cubin(arm) else isa
+    chosen = usual if schedules is None else tuple(schedules)
+    return Execution(arm=arm, isa=isa, size=size, schedules=chosen)
+
+
+def is_cubin(arm: Arm) -> bool:
+    """Whether it came as a cubin, and is judged by its SASS."""
+    return form_of(arm.source) == "cubin"
+
+
+def take_each(
+    root: Path,
+    wanted: Sequence[Execution],
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
+    emulator: Emulator | None = None,
+    slots: int | None = None,
+) -> list[EmulatedEvidence | KernelexpError]:
+    """Executes each in a process of its own, as many at once as there are cores; or `slots` at
     once by `emulator`.
 
     The evidence is kept next to the build, and found there by a run with the same problem.py, the
-    same emulator and the same schedules. An arm that could not be emulated, through a fault of its
+    same emulator and the same schedules. What could not be emulated, through a fault of its
     problem.py or of this machine, has the error instead.
     """
 
-    def one(arm: Arm) -> EmulatedEvidence | KernelexpError:
+    def one(each: Execution) -> EmulatedEvidence | KernelexpError:
         try:
-            return _take(root, arm, size, limits, label(arm), schedules, emulator or execute, isa)
+            kept = _kept(root, each)
+            own = label(each.arm)
+            return kept or _emulate(root, each, limits, own, emulator or execute).evidence
         except KernelexpError as error:
             return error
 
-    def changed(done: int, running: Sequence[Arm]) -> None:
+    def changed(done: int, running: Sequence[Execution]) -> None:
         if on_progress:
-            now = ", ".join(map(label, running[:1]))
-            on_progress(Step(phase="emulating", done=done, total=len(arms), now=now))
+            now = ", ".join(label(each.arm) for each in running[:1])
+            on_progress(Step(phase="emulating", done=done, total=len(wanted), now=now))
 
-    return processes.parallel(one, arms, on_change=changed, workers=slots)
+    return processes.parallel(one, wanted, on_change=changed, workers=slots)
 
 
 def find(
     root: Path,
     arm: Arm,
     size: str = SIZE,
-    schedules: Sequence[Schedule] = _USUAL,
+    schedules: Sequence[Schedule] | None = None,
     isa: Isa = "ptx",
 ) -> EmulatedEvidence | None:
     """The evidence that is kept next to the build of an arm; None where there is none."""
-    isa = _isa(arm, isa)
-    kept = build.kept(*_place(root, arm, size, schedules, isa=isa))
-    return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
+    return _kept(root, want(arm, isa, size, schedules))
 
 
-def _isa(arm: Arm, wanted: Isa) -> Isa:
-    """SASS of a kernel that came as a cubin: it has no PTX."""
-    return "sass" if form_of(arm.source) == "cubin" else wanted
+def with_kept(root: Path, arm: Arm) -> Arm:
+    """The arm with what is kept next to its build of executing its PTX and its SASS."""
+    sass = None if is_cubin(arm) else find(root, arm, isa="sass")
+    return msgspec.structs.replace(arm, emulated=find(root, arm), emulated_sass=sass)
 
 
-def lines(root: Path, arm: Arm, size: str, limits: Limits, label: str) -> tuple[LineCost, ...]:
+def lines(
+    root: Path, arm: Arm, size: str, limits: Limits, label: str, isa: Isa = "ptx"
+) -> tuple[LineCost, ...]:
     """What every line cost in the emulation that take() took, or takes now.
 
     Empty where it could not be executed. Kept next to the build, and not in records, which have
     the dearest lines only.
     """
-    isa = _isa(arm, "ptx")
-    kept = build.kept(*_place(root, arm, size, _USUAL, "lines", isa))
+    wanted = want(arm, isa, size)
+    kept = build.kept(*_place(root, wanted, "lines"))
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[LineCost, ...])
-    return _emulate(root, arm, size, limits, label, _USUAL, execute, isa).lines
+    return _emulate(root, wanted, limits, label, execute).lines
 
 
-def _place(
-    root: Path,
-    arm: Arm,
-    size: str,
-    schedules: Sequence[Schedule],
-    what: str = "emulated",
-    isa: Isa = "ptx",
-) -> tuple[Path, str]:
+def instructions(
+    root: Path, arm: Arm, size: str, limits: Limits, label: str
+) -> tuple[InstructionCost, ...]:
+    """What every SASS instruction cost that was executed, kept and taken as by lines()."""
+    wanted = want(arm, "sass", size)
+    kept = build.kept(*_place(root, wanted, "instructions"))
+    if kept is not None:
+        return msgspec.json.decode(kept, type=tuple[InstructionCost, ...])
+    return _emulate(root, wanted, limits, label, execute).instructions
+
+
+def _place(root: Path, wanted: Execution, what: str = "emulated") -> tuple[Path, str]:
+    arm = wanted.arm
     folder, digest = build.artefacts(root, arm.identity).cubin.parent, _digest(root, arm.kernel)
-    if tuple(schedules) != _USUAL:
-        digest = hashlib.sha256(f"{digest}: {'; '.join(map(str, schedules))}".encode()).hexdigest()
-    kind = what if isa == "ptx" else f"{what}-{isa}"
-    return folder, f"{kind}-{size}-{digest[:12]}.json"
+    if wanted.schedules != _USUAL[wanted.isa]:
+        named = "; ".join(map(str, wanted.schedules))
+        digest = hashlib.sha256(f"{digest}: {named}".encode()).hexdigest()
+    kind = what if wanted.isa == "ptx" else f"{what}-{wanted.isa}"
+    return folder, f"{kind}-{wanted.size}-{digest[:12]}.json"
 
 
-def _take(
-    root: Path,
-    arm: Arm,
-    size: str,
-    limits: Limits,
-    label: str,
-    schedules: Sequence[Schedule],
-    emulator: Emulator,
-    isa: Isa,
-) -> EmulatedEvidence:
-    if (kept := find(root, arm, size, schedules, isa)) is not None:
-        return kept
-    isa = _isa(arm, isa)
-    return _emulate(root, arm, size, limits, label, schedules, emulator, isa).evidence
+def _kept(root: Path, wanted: Execution) -> EmulatedEvidence | None:
+    kept = build.kept(*_place(root, wanted))
+    return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
 
 
 def _emulate(
-    root: Path,
-    arm: Arm,
-    size: str,
-    limits: Limits,
-    label: str,
-    schedules: Sequence[Schedule],
-    emulator: Emulator,
-    isa: Isa = "ptx",
+    root: Path, wanted: Execution, limits: Limits, label: str, emulator: Emulator
 ) -> Emulated:
+    arm, isa = wanted.arm, wanted.isa
     before = files.digests(root, arm.kernel)
     whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
-    job = jobs.emulation(root, arm, size, problem, whole, schedules, isa)
-    places = {what: _place(root, arm, size, schedules, what, isa) for what in ("lines", "emulated")}
+    job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
+    kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
+    places = {what: _place(root, wanted, what) for what in kinds}
     found = emulator(job)
     files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     evidence = msgspec.structs.replace(
         found.evidence,
-        emulator=_emulator(),
+        emulator=version(),
         widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
     )
-    for what, content in (("lines", found.lines), ("emulated", evidence)):
-        build.keep(*places[what], msgspec.json.encode(content))
-    return Emulated(evidence=evidence, lines=found.lines)
+    parts = {"lines": found.lines, "instructions": found.instructions, "emulated": evidence}
+    for what, place in places.items():
+        build.keep(*place, msgspec.json.encode(parts[what]))
+    return msgspec.structs.replace(found, evidence=evidence)
 
 
 def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidths, ...]:
@@ -184,13 +225,21 @@ def _digest(root: Path, kernel: str) -> str:
         _PACKAGE / f"{name}.py"
         for name in ("dtypes", "launch", "lineinfo", "places", "results", "schedule", "tensors")
     ]
-    own = ("emulation_worker", "instructions", "line_table", "sass_lines", "widths")
+    own = (
+        "emulated_costs",
+        "emulation_worker",
+        "instructions",
+        "line_table",
+        "sass_lines",
+        "widths",
+    )
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
-    return _hash(found, f"{_emulator()} {files.digests(root, kernel)}")
+    return _hash(found, f"{version()} {files.digests(root, kernel)}")
 
 
 @functools.cache
-def _emulator() -> str:
+def version() -> str:
+    """Hash of the emulator, as evidence has it."""
     folder = _PACKAGE / "emulator"
     return _hash(sorted([*folder.rglob("*.py"), *folder.rglob("*.[ch]pp")]))
 

@@ -7,27 +7,26 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp import accesses, confine, isolated, results, tensors
-from kernelexp.accesses import Access
+from kernelexp import confine, isolated, results, tensors
 from kernelexp.arm import (
     EmulatedEvidence,
     EmulatedFinding,
     EmulatedLaunch,
-    EmulatedLine,
     EmulatedPrint,
     Isa,
 )
-from kernelexp.counters import PTX
 from kernelexp.errors import ConfigurationError, UsageError
-from kernelexp.evidence import ptx_accesses, sass_lines
+from kernelexp.evidence import emulated_costs as costs
+from kernelexp.evidence import sass_lines
+from kernelexp.evidence.emulated_costs import InstructionCost, LineCost
 from kernelexp.isolated import Limit, Watch
 from kernelexp.launch import Launch, of_entries
 from kernelexp.lineinfo import Source
@@ -41,16 +40,14 @@ from kernelexp.schedule import Schedule
 if TYPE_CHECKING:
     import torch
 
-    from kernelexp.emulator import Comparison, Counters, Finding, Module, Result
+    from kernelexp.emulator import Comparison, Finding, Module, Result
 
 PRELOAD = ("torch", "kernelexp.emulator")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
 SEED = 1
-LINES_KEPT = 8
+DIGITS = 16
+"""Of the SHA-256 of an output: enough to tell two results apart."""
 PRINTS_KEPT = 100
-# What a line is judged by: the two that cost time in a kernel which waits for memory.
-_COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
-COSTS = (*(f"{PTX}{name}" for name in _COSTS), *_COSTS)
 
 
 class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,36 +79,13 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     """Of the inputs."""
 
 
-class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory instructions of one width."""
-
-    what: str
-    """`shared load`, `global store`, ...: the class that they are counted in."""
-    bits: int
-    """Per lane."""
-    count: int
-    """Of the instructions, however often they were executed."""
-
-
-class LineCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the code of one source line costs in a launch, inlined at one place and run by the same
-    warps."""
-
-    entry: str = ""
-    source: Source
-    warps: int
-    """The warps of a CTA that execute it, a bit each: bit 3 is warp 3."""
-    counters: dict[str, int]
-    """Those that are not 0."""
-    accesses: tuple[PtxAccess, ...] = ()
-    """The loads and stores whose state space PTX names."""
-
-
 class Emulated(msgspec.Struct, frozen=True, kw_only=True):
     """What an emulation showed: the evidence that records keep, and the cost of every line."""
 
     evidence: EmulatedEvidence
     lines: tuple[LineCost, ...] = ()
+    instructions: tuple[InstructionCost, ...] = ()
+    """Of SASS, those that were executed."""
 
 
 def emulate(job: EmulationJob, watch: Watch) -> Emulated:
@@ -160,9 +134,13 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         checked = results.compare(case.outputs, chunks, case.tolerance)
     root = Path(job.root)
     evidence = _evidence(root, case, compared, checked, tuple(changed))
+    evidence = msgspec.structs.replace(evidence, seed=job.seed)
     return Emulated(
         evidence=_of_sass(evidence, compared) if job.cubin else evidence,
-        lines=_every_line(root, case.launches, compared.launches),
+        lines=costs.every_line(root, case.launches, compared.launches),
+        instructions=costs.every_instruction(Path(job.listing), case.launches, compared.launches)
+        if job.cubin
+        else (),
     )
 
 
@@ -241,6 +219,13 @@ def _numpy(tensor: torch.Tensor) -> Any:
     return tensor.view(widths[tensor.element_size()]).numpy()
 
 
+def _digests(outputs: Tensors) -> dict[str, str]:
+    return {
+        name: hashlib.sha256(_numpy(each).tobytes()).hexdigest()[:DIGITS]
+        for name, each in outputs.items()
+    }
+
+
 def _evidence(
     root: Path,
     case: _Case,
@@ -252,6 +237,7 @@ def _evidence(
     hang = next((result.hang for result in runs if result.hang), ())
     return EmulatedEvidence(
         size=case.size_name,
+        outputs=_digests(case.outputs),
         schedules=tuple(str(result.schedule) for result in runs),
         arrays=checked,
         changed=changed,
@@ -266,9 +252,9 @@ def _evidence(
         ),
         prints=len(runs[0].printed),
         hang=tuple(f"CTA {w.cta} warp {w.warp} at {w.where}: {w.waits_for}" for w in hang),
-        counters=_nonzero(runs[0].counters.kernel),
+        counters=costs.nonzero(runs[0].counters.kernel),
         launches=_launches(case.launches, compared.launches),
-        lines=_dearest(root, runs[0].counters),
+        lines=costs.dearest(root, runs[0].counters),
         thread_instructions=runs[0].thread_instructions,
         seconds=round(sum(result.seconds for result in runs), 3),
     )
@@ -281,7 +267,7 @@ def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[Em
             entry=launch.entry,
             ctas=math.prod(launch.grid),
             thread_instructions=result.thread_instructions,
-            counters=_nonzero(result.counters.kernel),
+            counters=costs.nonzero(result.counters.kernel),
         )
         for launch, result in zip(launches, results, strict=False)
         if len(launches) > 1
@@ -305,58 +291,6 @@ def _findings(found: Sequence[Finding]) -> tuple[EmulatedFinding, ...]:
         EmulatedFinding(name=x.name, sentence=x.sentence, where=x.where(), count=x.count)
         for x in found
     )
-
-
-def _nonzero(counters: Mapping[str, int]) -> dict[str, int]:
-    return {name: value for name, value in counters.items() if value}
-
-
-def _dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
-    costly = [
-        line
-        for line in counters.lines
-        if line.source and any(line.counters.get(cost) for cost in COSTS)
-    ]
-    costly.sort(key=lambda line: -sum(line.counters.get(cost, 0) for cost in COSTS))
-    return tuple(
-        EmulatedLine(
-            file=line.source.relative_to(str(root)).file,
-            line=line.source.line,
-            counters=_nonzero(line.counters),
-        )
-        for line in costly[:LINES_KEPT]
-        if line.source
-    )
-
-
-def _every_line(
-    root: Path, launches: Sequence[Launch], executed: Sequence[Result]
-) -> tuple[LineCost, ...]:
-    from kernelexp.emulator import add_up
-
-    of_entry: dict[str, list[Counters]] = {}
-    for launch, result in zip(launches, executed, strict=False):
-        of_entry.setdefault(launch.entry, []).append(result.counters)
-    return tuple(
-        LineCost(
-            entry=entry,
-            source=each.source.relative_to(str(root)),
-            warps=each.warps,
-            counters=_nonzero(each.counters),
-            accesses=_accesses(each.opcodes),
-        )
-        for entry, counters in of_entry.items()
-        for each in add_up(counters).by_source()
-    )
-
-
-def _accesses(opcodes: Mapping[str, int]) -> tuple[PtxAccess, ...]:
-    found: Counter[Access] = Counter()
-    for opcode, count in opcodes.items():
-        access = ptx_accesses.of_opcode(opcode)
-        if access and access.kind in accesses.COMPARED:
-            found[access] += count
-    return tuple(PtxAccess(what=x.kind, bits=x.bits, count=n) for x, n in found.items())
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from kernelexp import accesses
 from kernelexp.arm import AccessWidths
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.lineinfo import Source
 

@@ -64,7 +64,7 @@ def _false(case: Case, advice: Advice) -> str:
         excess, kind = excess_of_wavefronts(case)
         words, op = ("stores", "st") if "store" in advice.sentence else ("loads", "ld")
         conflicts = case.figure(_CONFLICTS + op)
-        return contention(words, conflicts, kind) if excess == 0 and conflicts else ""
+        return contention(case, words, conflicts, kind) if excess == 0 and conflicts else ""
     return ""
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.counters import PTX
+from kernelexp.counters import EXECUTED
 from kernelexp.judge.case import Case
 from kernelexp.metrics import Kind
 
@@ -145,7 +145,7 @@ def _unknown(case: Case, resource: Resource) -> str:
         if not tensor_type(case):
             return "no tensor instructions"
         return "the problem does not state its FLOPs" if not case.flops else "no such peak known"
-    if resource == "shared memory" and case.is_merged:
+    if resource == "shared memory" and case.counters and case.is_merged:
         return "counted on PTX, and SASS accesses shared memory in other widths"
     if resource == "L2":
         return "no source gives its peak"
@@ -183,11 +183,11 @@ def _tensor(case: Case) -> Floor | None:
 
 
 def wavefronts(case: Case) -> float | None:
-    """Of shared memory, on PTX: loads, stores, operands of MMAs; None where not counted."""
+    """Of shared memory: loads, stores, operands of MMAs; None where not counted."""
     if not case.counters:
         return None
     names = ("memory_l1_wavefronts_shared", "l1tex__data_pipe_tc_wavefronts_mem_shared")
-    return sum(case.counters.get(PTX + name, 0) for name in names)
+    return sum(map(case.counter, names))
 
 
 def shared_seconds(case: Case, count: float) -> float:
@@ -204,29 +204,34 @@ def _shared(case: Case) -> Floor | None:
         resource="shared memory",
         seconds=shared_seconds(case, count),
         emulated=True,
-        reckoned=f"{count:,.0f} wavefronts (PTX) / ({case.chip.sms.value:.0f} SMs x "
+        reckoned=f"{count:,.0f} wavefronts{_on_ptx(case)} / ({case.chip.sms.value:.0f} SMs x "
         f"{case.clock()[1]})",
         source=f"a wavefront per clock and SM: {case.chip.smem.source}",
     )
 
 
+_SECTORS = (
+    "memory_l2_theoretical_sectors_global",
+    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+    "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+)
+
+
+def _on_ptx(case: Case) -> str:
+    return "" if case.counts_sass else " (PTX)"
+
+
 def _l2(case: Case) -> Floor | None:
     if case.chip is None or case.chip.l2 is None or not case.counters:
         return None
-    sectors = sum(
-        count
-        for name, count in case.counters.items()
-        if name == f"{PTX}memory_l2_theoretical_sectors_global"
-        or name.endswith(("_tma_ld", "_tma_st"))
-        if "sectors" in name
-    )
+    sectors = sum(map(case.counter, _SECTORS))
     clock, spelled = case.clock()
     limit = case.chip.l2
     return Floor(
         resource="L2",
         seconds=32 * sectors / (limit.value * clock),
         emulated=True,
-        reckoned=f"{sectors:,} sectors (PTX) x 32 B / "
+        reckoned=f"{sectors:,} sectors{_on_ptx(case)} x 32 B / "
         f"({limit.value:,.0f} {limit.unit} x {spelled})",
         source=limit.source,
     )
@@ -246,7 +251,8 @@ def _memory(case: Case) -> Floor | None:
 
 def _issue(case: Case) -> Floor | None:
     clock, spelled = case.clock()
-    count = case.counters.get("ptx__inst_executed", 0)
+    isa = "sass" if case.counts_sass else "ptx"
+    count = case.counters.get(EXECUTED[isa], 0)
     if not count or case.chip is None:
         return None
     sms = case.chip.sms.value
@@ -254,6 +260,8 @@ def _issue(case: Case) -> Floor | None:
         resource="issue slots",
         seconds=count / (_SCHEDULERS * sms * clock),
         emulated=True,
-        reckoned=f"{count:,} PTX instructions / ({_SCHEDULERS} x {sms:.0f} SMs x {spelled})",
-        source="an instruction per clock and scheduler; ptxas makes other instructions of PTX",
+        reckoned=f"{count:,} {isa.upper()} instructions / "
+        f"({_SCHEDULERS} x {sms:.0f} SMs x {spelled})",
+        source="an instruction per clock and scheduler"
+        + ("" if case.counts_sass else "; ptxas makes other instructions of PTX"),
     )

@@ -9,7 +9,7 @@ import msgspec
 from kernelexp import widths
 from kernelexp.arm import Arm, EmulatedLine
 from kernelexp.chips import Chip
-from kernelexp.counters import PTX
+from kernelexp.counters import EXECUTED, PTX
 from kernelexp.metrics import Kind
 
 
@@ -20,7 +20,11 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[float, ...]
     """In the order in which they were asked for."""
     figures: dict[str, float]
-    """By name: ncu's where it is profiled, else that of the count on PTX."""
+    """By name: ncu's where it is profiled or counted on SASS, else that of the count on PTX."""
+
+    @property
+    def of_ptx(self) -> bool:
+        return any(name.startswith(PTX) for name in self.figures)
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +43,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     tiles: int = 0
     """Its output tiles."""
     counters: dict[str, int] = {}
-    """Emulated, of a launch of the full problem."""
+    """Emulated, of a launch of the full problem: of PTX, and of SASS where that was executed."""
     scaled: str = ""
     """How these were scaled from the emulated sizes, as the end of a sentence."""
     clock_hz: float = 0.0
@@ -80,32 +84,52 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def counts(self, *names: str) -> Counts | None:
-        """These counters of ncu's: all profiled, else all counted on PTX; None where neither is."""
+        """These counters of ncu's: all profiled, else all counted on SASS, else all on PTX; None
+        where none is."""
         profiled = {name: self.figure(name) for name in names}
         found = {name: value for name, value in profiled.items() if value is not None}
         if len(found) == len(names):
             return Counts(kind="profiled", values=tuple(found.values()), figures=found)
         if not self.counters:
             return None
-        found = {PTX + name: float(self.counters.get(PTX + name, 0)) for name in names}
+        found = {self.named(name): float(self.counter(name)) for name in names}
         return Counts(kind="emulated", values=tuple(found.values()), figures=found)
 
+    @property
+    def counts_sass(self) -> bool:
+        """Whether the counters have what was executed of SASS, which is then read."""
+        return EXECUTED["sass"] in self.counters
+
+    def named(self, counter: str) -> str:
+        """What the emulation that is read calls a counter of ncu's."""
+        return counter if self.counts_sass else PTX + counter
+
+    def counter(self, name: str) -> int:
+        """A counter of ncu's: as counted on SASS, else on PTX."""
+        return self.counters.get(self.named(name), 0)
+
+    @property
+    def lines(self) -> Sequence[EmulatedLine]:
+        """The dearest, with their counters as `named`."""
+        taken = self.arm.counted if self.counts_sass else self.arm.emulated
+        return taken.lines if taken else ()
+
     def dearest(self, counter: str, ideal: str = "") -> EmulatedLine | None:
-        """The source line that counts most of a counter of ncu's on PTX, beyond `ideal` if given;
-        None where none does."""
+        """The source line that counts most of a counter of ncu's, beyond `ideal` if given; None
+        where none does."""
+        name, least = self.named(counter), self.named(ideal)
 
         def cost(line: EmulatedLine) -> int:
-            return line.counters.get(PTX + counter, 0) - line.counters.get(PTX + ideal, 0)
+            return line.counters.get(name, 0) - line.counters.get(least, 0)
 
-        lines: Sequence[EmulatedLine] = self.arm.emulated.lines if self.arm.emulated else ()
-        best = max(lines, key=cost, default=None)
+        best = max(self.lines, key=cost, default=None)
         return best if best and cost(best) > 0 else None
 
     @property
     def is_merged(self) -> bool:
-        """Whether SASS accesses shared memory in other widths than PTX, so that the wavefronts and
-        bank conflicts that were counted on PTX are not the card's."""
-        return widths.is_of_shared(self.arm.emulated)
+        """Whether SASS accesses shared memory in other widths than PTX, on which wavefronts and
+        bank conflicts were counted, so that these are not the card's."""
+        return not self.counts_sass and widths.is_of_shared(self.arm.emulated)
 
     @property
     def is_specialised(self) -> bool:

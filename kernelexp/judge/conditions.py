@@ -8,7 +8,8 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp import condition, expectation
-from kernelexp.arm import Arm, Status
+from kernelexp.arm import Arm, EmulatedEvidence, Status
+from kernelexp.counters import PTX
 from kernelexp.judge.gates import UPDATE, WRONG, Finding, Outcome
 from kernelexp.judge.instructions import Counts, instruction_expectations
 from kernelexp.model import Gate, Kernel, Variant, holds
@@ -52,6 +53,11 @@ def needs_execution(gates: Sequence[Gate]) -> bool:
     """Whether one of the gates needs an emulation; what is wrong on purpose does not, as finding
     that out may take long."""
     return any(gate.emulated or gate.expected == "right" for gate in gates)
+
+
+def needs_sass(gates: Sequence[Gate]) -> bool:
+    """Whether one of the gates is on a counter of SASS, which has a name of ncu's."""
+    return any(not name.startswith(PTX) for gate in gates for name in gate.emulated)
 
 
 def judges_result(gates: Sequence[Gate]) -> bool:
@@ -101,7 +107,11 @@ def judge(subject: Subject, committed: Committed) -> Iterator[Finding]:
         for text in gate.instructions:
             yield _instructions(subject, text, committed)
         for name, text in gate.emulated.items():
-            if subject.arm.emulated and subject.arm.emulated.finished:
+            taken = _taken(name, subject.arm)
+            if taken and taken.unsupported:
+                why = f"could not be emulated: {taken.unsupported}"
+                yield _finding(subject, f"{name}: {text}", "unchecked", why)
+            elif taken and taken.finished:
                 yield _counter(subject, name, text, committed)
 
 
@@ -193,10 +203,16 @@ def _counted(name: str, arm: Arm) -> int | None:
     """A counter of an emulation, 0 where it counted none; None where it knows no such name."""
     from kernelexp.emulator.machine.counters import named
 
-    if arm.emulated is None or not arm.emulated.finished:
+    taken = _taken(name, arm)
+    if taken is None or not taken.finished:
         return None
-    counters = arm.emulated.counters
-    return counters.get(name, 0) if name in counters or name in named([], "PTX") else None
+    known = name in taken.counters or name in named([], taken.isa.upper())
+    return taken.counters.get(name, 0) if known else None
+
+
+def _taken(name: str, arm: Arm) -> EmulatedEvidence | None:
+    """What has a counter of this name: of PTX, or of SASS under ncu's name."""
+    return arm.emulated if name.startswith(PTX) else arm.emulated_sass
 
 
 def _name(text: str) -> str:

@@ -9,8 +9,8 @@ import msgspec
 
 from kernelexp import metrics
 from kernelexp.arch import ARCHITECTURES
-from kernelexp.arm import Arm
-from kernelexp.counters import PTX
+from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.counters import EXECUTED, PTX
 from kernelexp.expectation import UNCHANGED, Expectation, parse
 from kernelexp.judge.standing import Standings
 from kernelexp.metrics import Kind, Value
@@ -95,8 +95,8 @@ def written_later(standings: Standings) -> bool:
 
 
 def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experiment: str) -> Judged:
-    expectation, kind = parse(text), metrics.kind_of(name)
-    was, now = _read(name, before, after), _read(name, after, before)
+    expectation, kind = parse(text), _kind(name, before, after)
+    was, now = _read(name, kind, before, after), _read(name, kind, after, before)
     judged = Judged(
         metric=name, expected=text, result="not measured", kind=kind, before=was, after=now
     )
@@ -120,26 +120,40 @@ def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experim
     )
 
 
-def _read(name: str, arm: Arm, other: Arm) -> Value | None:
+def _kind(name: str, before: Arm, after: Arm) -> Kind | None:
+    """The kind of evidence that decides: a name of ncu's may be a profile's figure, or what was
+    counted on SASS of both arms where no profile has it."""
+    kind = metrics.kind_of(name)
+    if kind != "profiled" or any(
+        metrics.read(name, arm, kind) is not None for arm in (before, after)
+    ):
+        return kind
+    counted = before.counted and after.counted and _is_counted(name, after.counted)
+    return "emulated" if counted else kind
+
+
+def _read(name: str, kind: Kind | None, arm: Arm, other: Arm) -> Value | None:
     """The figure; a counter of an emulation that was left out as 0 is 0."""
-    value = metrics.read(name, arm)
-    if value is not None or metrics.kind_of(name) != "emulated":
+    value = metrics.read(name, arm, kind)
+    if value is not None or kind != "emulated":
         return value
-    counters = arm.emulated.counters if arm.emulated and arm.emulated.finished else {}
-    counted = metrics.read(name, other) is not None or _is_counted(name, counters)
-    return 0 if counters and counted else None
+    taken = arm.emulated if name.startswith(PTX) else arm.counted
+    if taken is None or not taken.finished or not taken.counters:
+        return None
+    counted = metrics.read(name, other, kind) is not None or _is_counted(name, taken)
+    return 0 if counted else None
 
 
-def _is_counted(name: str, counters: Mapping[str, int]) -> bool:
-    """Whether the emulator that counted these has a counter of this name.
+def _is_counted(name: str, taken: EmulatedEvidence) -> bool:
+    """Whether the emulator that took this has a counter of this name.
 
     Records of early versions have other names; they lack that of all instructions.
     """
-    if "ptx__inst_executed" not in counters:
+    if EXECUTED[taken.isa] not in taken.counters:
         return False
     from kernelexp.emulator.machine.counters import named  # loads the whole emulator
 
-    return name in named([], "PTX")
+    return name in named([], taken.isa.upper())
 
 
 def _missing(name: str, expectation: Expectation, was: Value | None, now: Value | None) -> str:

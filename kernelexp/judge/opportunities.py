@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from kernelexp.arm import EmulatedLine
-from kernelexp.counters import PTX
+from kernelexp.counters import EXECUTED, PTX
 from kernelexp.judge import advice, bounds
 from kernelexp.judge.bounds import Resource
 from kernelexp.judge.case import Case, Counts
@@ -83,7 +83,7 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             continue
         excess, source = excess_of_wavefronts(case)
         if counted.kind == "profiled" and excess == 0:
-            why = contention(words, conflicts, source)
+            why = contention(case, words, conflicts, source)
             yield Suppressed(rule="SharedMemoryConflicts", why=why)
             continue
         percent, reckoning = _conflict_cost(case, conflicts, counted.kind)
@@ -114,7 +114,7 @@ def _ways(conflicts: float, requests: Counts | None) -> str:
 
 
 def _on_ptx(counted: Counts) -> str:
-    return " (PTX)" if counted.kind == "emulated" else ""
+    return " (PTX)" if counted.of_ptx else ""
 
 
 def _conflict_cost(case: Case, conflicts: float, kind: Kind) -> tuple[float | None, str]:
@@ -157,22 +157,22 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         reckoning=reckoning,
         figures=counted.figures,
         line=place(line),
-        hidden="what L1 holds costs no sector of L2" if _loads(line) else hidden(case),
+        hidden="what L1 holds costs no sector of L2" if _loads(case, line) else hidden(case),
     )
 
 
-def _loads(line: EmulatedLine | None) -> bool:
-    return bool(line and line.counters.get(f"{PTX}l1tex__t_sectors_pipe_lsu_mem_global_op_ld"))
+def _loads(case: Case, line: EmulatedLine | None) -> bool:
+    name = case.named("l1tex__t_sectors_pipe_lsu_mem_global_op_ld")
+    return bool(line and line.counters.get(name))
 
 
 def mixed_stores(case: Case) -> Iterator[Found]:
     """What looks uncoalesced by sectors per request, and is not: stores of several widths."""
     counted = case.counts(*(f"l1tex__t_{each}_pipe_lsu_mem_global_op_st" for each in _PER_REQUEST))
     sectors, requests = counted.values if counted else (0.0, 0.0)
-    lines = case.arm.emulated.lines if case.arm.emulated else ()
-    executed = f"{PTX}sass__inst_executed_global_stores"
-    stores = [each for each in lines if each.counters.get(executed)]
-    name = PTX + _SECTORS
+    executed = case.named("sass__inst_executed_global_stores")
+    stores = [each for each in case.lines if each.counters.get(executed)]
+    name = case.named(_SECTORS)
     excess = sum(
         each.counters.get(name, 0) - each.counters.get(f"{name}_ideal", 0) for each in stores
     )
@@ -252,10 +252,11 @@ def grid(case: Case) -> Iterator[Found]:
 def divergence(case: Case) -> Iterator[Found]:
     """Instructions that few threads of a warp execute."""
     lanes, kind = case.figure("smsp__thread_inst_executed_per_inst_executed.ratio"), "profiled"
-    executed = case.arm.emulated.counters if case.arm.emulated else {}
-    if lanes is None and executed.get("ptx__inst_executed"):
-        lanes = executed["ptx__thread_inst_executed"] / executed["ptx__inst_executed"]
-        kind = "emulated"
+    taken = case.arm.counted or case.arm.emulated
+    name = EXECUTED[taken.isa] if taken else ""
+    if lanes is None and taken and taken.counters.get(name):
+        threads = taken.counters[name.replace("inst", "thread_inst")]
+        lanes, kind = threads / taken.counters[name], "emulated"
     if lanes is None or lanes >= LANES_FROM:
         return
     use = next(each for each in bounds.uses(case) if each.resource == "issue slots")
@@ -276,19 +277,20 @@ def divergence(case: Case) -> Iterator[Found]:
 
 def barriers(case: Case) -> Iterator[Found]:
     """CTA barriers with no second CTA on the SM to fill the wait."""
-    count, build = case.counters.get("ptx__inst_executed_barrier", 0), case.arm.build
+    name = f"{'sass' if case.counts_sass else 'ptx'}__inst_executed_barrier"
+    count, build = case.counters.get(name, 0), case.arm.build
     if not count or build is None or build.occupancy.ctas_per_sm >= 2 or not case.tiles:
         return
     warps = -(-build.resources.threads // _WARP)
     per_tile = count / case.tiles / warps
-    line = case.dearest("inst_executed_barrier")
+    line = case.dearest(name.removeprefix(PTX))
     yield Opportunity(
         rule="LaunchConfiguration",
         issue=f"{per_tile:.2g} CTA barriers per tile and warp with one CTA per SM: while its warps "
         "wait, the SM has no other",
         kind="emulated",
         reckoning="no estimate: kernelexp profile counts the stalls at barriers",
-        figures={"ptx__inst_executed_barrier": float(count), "tiles": float(case.tiles)},
+        figures={name: float(count), "tiles": float(case.tiles)},
         line=place(line),
         hidden="a named barrier may be of a part of the warps" if case.is_specialised else "",
     )

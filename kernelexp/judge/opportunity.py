@@ -7,7 +7,6 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.arm import EmulatedLine
-from kernelexp.counters import PTX
 from kernelexp.judge.case import Case
 from kernelexp.metrics import Kind
 
@@ -59,24 +58,24 @@ def hidden(case: Case) -> str:
 
 
 def excess_of_wavefronts(case: Case) -> tuple[float | None, Kind]:
-    """Wavefronts of shared memory beyond what the addresses need: profiled, else on PTX where SASS
-    has the same widths."""
+    """Wavefronts of shared memory beyond what the addresses need: profiled, else on SASS, else on
+    PTX where SASS has the same widths."""
     profiled = case.figure("derived__memory_l1_wavefronts_shared_excessive")
     if profiled is not None:
         return profiled, "profiled"
-    name = f"{PTX}memory_l1_wavefronts_shared"
-    if name not in case.counters or case.is_merged:
+    name = "memory_l1_wavefronts_shared"
+    if case.named(name) not in case.counters or case.is_merged:
         return None, "emulated"
-    return float(case.counters[name] - case.counters.get(f"{name}_ideal", 0)), "emulated"
+    return float(case.counter(name) - case.counter(f"{name}_ideal")), "emulated"
 
 
-def contention(words: str, conflicts: float, kind: Kind) -> str:
+def contention(case: Case, words: str, conflicts: float, kind: Kind) -> str:
     """Why bank conflicts of shared `words` (loads, stores) are none of the layout's.
 
     `kind` is that of the wavefronts of which none is in excess.
     """
     name = "memory_l1_wavefronts_shared"
-    counted = f"{PTX}{name}" if kind == "emulated" else name
+    counted = case.named(name) if kind == "emulated" else name
     return (
         f"{conflicts:,.0f} bank conflicts of shared {words}, but no wavefront is beyond what the "
         f"addresses need ({counted} equals its ideal, {kind}), so that another "

@@ -7,12 +7,14 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from kernelexp import counters
+from kernelexp.arm import Isa
 from kernelexp.counters import PTX
 from kernelexp.errors import UsageError, suggest
 
 Kind: TypeAlias = Literal["built", "emulated", "profiled"]
 
-EXECUTED = ("ptx__inst_executed", "sass__inst_executed")
+EXECUTED = tuple(counters.EXECUTED.values())
 """Warp instructions that an emulation executed; it has one of these."""
 SAMPLES = "Warp Stall Sampling (All Samples)"
 STALL = "stall_"
@@ -25,7 +27,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sass: int = 0
     """SASS instructions, each once, without padding: kind `built`."""
     emulated: dict[str, int] = {}
-    """Counters of a launch in the emulator."""
+    """Counters of a launch in the emulator, all of PTX or all of SASS."""
     profiled: dict[str, float] = {}
     """Columns of ncu's source page."""
 
@@ -63,21 +65,18 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     minus: tuple[str, ...] = ()
     about: str = ""
 
-    @property
-    def source(self) -> str:
-        """What counted it, as a heading above the name."""
-        return {"emulated": "PTX", "profiled": "ncu", "built": ""}[self.kind]
+    def source(self, isa: Isa) -> str:
+        """What counted it, as a heading above the name; `isa` is what was emulated."""
+        return {"emulated": isa.upper(), "profiled": "ncu", "built": ""}[self.kind]
 
-    @property
-    def label(self) -> str:
+    def label(self, isa: Isa) -> str:
         """The name, which says so where PTX was counted."""
-        is_ptx = self.kind == "emulated" and not self.name.startswith(PTX)
+        is_ptx = self.kind == "emulated" and isa == "ptx" and not self.name.startswith(PTX)
         return f"{self.name} (PTX)" if is_ptx else self.name
 
-    @property
-    def how(self) -> str:
+    def how(self, isa: Isa) -> str:
         """The kind, in words."""
-        return "emulated on PTX" if self.kind == "emulated" else self.kind
+        return f"emulated on {isa.upper()}" if self.kind == "emulated" else self.kind
 
     def read(self, costs: Costs) -> float:
         """0 where nothing was counted."""
@@ -89,31 +88,40 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_SHARED = f"{PTX}memory_l1_wavefronts_shared"
+def _either(*names: str) -> tuple[str, ...]:
+    """Counters of ncu's, of SASS or of PTX: whichever was counted."""
+    return (*names, *(f"{PTX}{name}" for name in names))
+
+
 _FIGURES = (
     Figure(name="stalls", kind="profiled", plus=(SAMPLES,), about="samples of ncu's source page"),
     Figure(name="instructions", kind="emulated", plus=EXECUTED, about="by warps"),
-    Figure(name="wavefronts", kind="emulated", plus=(_SHARED,), about="of shared memory"),
+    Figure(
+        name="wavefronts",
+        kind="emulated",
+        plus=_either("memory_l1_wavefronts_shared"),
+        about="of shared memory",
+    ),
     Figure(
         name="conflicts",
         kind="emulated",
-        plus=(_SHARED,),
-        minus=(f"{_SHARED}_ideal",),
+        plus=_either("memory_l1_wavefronts_shared"),
+        minus=_either("memory_l1_wavefronts_shared_ideal"),
         about="wavefronts beyond the fewest that move as many bytes",
     ),
     Figure(
         name="sectors",
         kind="emulated",
-        plus=(f"{PTX}memory_l2_theoretical_sectors_global",),
+        plus=_either("memory_l2_theoretical_sectors_global"),
         about="of global memory, by loads, stores and atomics",
     ),
     Figure(
         name="tma_sectors",
         kind="emulated",
-        plus=(
-            f"{PTX}l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
-            f"{PTX}l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
-            f"{PTX}l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
+        plus=_either(
+            "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+            "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+            "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red",
         ),
         about="of global memory, by bulk copies",
     ),

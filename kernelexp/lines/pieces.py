@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kernelexp.arm import ProfiledInstruction
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.evidence.sass_lines import SassInstruction, opcode_of
 from kernelexp.lineinfo import Source
 from kernelexp.lines import costs
@@ -21,6 +21,8 @@ class Instruction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     offset: int
     text: str
     pipe: str
+    executed: int | None = None
+    """Warp instructions of the emulated SASS; None where that was not executed."""
     profiled: dict[str, float] = {}
     """Its row of a profile's source page."""
 
@@ -64,16 +66,20 @@ def cut(
     roles: Sequence[Role],
     sass: Sequence[SassInstruction],
     profiled: Sequence[ProfiledInstruction],
+    executed: Mapping[int, int] | None = None,
 ) -> tuple[Piece, ...]:
     """The pieces of all that evidence tells of, by file and line.
 
+    executed: how often each instruction of SASS was, by offset; None where none is known.
     A profile of this very build goes by offset; another one by the lines that it names itself.
     """
     whose = Whose(lines, roles)
     same = is_of(profiled, sass)
     rows = {each.offset: each for each in profiled} if same else {}
     found = [_emulated(line, whose) for line in lines]
-    found += [_built(each, rows.get(each.offset), whose) for each in sass if not each.is_padding]
+    found += [
+        _built(each, rows.get(each.offset), whose, executed) for each in sass if not each.is_padding
+    ]
     if not same:
         found += [_named(each) for each in profiled if each.file]
     groups: dict[tuple[str, int, tuple[str, ...]], list[Piece]] = {}
@@ -130,10 +136,21 @@ def _emulated(line: LineCost, whose: Whose) -> Piece:
     return Piece(file=file, line=number, roles=roles, costs=Costs(emulated=line.counters))
 
 
-def _built(each: SassInstruction, row: ProfiledInstruction | None, whose: Whose) -> Piece:
+def _built(
+    each: SassInstruction,
+    row: ProfiledInstruction | None,
+    whose: Whose,
+    executed: Mapping[int, int] | None,
+) -> Piece:
     file, number = _place(each.source)
     figures = _sampled(row.figures) if row else {}
-    one = Instruction(offset=each.offset, text=each.text, pipe=each.pipe, profiled=figures)
+    one = Instruction(
+        offset=each.offset,
+        text=each.text,
+        pipe=each.pipe,
+        executed=None if executed is None else executed.get(each.offset, 0),
+        profiled=figures,
+    )
     return Piece(
         file=file,
         line=number,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.lines.costs import EXECUTED
 
 Place = tuple[str, int]

@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import build, prepare, profiles
-from kernelexp.arm import Arm, ProfiledInstruction
+from kernelexp.arm import Arm, Isa, ProfiledInstruction
 from kernelexp.errors import KernelexpError
 from kernelexp.evidence import emulated, line_table, sass_lines
 from kernelexp.evidence.emulated import How
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.limits import Limits
 from kernelexp.lines import pieces, roles
 from kernelexp.lines.pieces import Piece
@@ -31,6 +32,8 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
     size: str
     """Of the emulation."""
     arm: Arm
+    isa: Isa = "ptx"
+    """What was counted by line: SASS where that was executed."""
     pieces: tuple[Piece, ...] = ()
     """Empty for a variant that is not built."""
     roles: tuple[Role, ...] = ()
@@ -50,14 +53,18 @@ def look(
     size: str,
     limits: Limits,
     on_progress: OnProgress | None = None,
+    isas: tuple[Isa, ...] = emulated.BOTH,
 ) -> tuple[list[Lines], list[KernelexpError]]:
-    """The variants with what is known of their lines, and the faults of those that have none."""
+    """The variants with what is known of their lines, and the faults of those that have none.
+
+    Counted on SASS where that is among `isas` and can be executed, else on PTX.
+    """
     prepare.refuse_programs(variants, "cost by source line")
     for kernel in dict.fromkeys(each.kernel for each in variants):
         said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, said.sizes, size)
     prepared = prepare.built(project, variants, tools, limits, on_progress)
-    prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size))
+    prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size, isas=isas))
     found = [
         _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
     ]
@@ -69,15 +76,18 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     if arm.build is None:
         return bare
     root, made = project.root, build.artefacts(project.root, arm.identity)
-    every = emulated.lines(root, arm, size, limits, bare.label) if arm.emulated else ()
-    lines = [each for each in every if each.entry == arm.build.entry]
+    isa: Isa = "sass" if arm.counted else "ptx"
+    counts = emulated.instructions(root, arm, size, limits, bare.label) if arm.counted else ()
+    lines = _of_entry(root, arm, isa, size, limits, bare.label)
+    # ptxas mixes the lines of roles, and has few left of a short one.
+    apart = _of_entry(root, arm, "ptx", size, limits, bare.label) if arm.emulated else lines
     sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
-    files = {frame.file for line in lines for frame in line.source.frames()}
+    files = {frame.file for line in (*lines, *apart) for frame in line.source.frames()}
     texts = read_texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
     whose = roles.name(
-        roles.find(lines),
-        lines,
+        roles.find(apart),
+        apart,
         line_table.functions(made.cubin, arm.build.entry),
         {
             (file, number): match[1]
@@ -88,12 +98,31 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     )
     return msgspec.structs.replace(
         bare,
-        pieces=pieces.cut(lines, whose, sass, sampled),
+        isa=isa,
+        pieces=pieces.cut(
+            lines,
+            whose,
+            sass,
+            sampled,
+            {each.offset: each.executed for each in counts if each.entry == arm.build.entry}
+            if counts
+            else None,
+        ),
         roles=whose,
         texts=texts,
         profile=profile,
         by_offset=pieces.is_of(sampled, sass),
     )
+
+
+def _of_entry(
+    root: Path, arm: Arm, isa: Isa, size: str, limits: Limits, label: str
+) -> list[LineCost]:
+    """What every line of the entry cost; none where nothing was executed."""
+    if arm.build is None or not (arm.counted if isa == "sass" else arm.emulated):
+        return []
+    every = emulated.lines(root, arm, size, limits, label, isa)
+    return [each for each in every if each.entry == arm.build.entry]
 
 
 def _sampled(

@@ -51,10 +51,11 @@ def _check_selection(
 
 def _complaint(figure: str, text: str) -> str:
     """What is wrong with a condition on a counter, as a sentence; empty where nothing is."""
-    if metrics.kind_of(figure) != "emulated":
+    if metrics.kind_of(figure) not in ("emulated", "profiled") or "." in figure:
         return (
             f"{quote(figure)} is nothing that an emulation counts: name a counter of PTX, as in "
-            "ptx__inst_executed (docs/emulator.md lists them)."
+            "ptx__inst_executed, or of SASS, as in smsp__inst_executed (docs/emulator.md lists "
+            "them)."
         )
     try:
         expectation.parse(text)

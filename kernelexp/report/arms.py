@@ -33,9 +33,15 @@ def compiler_errors(arms: Mapping[str, Arm]) -> Iterator[Block]:
 
 
 def all_figures(
-    names: Sequence[str], arms: Sequence[Arm], kinds: Sequence[Kind] = KINDS
+    names: Sequence[str],
+    arms: Sequence[Arm],
+    kinds: Sequence[Kind] = KINDS,
+    but: tuple[str, ...] = (),
 ) -> Iterator[Block]:
-    """Every figure of these kinds of every arm; arms in groups that fit 80 columns."""
+    """Every figure of these kinds of every arm; arms in groups that fit 80 columns.
+
+    but: what the names of figures begin with that another table shows.
+    """
     for start in range(0, len(arms), 3):
         group = arms[start : start + 3]
         every = [metrics.figures(arm, *kinds) for arm in group]
@@ -43,6 +49,7 @@ def all_figures(
         rows = [
             [metric.label, *(figures.value(metric.read(arm), "") for arm in group)]
             for metric in known.values()
+            if not metric.name.startswith(but)
         ]
         if rows:
             header = ("figure", *names[start : start + 3])

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from kernelexp import widths
 from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
-from kernelexp.counters import PTX
+from kernelexp.counters import EXECUTED, PTX
+from kernelexp.judge import agreement
 from kernelexp.launch import plain_name
 from kernelexp.model import form_of
 from kernelexp.report import figures
-from kernelexp.report.document import Block, paragraph, table
+from kernelexp.report.document import Block, Style, paragraph, table
 from kernelexp.results import describe
 from kernelexp.text import printable
 
@@ -18,7 +19,6 @@ _LINES_SHOWN = 3
 _OPCODES_SHOWN = 8
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
-_INSTRUCTIONS = {"ptx": f"{PTX}inst_executed", "sass": "smsp__inst_executed"}
 _NO_PTX = (
     "A cubin has no PTX, so its SASS was executed: races and reads of memory that nobody wrote are "
     "not looked for."
@@ -33,33 +33,57 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """Whether the arms are right: one line for those that are, a line or more for each other."""
     right = {name: arm for name, arm in zip(names, arms, strict=True) if is_right(arm)}
     if right:
-        emulated = sum(arm.emulated is not None for arm in arms)
+        emulated = sum(_judged(arm) is not None for arm in arms)
         every = "both arms" if len(arms) == 2 else "all arms"
         if emulated < len(arms):
             every = f"all {emulated} arms that were built"
         whose = every if len(right) == emulated > 1 else ", ".join(right)
         yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
     for name, arm in zip(names, arms, strict=True):
-        if arm.emulated:
+        if evidence := _judged(arm):
             if name not in right:
-                yield from _trouble(name, arm.emulated)
-            yield from _remarks(name, arm.emulated)
+                yield from _trouble(name, evidence)
+            yield from _remarks(name, evidence)
+    yield from _of_sass(names, arms)
     yield from _other_widths(names, arms)
     if any(arm.emulated and form_of(arm.source) == "cubin" for arm in arms):
         yield paragraph(_NO_PTX, style="dim")
 
 
 def is_right(arm: Arm) -> bool:
-    evidence = arm.emulated
-    if evidence is None or not evidence.arrays:
-        return False
-    wrong = any(array.wrong for array in evidence.arrays)
-    return evidence.finished and not (wrong or evidence.changed or evidence.differing)
+    evidence = _judged(arm)
+    return evidence is not None and evidence.is_right
+
+
+def _judged(arm: Arm) -> EmulatedEvidence | None:
+    """What it was judged by: its PTX, unless SASS alone was executed."""
+    return arm.emulated or arm.emulated_sass
+
+
+def _of_sass(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """Where both were executed: whether the SASS did as the PTX, or why it was not executed; arms
+    of which the same is to be said share a sentence."""
+    sentences: dict[tuple[str, Style], list[str]] = {}
+    for name, arm in zip(names, arms, strict=True):
+        if arm.emulated and arm.emulated_sass and is_right(arm):
+            sentences.setdefault(_agreement(arm), []).append(name)
+    for (words, style), whose in sentences.items():
+        yield paragraph(f"{', '.join(whose)}: {words}.", style=style)
+
+
+def _agreement(arm: Arm) -> tuple[str, Style]:
+    """The sentence without its stop, and its style."""
+    assert arm.emulated_sass
+    if why := arm.emulated_sass.unsupported:
+        return f"counts are of PTX only, as the SASS can't be executed: {why.rstrip('.')}", "dim"
+    if found := agreement.disagreement(arm):
+        return found.sentence, "broken" if found.is_wrong else "warn"
+    return "SASS executed too: it writes the same bits; its counts have ncu's names", ""
 
 
 def _right(arms: Sequence[Arm]) -> str:
     """The sentence about arms that are right in every element."""
-    evidence = [arm.emulated for arm in arms if arm.emulated]
+    evidence = [each for each in map(_judged, arms) if each]
     first = evidence[0]
     names = " and ".join(array.name for array in first.arrays)
     elements = sum(array.elements for array in first.arrays)
@@ -125,7 +149,7 @@ def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     sentence."""
     sentences: dict[str, list[str]] = {}
     for name, arm in zip(names, arms, strict=True):
-        if words := widths.summarize(arm.emulated):
+        if (words := widths.summarize(arm.emulated)) and not arm.counted:
             sentences.setdefault(words, []).append(name)
     for words, whose in sentences.items():
         yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
@@ -134,7 +158,7 @@ def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
 def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """What was executed most, for each arm whose SASS was."""
     for name, arm in zip(names, arms, strict=True):
-        executed = arm.emulated.opcodes if arm.emulated else {}
+        executed = arm.counted.opcodes if arm.counted else {}
         if executed:
             most = list(executed.items())[:_OPCODES_SHOWN]
             listed = ", ".join(f"{opcode} {count:,}" for opcode, count in most)
@@ -144,28 +168,34 @@ def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
 def launches(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """What each launch of a job of several counts."""
     for name, arm in zip(names, arms, strict=True):
-        if arm.emulated and arm.emulated.launches:
-            isa, prefix = arm.emulated.isa, _prefix(arm.emulated)
-            yield table(
-                (
-                    f"{name}, on {isa.upper()}",
-                    "entry",
-                    "CTAs",
-                    "instructions",
-                    "wavefronts",
-                    "sectors",
-                ),
-                (
-                    (
-                        f"launch {number}",
-                        plain_name(each.entry),
-                        *map(figures.value, (each.ctas, each.counters.get(_INSTRUCTIONS[isa], 0))),
-                        *(figures.value(each.counters.get(prefix + cost, 0)) for cost in _COSTS),
-                    )
-                    for number, each in enumerate(arm.emulated.launches, 1)
-                ),
-                numbers=range(2, 4 + len(_COSTS)),
+        judged = arm.emulated if arm.emulated is not arm.counted else None
+        for each in (arm.counted, judged):
+            if each and each.launches:
+                yield _launches(name, each)
+
+
+def _launches(name: str, evidence: EmulatedEvidence) -> Block:
+    isa, prefix = evidence.isa, _prefix(evidence)
+    return table(
+        (
+            f"{name}, on {isa.upper()}",
+            "entry",
+            "CTAs",
+            "instructions",
+            "wavefronts",
+            "sectors",
+        ),
+        (
+            (
+                f"launch {number}",
+                plain_name(each.entry),
+                *map(figures.value, (each.ctas, each.counters.get(EXECUTED[isa], 0))),
+                *(figures.value(each.counters.get(prefix + cost, 0)) for cost in _COSTS),
             )
+            for number, each in enumerate(evidence.launches, 1)
+        ),
+        numbers=range(2, 4 + len(_COSTS)),
+    )
 
 
 def _prefix(evidence: EmulatedEvidence) -> str:
@@ -174,11 +204,13 @@ def _prefix(evidence: EmulatedEvidence) -> str:
 
 
 def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """The source lines with the most wavefronts and sectors, for each arm."""
+    """The source lines with the most wavefronts and sectors, for each arm: of SASS where that was
+    executed, else of PTX."""
     for name, arm in zip(names, arms, strict=True):
-        prefix = _prefix(arm.emulated) if arm.emulated else ""
+        counted = arm.counted or arm.emulated
+        prefix = _prefix(counted) if counted else ""
         for cost, words in ((prefix + cost, words) for cost, words in _COSTS.items()):
-            every = arm.emulated.lines if arm.emulated else ()
+            every = counted.lines if counted else ()
             lines = [line for line in every if line.counters.get(cost)]
             lines.sort(key=lambda line: -line.counters[cost])
             if lines:
@@ -187,6 +219,6 @@ def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
                     for line in lines[:_LINES_SHOWN]
                 )
                 yield paragraph(f"{name}, most {words}{' (PTX)' if prefix else ''}: {most}")
-        for each in arm.emulated.widths if arm.emulated else ():
+        for each in arm.emulated.widths if arm.emulated and not arm.counted else ():
             place = f"{each.file.rpartition('/')[2]}:{each.line}"
             yield paragraph(f"{name}, {place}: {widths.spell(each)}.")

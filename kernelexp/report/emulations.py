@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp import pipes
 from kernelexp.emulations import Emulation, Full
 from kernelexp.launch import plain_name
 from kernelexp.report import arms as shared
-from kernelexp.report import emulation, figures, matrix
+from kernelexp.report import emulation, figures, matrix, pipe_mix
 from kernelexp.report.document import Block, Span, paragraph, table
 
 # Up to so many variants all their counters stand side by side in 80 columns.
@@ -25,7 +26,11 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     arms = [each.arm for each in emulations]
     yield from emulation.results(names, arms)
     if verbose or len(arms) <= _SIDE_BY_SIDE:
-        yield from shared.all_figures(names, arms, ("emulated",))
+        alone = len(arms) == 1
+        but = (pipes.PREFIX,) if alone else ()
+        yield from shared.all_figures(names, arms, ("emulated",), but)
+        if alone:
+            yield from pipe_mix.render(arms[0], None)
         yield from emulation.opcodes(names, arms)
         yield from emulation.launches(names, arms)
         yield from emulation.dearest(names, arms)
@@ -43,7 +48,8 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
 def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
     """Counters of the full problem, from what a tile and what a CTA adds."""
     for number, launch in enumerate(launches, 1):
-        of = f", launch {number}, {plain_name(launch.entry)}" if launch.entry else ""
+        of = f" on {launch.isa.upper()}"
+        of += f", launch {number}, {plain_name(launch.entry)}" if launch.entry else ""
         yield table(
             (f"{name}, full problem{of}", "per tile", "per CTA", "per launch"),
             (

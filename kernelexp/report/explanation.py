@@ -235,7 +235,7 @@ def _limits(found: Explanation) -> Iterator[Block]:
         emulated = side.case.arm.emulated
         if emulated and emulated.unsupported:
             yield paragraph(f"{name}: not emulated. {emulated.unsupported}", style="warn")
-        if words := widths.summarize(emulated):
+        if not side.case.arm.counted and (words := widths.summarize(emulated)):
             yield paragraph(f"{name}: {words}.", style="warn")
     if scaled := found.candidate.case.scaled:
         yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")

@@ -94,6 +94,10 @@ class InspectedVariant(msgspec.Struct, frozen=True, kw_only=True):
     loops: tuple[InspectedLoop, ...] | UnsetType = UNSET
     repeated: tuple[InspectedRepetition, ...] | UnsetType = UNSET
     pipes: dict[str, int] | UnsetType = UNSET
+    executed_instructions: dict[str, int] | UnsetType | None = UNSET
+    """Of emulated SASS, by opcode with modifiers; None where it was not executed."""
+    executed_pipes: dict[str, int] | UnsetType | None = UNSET
+    """The same by ncu's counters of pipes, and all."""
 
 
 class InspectedCondition(JudgedInstructions, frozen=True, kw_only=True):

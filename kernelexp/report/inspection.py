@@ -11,6 +11,7 @@ from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.inspection import BARRIERS, Executed, Inspection
 from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.lineinfo import Source
+from kernelexp.report import pipe_mix
 from kernelexp.report.code_places import line_of, loop_line, place, polls, text_of
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
 
@@ -46,6 +47,8 @@ def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
         return
     if found.arm.emulated and found.arm.emulated.unsupported:
         yield paragraph(f"Not emulated. {found.arm.emulated.unsupported}", style="warn")
+    if found.arm.emulated_sass and (why := found.arm.emulated_sass.unsupported):
+        yield paragraph(f"SASS not executed: {why}", style="dim")
     yield _size(found)
     yield from _accesses(found)
     for name, group in GROUPS.items():
@@ -55,6 +58,7 @@ def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
     yield from _loops(found)
     yield from _repeated(found, top)
     yield _pipes(found)
+    yield from pipe_mix.render(found.arm, found.profile)
 
 
 def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Block]:
@@ -122,13 +126,14 @@ def _accesses(found: Inspection) -> Iterator[Block]:
             _count(sass[each]),
             _count(looped[each]),
             "" if asked is None else _count(asked.get(each, 0)),
+            *_times(found, [one for one in found.code if accesses.of_sass(one.mnemonic) == each]),
             ", ".join(_names(found.code, each)),
         )
         for each in every
     ]
     if rows:
-        header = ("access", "bits", "SASS", "in loops", "PTX", "SASS instructions")
-        yield table(header, rows, numbers=range(1, 5), unwrapped=[0])
+        header = ("access", "bits", "SASS", "in loops", "PTX", *_head(found), "SASS instructions")
+        yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
     if asked is None:
         yield paragraph("No PTX to count accesses in, or none that is understood.", style="dim")
 
@@ -141,6 +146,16 @@ def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:
 def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
     names = dict.fromkeys(each.mnemonic for each in code)
     return [each for each in names if accesses.of_sass(each) == wanted]
+
+
+def _head(found: Inspection) -> tuple[str, ...]:
+    """Of the column of _times()."""
+    return ("executed",) if found.costs else ()
+
+
+def _times(found: Inspection, code: Iterable[SassInstruction]) -> tuple[str, ...]:
+    """How often warps executed these, where the SASS was executed."""
+    return (_count(found.times(code)),) if found.costs else ()
 
 
 def _count(number: int) -> str:
@@ -157,12 +172,14 @@ def _group(found: Inspection, name: str, belonging: frozenset[str]) -> Iterator[
             mnemonic,
             _count(len(group)),
             _count(sum(bool(found.loop(each)) for each in group)),
+            *_times(found, group),
             _where(found, group),
         )
         for mnemonic, group in sorted(groups.items(), key=lambda item: -len(item[1]))
     ]
     if rows:
-        yield table((name, "SASS", "in loops", "where"), rows, numbers=(1, 2), unwrapped=[0])
+        header = (name, "SASS", "in loops", *_head(found), "where")
+        yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
 
 
 def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
@@ -178,24 +195,26 @@ def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
 def _barriers(found: Inspection) -> Iterator[Block]:
     """Each instruction on barriers, with its line and its loop."""
     polling = {loop.number: loop for loop in found.flow.loops if polls(found, loop)}
-    groups: dict[tuple[str, str, int], list[Source | None]] = {}
+    groups: dict[tuple[str, str, int], list[tuple[SassInstruction, Source | None]]] = {}
     for each in found.code:
         if each.opcode in BARRIER_OPCODES:
             source, loop = each.source, found.loop(each)
             if loop in polling:  # a wait that goes on where the first try failed
                 source, loop = loop_line(found, polling[loop]), polling[loop].parent
-            groups.setdefault((each.mnemonic, place(source), loop), []).append(source)
+            groups.setdefault((each.mnemonic, place(source), loop), []).append((each, source))
     rows = [
         (
             mnemonic,
-            f"{len(sources)}",
+            f"{len(group)}",
+            *_times(found, (each for each, _ in group)),
             f"{loop}" if loop else "-",
-            f"{where}  {text_of(found, sources[0])}".rstrip(),
+            f"{where}  {text_of(found, group[0][1])}".rstrip(),
         )
-        for (mnemonic, where, loop), sources in groups.items()
+        for (mnemonic, where, loop), group in groups.items()
     ]
     if rows:
-        yield table(("barriers and fences", "SASS", "loop", "line"), rows, numbers=(1, 2))
+        header = ("barriers and fences", "SASS", *_head(found), "loop", "line")
+        yield table(header, rows, numbers=range(1, len(header) - 1))
 
 
 def _executed(found: Inspection) -> Iterator[Block]:
@@ -253,9 +272,11 @@ def _loops(found: Inspection) -> Iterator[Block]:
             line = loop_line(found, loop)
             where = f"{place(line)}  {line_of(found, line.own()) if line else ''}".rstrip()
             around = f"{loop.parent}" if loop.parent else "-"
-            rows.append((f"{loop.number}", around, where, f"{len(inside):,}", _contents(inside)))
+            size = (f"{len(inside):,}", *_times(found, inside))
+            rows.append((f"{loop.number}", around, where, *size, _contents(inside)))
     if rows:
-        yield table(("loop", "in", "line", "SASS", "of it"), rows, numbers=(0, 1, 3))
+        header = ("loop", "in", "line", "SASS", *_head(found), "of it")
+        yield table(header, rows, numbers=(0, 1, *range(3, len(header) - 1)))
     else:
         yield paragraph("No loops.")
     if polling:

@@ -9,6 +9,7 @@ import msgspec
 from kernelexp.inspection import BARRIERS, Executed, Inspection
 from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.report import inspection as one
+from kernelexp.report import pipe_mix
 from kernelexp.report.code_places import loop_line, place, polls
 from kernelexp.report.document import Block, Heading, paragraph, table
 from kernelexp.report.inspected import (
@@ -78,6 +79,11 @@ def sections(found: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:
         "instructions": _aligned([each.every for each in counts]),
         "instructions in loops": _aligned([each.in_loops for each in counts]),
         # Of all or of none: a variant that was not emulated has not 0.
+        "instructions executed": _aligned(
+            [each.executed_by_mnemonic() for each in found]
+            if all(each.costs for each in found)
+            else []
+        ),
         "barriers executed per CTA": _aligned(emulated if len(emulated) == len(found) else []),
     }
 
@@ -162,6 +168,8 @@ def _values(each: Inspection, top: int) -> InspectedVariant:
             for (source, mnemonic, loop), count in one.repeated(each)[: top or None]
         ),
         pipes=each.arm.build.pipes,
+        executed_instructions=each.executed_by_mnemonic() if each.costs else None,
+        executed_pipes=pipe_mix.emulated(each.arm) if each.arm.counted else None,
     )
 
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from kernelexp import widths
+from kernelexp.judge import agreement
 from kernelexp.lines import costs, ranking
 from kernelexp.lines.costs import FIGURES, Costs, Figure
 from kernelexp.lines.pieces import Instruction, Piece
@@ -60,13 +61,14 @@ def _ranking(
 ) -> Iterator[Block]:
     whose = f" that {ranking.resolve_role(lines, role)} runs" if role else ""
     if not found:
-        yield paragraph(f"No line{whose} has {figure.name} ({figure.how}).")
+        yield paragraph(f"No line{whose} has {figure.name} ({figure.how(lines.isa)}).")
         return
     total = costs.add(each.costs for each in lines.pieces)
     shown = found[: top or None]
     yield paragraph(
         f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.name} "
-        f"({figure.how}); {_compact(figure.read(total))} in all{' roles' if role else ''}."
+        f"({figure.how(lines.isa)}); {_compact(figure.read(total))} in all"
+        f"{' roles' if role else ''}."
     )
     columns = _columns(lines, figure)
     if markdown:
@@ -83,15 +85,7 @@ def _conditions(lines: Lines) -> Iterator[Block]:
     arm, profile = lines.arm, lines.profile
     if arm.refused:
         yield paragraph(f"{arm.refused.status}. {arm.refused.sentence}", style="warn")
-    if arm.emulated and arm.emulated.unsupported:
-        yield paragraph(f"Not emulated. {arm.emulated.unsupported}", style="warn")
-    elif arm.emulated:
-        isa = arm.emulated.isa.upper()
-        yield paragraph(
-            f"Emulated, one launch of size {lines.size}, counted on {isa}: {_names('emulated')}."
-        )
-        if words := widths.summarize(arm.emulated):
-            yield paragraph(f"Emulated: {words}.", style="warn")
+    yield from _emulated(lines)
     if profile and profile.arm.profiled:
         taken = profile.arm.profiled
         size = f", size {taken.size}" if taken.size else ""
@@ -103,6 +97,26 @@ def _conditions(lines: Lines) -> Iterator[Block]:
                 "that it names itself, if any, and without roles.",
                 style="warn",
             )
+
+
+def _emulated(lines: Lines) -> Iterator[Block]:
+    arm = lines.arm
+    judged = arm.emulated or arm.emulated_sass
+    if judged is None:
+        return
+    if judged.unsupported:
+        yield paragraph(f"Not emulated. {judged.unsupported}", style="warn")
+        return
+    yield paragraph(
+        f"Emulated, one launch of size {lines.size}, counted on {lines.isa.upper()}: "
+        f"{_names('emulated')}."
+    )
+    if arm.emulated_sass and (why := arm.emulated_sass.unsupported):
+        yield paragraph(f"SASS not executed: {why}", style="dim")
+    if found := agreement.disagreement(arm):
+        yield paragraph(f"Emulated: {found.sentence}.", style="warn")
+    if lines.isa == "ptx" and (words := widths.summarize(arm.emulated)):
+        yield paragraph(f"Emulated: {words}.", style="warn")
 
 
 def _names(kind: str) -> str:
@@ -139,7 +153,7 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
     for figure in FIGURES.values():
         if whole := figure.read(total):
             values = [figure.read(found) for _, _, found in columns]
-            rows.append((figure.label, *(_with_share(value, whole) for value in values)))
+            rows.append((figure.label(lines.isa), *(_with_share(value, whole) for value in values)))
     header = ("role", *(name for name, _, _ in columns))
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
 
@@ -176,6 +190,8 @@ def _whose(lines: Lines, piece: Piece) -> str:
 
 
 def _other_widths(lines: Lines, piece: Piece) -> list[str]:
+    if lines.isa == "sass":
+        return []
     found = widths.of_line(lines.arm.emulated, piece.file, piece.line)
     return [widths.spell(each) for each in found]
 
@@ -188,9 +204,9 @@ def _table(
     roles = ["role"] if len(lines.roles) > 1 else []
     stalled = ["stalled for"] if total.profiled else []
     merged = ["widths"] if any(_other_widths(lines, each) for each in shown) else []
-    names = [each.label for each in columns]
+    names = [each.label(lines.isa) for each in columns]
     return table(
-        ("line", "source", *roles, figure.label, "of all", *names, *stalled, *merged),
+        ("line", "source", *roles, figure.label(lines.isa), "of all", *names, *stalled, *merged),
         (
             (
                 _where(each),
@@ -228,7 +244,8 @@ def _listing(
         if any(value != "0" for value in values) and used + 2 + width <= WIDTH:
             others.append((each, values, width))
             used += 2 + width
-    heads = [(figure.source, figure.name), *((each.source, each.name) for each, _, _ in others)]
+    named = [figure, *(each for each, _, _ in others)]
+    heads = [(each.source(lines.isa), each.name) for each in named]
     for first_head, *rest_heads in zip(*heads, strict=True):
         rest = "".join(f"  {head:>{others[i][2]}}" for i, head in enumerate(rest_heads))
         yield f"{first_head:>{wide}}{'':{2 + _BAR + 5}}{rest}"
@@ -247,13 +264,16 @@ def _listing(
 
 
 def _instructions(found: Sequence[Instruction], total: Costs) -> Iterator[str]:
-    """Offset, pipe, text, and where profiled the samples."""
+    """Offset, pipe, text, where emulated how often it was executed, and where profiled the
+    samples."""
     whole = total.profiled.get(costs.SAMPLES, 0.0)
     for each in found:
         samples = each.profiled.get(costs.SAMPLES, 0.0)
         stalls = f"  {_compact(samples):>6} {bar(samples / whole, 6)}" if whole else ""
-        text = shorten(f"      {each.offset:05x}  {each.pipe:<8} {each.text}", WIDTH - len(stalls))
-        yield f"{text:<{WIDTH - len(stalls)}}{stalls}".rstrip()
+        executed = "" if each.executed is None else f" {_compact(each.executed):>7}"
+        rest = f"{executed}{stalls}"
+        text = shorten(f"      {each.offset:05x}  {each.pipe:<8} {each.text}", WIDTH - len(rest))
+        yield f"{text:<{WIDTH - len(rest)}}{rest}".rstrip()
 
 
 def _sass_of(lines: Lines, piece: Piece, total: Costs) -> Block:

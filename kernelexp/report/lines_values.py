@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kernelexp import widths
-from kernelexp.arm import AccessWidths, Verdict
+from kernelexp.arm import AccessWidths, Isa, Verdict
 from kernelexp.lines import ranking
 from kernelexp.lines.costs import FIGURES, Costs
 from kernelexp.lines.pieces import Instruction, Piece
@@ -49,6 +49,8 @@ class CostedVariant(msgspec.Struct, frozen=True, kw_only=True):
 
     variant: str
     size: str
+    isa: Isa
+    """What was counted by line: SASS where that was executed, else PTX."""
     profile: str | None
     """The run that stalls are from."""
     profile_is_of_this_build: bool | None
@@ -70,6 +72,7 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
     found = CostedVariant(
         variant=lines.label,
         size=lines.size,
+        isa=lines.isa,
         profile=lines.profile.run if lines.profile else None,
         profile_is_of_this_build=lines.by_offset if lines.profile else None,
         refused=lines.arm.refused,

@@ -21,6 +21,12 @@ _HEADINGS: dict[str, str] = {
     "warps_per_sm": "warps\nper SM",
     "sass_instructions": "SASS\ninstr.",
     "emulated_wrong_elements": "wrong\nelements",
+    "smsp__inst_executed": "SASS instr.\nexecuted",
+    "memory_l1_wavefronts_shared": "shared\nwavefronts",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld": "conflicts\nof loads",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st": "conflicts\nof stores",
+    "memory_l1_tag_requests_global": "L1 tag\nrequests",
+    "memory_l2_theoretical_sectors_global": "global\nsectors",
     "ptx__inst_executed": "PTX instr.\nexecuted",
     f"{PTX}memory_l1_wavefronts_shared": "shared\nwavefronts\n(PTX)",
     f"{PTX}l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld": "conflicts\nof loads\n(PTX)",
@@ -31,6 +37,10 @@ _HEADINGS: dict[str, str] = {
     f"{PTX}l1tex__data_pipe_tc_wavefronts_mem_shared": "tensor\nwavefronts\n(PTX)",
 }
 """The figures that tell variants apart at a glance, by name; --verbose has every other."""
+_COUNTED = frozenset(
+    name for name in _HEADINGS if any(word in name for word in ("inst_executed", "l1", "l2"))
+)
+"""Counters of SASS or of PTX."""
 _WIDTH = 80
 _GAP = 3
 _LABEL = 28
@@ -38,8 +48,17 @@ _LABEL = 28
 
 
 def columns(arms: Sequence[Arm]) -> tuple[str, ...]:
-    """The names of the figures in which any two of the arms differ, of those shown here."""
-    return tuple(name for name in _HEADINGS if len({*_values(arms, name)} - {None}) > 1)
+    """The names of the figures in which any two of the arms differ, of those shown here.
+
+    Of PTX where the SASS of some was not executed, else of SASS.
+    """
+    on_sass = all(arm.counted for arm in arms if arm.emulated)
+    return tuple(
+        name
+        for name in _HEADINGS
+        if name.startswith(PTX) != on_sass or name not in _COUNTED
+        if len({*_values(arms, name)} - {None}) > 1
+    )
 
 
 def render(arms: Mapping[str, Arm]) -> Iterator[Block]:
@@ -70,7 +89,7 @@ def _column(arms: Sequence[Arm], name: str) -> tuple[Cell, ...]:
 
 def _values(arms: Sequence[Arm], name: str) -> list[metrics.Value | None]:
     """A counter that an emulated arm lacks is 0."""
-    every = [metrics.figures(arm) for arm in arms]
+    every = [metrics.figures(arm, "built", "emulated") for arm in arms]
     metric = next((each[name].metric for each in every if name in each), None)
     return [metric.read(arm) if metric else None for arm in arms]
 

@@ -58,7 +58,8 @@ def render(
     """Largest estimate first."""
     yield Heading(f"{examined.case.label}: opportunities")
     yield paragraph(_evidence(examined))
-    if words := widths.summarize(examined.case.arm.emulated):
+    words = widths.summarize(examined.case.arm.emulated)
+    if words and not examined.case.arm.counted:
         yield paragraph(f"Emulated: {words}.", style="warn")
     if examined.changed:
         words = ", ".join(examined.changed)
@@ -95,7 +96,8 @@ def _evidence(examined: Examined) -> str:
     case = examined.case
     parts = ["built"] if case.arm.build else []
     if case.counters:
-        parts.append(f"emulated, for the full problem {case.scaled}")
+        isa = "SASS" if case.counts_sass else "PTX"
+        parts.append(f"emulated, counted on {isa}, for the full problem {case.scaled}")
     if case.arm.measured:
         parts.append(f"measured, {figures.timed(case.arm)} on {case.arm.measured.device}")
     elif case.arm.published:
@@ -113,7 +115,7 @@ def _estimate(each: Opportunity) -> str:
 def _other_widths(examined: Examined, each: Opportunity) -> list[AccessWidths]:
     """Of the line that an emulated opportunity names."""
     file, _, line = each.line.rpartition(":")
-    if each.kind != "emulated" or not file:
+    if each.kind != "emulated" or not file or examined.case.counts_sass:
         return []
     return widths.of_line(examined.case.arm.emulated, file, int(line))
 

@@ -22,6 +22,7 @@ VERSIONS = {
     "evaluate": 1,
     "build": 1,
     "emulate": 1,
+    "recount": 1,
     "decisions": 1,
     "plot": 1,
     "audit": 1,
@@ -112,6 +113,7 @@ def types() -> dict[str, Any]:
     from kernelexp.judge import again, gates
     from kernelexp.profiling import Profiling
     from kernelexp.record import Record
+    from kernelexp.recounting import Recounted
     from kernelexp.report import (
         audit,
         comparison,
@@ -136,6 +138,7 @@ def types() -> dict[str, Any]:
         "evaluate": evaluation.Evaluation,
         "build": dict[str, Arm],
         "emulate": list[Emulation],
+        "recount": list[Recounted],
         "decisions": decisions.Made,
         "plot": list[Chart],
         "audit": audit.Audited,

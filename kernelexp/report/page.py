@@ -24,7 +24,12 @@ _OPCODES_SHOWN = 5
 # Up to so many candidates their figures stand side by side in 80 columns.
 _SIDE_BY_SIDE = 2
 # The same accesses under a second name, and totals that only say how long an emulation ran.
-_MINOR = ("ptx__l1tex__t_", "ptx__thread_inst_executed")
+_MINOR = (
+    "l1tex__t_",
+    "ptx__l1tex__t_",
+    "smsp__thread_inst_executed",
+    "ptx__thread_inst_executed",
+)
 
 
 def render(
@@ -40,6 +45,8 @@ def render(
         yield from arms.warnings(name, arm)
     yield from arms.compiler_errors(dict(zip(record.names, record.arms, strict=True)))
     yield from emulation.results(record.names, record.arms)
+    if record.recounted:
+        yield paragraph(f"Emulated again after the run: {record.recounted}.", style="dim")
     if verbose:
         yield from arms.all_figures(record.names, record.arms)
         yield from emulation.dearest(record.names, record.arms)

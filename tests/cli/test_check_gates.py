@@ -63,6 +63,7 @@ def test_counters_of_an_emulation_are_compared_with_numbers_and_the_baseline(
         scale,
         "{of: {width: 4}, emulated: {ptx__inst_executed: unchanged, ptx__nothing: == 0}}",
         "{of: {width: 2}, emulated: {ptx__inst_executed: '< 5'}}",
+        "{of: {width: 4}, emulated: {sass__inst_executed_global_stores: == 32}}",
     )
     update(kx, scale)
     code, text = said(kx, scale)
@@ -70,7 +71,7 @@ def test_counters_of_an_emulation_are_compared_with_numbers_and_the_baseline(
     assert "ptx__nothing: == 0: no emulation counts anything of this name." in text
     assert "scale@sm_90a: width=2 ptx__inst_executed: < 5: there are" in text
     assert "3 of 3 variants" in text
-    assert "3 of 5 gates are met" in text
+    assert "5 of 7 gates are met" in text
 
 
 @pytest.mark.slow

@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT, Kx
 
-from kernelexp import errors
-from kernelexp.arm import EmulatedEvidence
+from kernelexp import emulations, errors
+from kernelexp.arm import Arm, EmulatedEvidence
+from kernelexp.emulations import Emulation
 from kernelexp.evidence.scaling import Extent, scale
+from kernelexp.measurement import ArrayResult
+from kernelexp.report import emulations as report
+from kernelexp.report import markdown
 
 COUNTS = st.integers(0, 10**6)
+FUSED = "{ .reg .f32 t; mul.f32 t, %0, %1; add.f32 %0, t, %2; }"
 # What a launch of the full problem counts on a B200, as ncu published it, but for what ptxas adds a
 # launch (tcgen05.alloc's bookkeeping) and the 32-byte stores, which ncu leaves out of its sectors.
 FULL = {
@@ -165,7 +170,8 @@ def test_the_sass_of_a_variant_is_executed_too(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale@sm_90a", "--isa", "sass", "--schedules", "1", "--json", cwd=scale)
     assert result.exit_code == errors.OK
     (found,) = json.loads(result.stdout)
-    taken = found["arm"]["emulated"]
+    assert "emulated" not in found["arm"]
+    taken = found["arm"]["emulated_sass"]
     assert (taken["isa"], taken["arrays"][0]["wrong"]) == ("sass", 0)
     assert taken["opcodes"]["STG"] == taken["counters"]["sass__inst_executed_global_stores"]
     assert taken["counters"]["smsp__inst_executed"] == sum(taken["opcodes"].values())
@@ -175,4 +181,48 @@ def test_the_sass_of_a_variant_is_executed_too(scale: Path, kx: Kx) -> None:
 def test_an_unknown_instruction_set_is_a_sentence(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale", "--isa", "arm", cwd=scale)
     assert result.exit_code == errors.USAGE
-    assert "--isa is one of ptx, sass, not 'arm'." in result.stderr
+    assert "--isa is one of ptx, sass, both, not 'arm'." in result.stderr
+
+
+def test_a_run_judges_by_ptx_counts_on_sass_and_says_whether_they_agree(
+    scale: Path, kx: Kx
+) -> None:
+    result = kx("run", "S1", "--no-record", "--json", cwd=scale)
+    (ran,) = json.loads(result.stdout)
+    arm = ran["record"]["candidates"][0]["arm"]
+    ptx, sass = arm["emulated"], arm["emulated_sass"]
+    assert ptx["outputs"] == sass["outputs"] != {}
+    assert len(ptx["schedules"]) > len(sass["schedules"]) == 1
+    assert all(name.startswith("ptx__") for name in ptx["counters"])
+    stores = "sass__inst_executed_global_stores"
+    assert sass["counters"][stores] == ptx["counters"][f"ptx__{stores}"] > 0
+    said = " ".join(kx("run", "S1", "--no-record", cwd=scale).stdout.split())
+    assert "baseline, candidate: SASS executed too: it writes the same bits" in said
+
+
+@pytest.mark.slow
+def test_a_product_and_a_sum_that_ptxas_fuses_give_other_bits_which_is_said(
+    scale: Path, kx: Kx
+) -> None:
+    source = scale / "variants/scale/scale.cu"
+    asm = f'asm("{FUSED}" : "+f"(each) : "f"(factor), "f"(each * 1e-7f))'
+    source.write_text(source.read_text().replace("each *= factor", asm))
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(problem.read_text().replace("rtol=2**-24", "rtol=2**-20"))
+    result = kx("emulate", "scale@sm_90a", cwd=scale)
+    assert result.exit_code == errors.OK
+    said = " ".join(result.stdout.split())
+    assert "variant 1: its SASS writes other bits to y than its PTX, within the tolerance" in said
+    assert "smsp__inst_executed" in said
+
+
+def test_sass_that_is_not_covered_leaves_the_counts_to_ptx() -> None:
+    right = ArrayResult(name="y", elements=4, wrong=0, worst=0.0)
+    counts = {"ptx__inst_executed": 8}
+    ptx = EmulatedEvidence(size="emulated", arrays=(right,), schedules=("1",), counters=counts)
+    sass = EmulatedEvidence(size="emulated", isa="sass", unsupported="`BPT` is not covered.")
+    arm = Arm(emulated=ptx, emulated_sass=sass)
+    page = "".join(markdown.render(report.render([Emulation(label="scale", arm=arm)])))
+    assert "counts are of PTX only, as the SASS can't be executed: `BPT` is not covered." in page
+    assert "ptx__inst_executed" in page
+    assert emulations.exit_code([arm], []) == errors.OK

@@ -208,3 +208,16 @@ def test_what_is_not_emulated_is_inspected_and_said_to_be_so_where_it_was_asked_
     assert "Not emulated." in asked.stdout
     assert "global store" in asked.stdout
     assert kx("inspect", "scale@sm_90a", cwd=scale).exit_code == errors.OK
+
+
+def test_where_an_emulation_is_kept_instructions_have_how_often_they_were_executed(
+    kx: Kx, scale: Path
+) -> None:
+    (found,) = inspect(kx, "scale@sm_90a", cwd=scale)["variants"]
+    assert found["executed_instructions"]["STG.E"] == 4096 // 32
+    assert found["executed_pipes"]["sm__inst_executed_pipe_lsu"] >= 2 * 4096 // 32
+    executed = sum(found["executed_instructions"].values())
+    assert found["executed_pipes"]["smsp__inst_executed"] == executed
+    shown = " ".join(kx("inspect", "scale@sm_90a", cwd=scale).stdout.split())
+    assert "access bits SASS in loops PTX executed SASS instructions" in shown
+    assert "ncu's counter emulated of all" in shown

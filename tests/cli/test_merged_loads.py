@@ -1,4 +1,4 @@
-"""A kernel of which ptxas merges shared loads: no command shows counts of PTX as the card's."""
+"""A kernel of which ptxas merges shared loads: SASS is counted, and counts of PTX say so."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def text(kx: Kx, *arguments: str, cwd: Path) -> str:
 
 @pytest.mark.slow
 def test_emulate_says_which_lines_the_card_executes_otherwise(kx: Kx, merged: Path) -> None:
-    page = text(kx, "emulate", "scale@sm_90a", cwd=merged)
+    page = text(kx, "emulate", "scale@sm_90a", "--isa", "ptx", cwd=merged)
     assert SUMMARY in page
     assert f"variant 1, scale.cu:{LOADS}: {SENTENCE}." in page
     assert "shared wavefronts (PTX)" in page
@@ -65,10 +65,10 @@ def test_emulate_says_which_lines_the_card_executes_otherwise(kx: Kx, merged: Pa
 
 
 def test_lines_says_so_at_the_line(kx: Kx, merged: Path) -> None:
-    page = text(kx, "lines", "scale@sm_90a", cwd=merged)
+    page = text(kx, "lines", "scale@sm_90a", "--isa", "ptx", cwd=merged)
     _, _, after = page.partition("scale.cu:16 for (int k")
     assert after.partition("scale.cu:")[0].count(SENTENCE) == 1
-    markdown = text(kx, "lines", "scale@sm_90a", "--markdown", cwd=merged)
+    markdown = text(kx, "lines", "scale@sm_90a", "--isa", "ptx", "--markdown", cwd=merged)
     assert "wavefronts (PTX)" in markdown
     assert SENTENCE in markdown
 
@@ -91,12 +91,20 @@ def test_lines_as_json_has_the_widths(kx: Kx, merged: Path) -> None:
     }
 
 
-def test_opportunities_makes_no_floor_of_wavefronts_that_the_card_does_not_have(
-    kx: Kx, merged: Path
-) -> None:
-    page = text(kx, "opportunities", "scale@sm_90a", cwd=merged)
-    assert SUMMARY in page
-    assert "counted on PTX, and SASS accesses shared memory in other widths" in page
+def test_lines_counts_what_ptxas_made_of_the_loads(kx: Kx, merged: Path) -> None:
+    loads = "sass__inst_executed_shared_loads"
+    counts = {}
+    for isa, name in (("ptx", f"ptx__{loads}"), ("sass", loads)):
+        shown = kx("lines", "scale@sm_90a", "--isa", isa, "--top", "0", "--json", cwd=merged)
+        (found,) = json.loads(shown.stdout)
+        assert found["isa"] == isa
+        (line,) = [each for each in found["lines"] if each["line"] == LOADS]
+        counts[isa] = line["emulated"][name]
+    assert counts == {"ptx": 4 * 4096 // 32, "sass": 4096 // 32}
+
+
+def test_opportunities_warns_of_no_widths_where_sass_was_counted(kx: Kx, merged: Path) -> None:
+    assert "PTX" not in text(kx, "opportunities", "scale@sm_90a", cwd=merged)
 
 
 def test_a_kernel_with_the_widths_of_its_ptx_gets_no_such_sentence(kx: Kx, scale: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernelexp import widths as words
 from kernelexp.arm import AccessWidths, EmulatedEvidence
 from kernelexp.evidence import widths
-from kernelexp.evidence.emulation_worker import LineCost, PtxAccess
+from kernelexp.evidence.emulated_costs import LineCost, PtxAccess
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.lineinfo import Source
 

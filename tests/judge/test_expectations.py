@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from judge_cases import as_written
 from support import ROOT
 
-from kernelexp import project, records
+from kernelexp import project
 from kernelexp.arm import Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.judge import expectations, standing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.measurement import ArrayResult
-from kernelexp.record import Record
 
 T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
@@ -19,12 +19,8 @@ F3 = "logs/runs/F3/published.json"
 WAVEFRONTS = "memory_l1_wavefronts_shared"
 
 
-def read(path: str) -> Record:
-    return records.read_file(ROOT / path)
-
-
 def one(path: str, name: str, text: str) -> Judged:
-    record = read(path)
+    record = as_written(path)
     arms = record.baseline, record.candidates[0].arm
     (judged,) = judge({name: text}, *arms, record.margin, record.experiment)
     return judged
@@ -69,7 +65,7 @@ def test_a_counter_that_an_early_emulator_did_not_have_is_not_zero() -> None:
 def test_unchanged_is_exact_for_counts_and_within_the_margin_for_times() -> None:
     assert one(T1, "launch__registers_per_thread", "unchanged").result == "met"
     assert one(T1, "ptx__smsp__inst_executed", "unchanged").result == "missed"
-    record = read(T1)
+    record = as_written(T1)
     arms = record.baseline, record.baseline
     (same,) = judge({"time_ms": "unchanged"}, *arms, 0.01, "T1")
     assert same.result == "met"
@@ -129,7 +125,7 @@ def test_words_can_only_be_unchanged() -> None:
 
 
 def test_counters_of_another_emulator_do_not_compare() -> None:
-    record = read(T1)
+    record = as_written(T1)
     evidence = record.baseline.emulated
     assert evidence is not None
     other = msgspec.structs.replace(evidence, emulator="another")
@@ -144,7 +140,7 @@ def test_counters_of_another_emulator_do_not_compare() -> None:
 
 
 def test_a_record_judges_what_it_expected_when_it_ran() -> None:
-    record = read(T1)
+    record = as_written(T1)
     assert expectations.of_record(record) == {}
     kept = msgspec.structs.replace(record, expect=({"time_ms": "-30%"},))
     (judged,) = expectations.of_record(kept)["candidate"]

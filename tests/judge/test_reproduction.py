@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from support import ROOT
+from judge_cases import as_written
 
-from kernelexp import records
 from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.judge.reproduction import Reproduction, compare
 from kernelexp.record import Candidate, Record
 
-FIRST = ROOT / "logs/runs/T3/20261120T232030Z-d59b8f7d.measured.json"
-SECOND = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
+FIRST = "logs/runs/T3/20261120T232030Z-d59b8f7d.measured.json"
+SECOND = "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
 T1 = [
-    ROOT / "logs/runs/T1/20261120T231950Z-3d3bb674.measured.json",
-    ROOT / "logs/runs/T1/20261121T000003Z-045af7a9.measured.json",
+    "logs/runs/T1/20261120T231950Z-3d3bb674.measured.json",
+    "logs/runs/T1/20261121T000003Z-045af7a9.measured.json",
 ]
 
 
@@ -40,7 +39,7 @@ def again(
 
 
 def test_the_same_verdict_and_effects_that_meet_reproduce() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     found = again(now, earlier)
     assert found.agrees is True
     assert "IMPROVED: the effects agree." in found.sentence
@@ -48,13 +47,13 @@ def test_the_same_verdict_and_effects_that_meet_reproduce() -> None:
 
 
 def test_effects_that_do_not_meet_are_another_effect() -> None:
-    found = again(records.read_file(SECOND), records.read_file(FIRST))
+    found = again(as_written(SECOND), as_written(FIRST))
     assert found.agrees is False
     assert "but the effect differs: -2.57% to -2.47% then, -2.41% to -2.30% now." in found.sentence
 
 
 def test_on_another_card_effects_may_differ_by_the_margin() -> None:
-    now, earlier = records.read_file(SECOND), records.read_file(FIRST)
+    now, earlier = as_written(SECOND), as_written(FIRST)
     found = again(now, earlier, card="another")
     assert found.agrees is True
     assert "within the margin and on another card: -2.57% to -2.47% then" in found.sentence
@@ -63,7 +62,7 @@ def test_on_another_card_effects_may_differ_by_the_margin() -> None:
 
 
 def test_another_verdict_does_not_reproduce() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     rejected = Verdict(status=Status.REJECTED, reason="slower", sentence="Slower.")
     found = again(now, earlier, verdict=rejected)
     assert found.agrees is False
@@ -71,7 +70,7 @@ def test_another_verdict_does_not_reproduce() -> None:
 
 
 def test_a_built_figure_that_differs_is_named() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     build = now.candidates[0].arm.build
     assert build is not None
     more = msgspec.structs.replace(
@@ -84,7 +83,7 @@ def test_a_built_figure_that_differs_is_named() -> None:
 
 @pytest.mark.parametrize("emulator", ["one", "another"])
 def test_emulated_counters_are_compared_for_the_same_emulator_only(emulator: str) -> None:
-    now = records.read_file(T1[1])
+    now = as_written(T1[1])
     candidate = now.candidates[0]
     emulated = candidate.arm.emulated
     assert emulated is not None
@@ -110,14 +109,14 @@ UNMEASURED = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Not ti
 
 
 def test_a_run_that_timed_nothing_confirms_and_contradicts_no_time() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     found = again(now, earlier, verdict=UNMEASURED, measured=None)
     assert found.agrees is None
     assert "nothing was timed here. All built figures equal" in found.sentence
 
 
 def test_a_refusal_is_contradicted_by_a_variant_that_nothing_refuses() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     broken = Verdict(status=Status.BUILD_FAILED, reason="compiler", sentence="Broken.")
     candidate = msgspec.structs.replace(earlier.candidates[0], verdict=broken)
     before = msgspec.structs.replace(earlier, candidates=(candidate,), measurement=None)
@@ -133,7 +132,7 @@ def test_a_refusal_is_contradicted_by_a_variant_that_nothing_refuses() -> None:
 def test_effects_under_other_conditions_are_not_compared(
     changes: dict[str, str], words: str
 ) -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     other = msgspec.structs.replace(now, **changes)
     found = compare(other, now.candidates[0].arm, now.candidates[0].verdict, [earlier])
     assert found.agrees is None
@@ -141,14 +140,14 @@ def test_effects_under_other_conditions_are_not_compared(
 
 
 def test_an_earlier_verdict_is_taken_again_at_the_new_margin() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     wide = msgspec.structs.replace(now, margin=0.6)
     neutral = Verdict(status=Status.NEUTRAL, reason="within_margin", sentence="Within.")
     assert again(wide, earlier, verdict=neutral).agrees is True
 
 
 def test_a_record_of_other_variants_is_not_compared_with() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     other = Arm(axes={"layout": "swizzled", "rows": 8})
     assert compare(now, other, now.candidates[0].verdict, [earlier]).sentence == ""
     moved = msgspec.structs.replace(earlier, baseline=other)
@@ -156,12 +155,12 @@ def test_a_record_of_other_variants_is_not_compared_with() -> None:
 
 
 def test_a_record_of_another_kernel_is_not_compared_with() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     assert again(now, msgspec.structs.replace(earlier, kernel="other")).sentence == ""
     assert again(now, msgspec.structs.replace(earlier, arch="sm_80")).sentence == ""
 
 
 def test_a_run_from_before_an_axis_existed_is_of_no_value_of_it() -> None:
-    earlier, now = map(records.read_file, T1)
+    earlier, now = map(as_written, T1)
     axes = {**now.candidates[0].arm.axes, "unroll": 4}
     assert again(now, earlier, axes=axes).sentence == ""

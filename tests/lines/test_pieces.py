@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelexp.arm import ProfiledInstruction
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.evidence.sass_lines import SassInstruction
 from kernelexp.lineinfo import Source
 from kernelexp.lines import costs, pieces

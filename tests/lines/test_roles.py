@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.evidence.emulation_worker import LineCost
+from kernelexp.evidence.emulated_costs import LineCost
 from kernelexp.lineinfo import Source
 from kernelexp.lines import roles
 

@@ -90,8 +90,9 @@ def test_json_of_a_calibration_is_as_its_schema_says() -> None:
 
 
 def test_every_kind_is_tried_above() -> None:
-    # An evaluation is validated in test_evaluation.py.
-    assert {*OF_RECORDS, *OF_VARIANTS, *OF_REVISIONS, "calibrate", "evaluate"} == set(
+    # In test_evaluation.py and test_recount.py.
+    elsewhere = {"evaluate", "recount"}
+    assert {*OF_RECORDS, *OF_VARIANTS, *OF_REVISIONS, "calibrate", *elsewhere} == set(
         outputs.VERSIONS
     )
     assert set(outputs.types()) == set(outputs.VERSIONS)

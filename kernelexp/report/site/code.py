@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
 
 from kernelexp import sources
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, Isa
 from kernelexp.lines import costs
 from kernelexp.lines.costs import Costs, Figure
 from kernelexp.record import Profile, Record
@@ -56,7 +56,8 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
     """The dear lines of each file, the dearest file first: by the counters of emulations, and by
     the samples of `profiles`, which are those of arms by name."""
     arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
-    spent = {name: _lines(arm, profiles.get(name)) for name, arm in arms.items()}
+    isa = _isa(arms.values())
+    spent = {name: _lines(arm, isa, profiles.get(name)) for name, arm in arms.items()}
     columns = [
         (costs.FIGURES[figure], name)
         for figure in _SHOWN
@@ -82,7 +83,7 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
     for _, file, own in sorted(found):
         text = texts.of(record, file)
         page = page_of(sources.of_record(record)[file]) if text is not None else ""
-        yield _excerpt(file, page, text, columns, own)
+        yield _excerpt(file, page, text, columns, own, isa)
 
 
 def _excerpt(
@@ -91,6 +92,7 @@ def _excerpt(
     text: str | None,
     columns: Sequence[tuple[Figure, str]],
     own: Mapping[int, tuple[Cost, ...]],
+    isa: Isa,
 ) -> Excerpt:
     used = [i for i in range(len(columns)) if any(row[i].text for row in own.values())]
     columns = [columns[i] for i in used]
@@ -104,7 +106,7 @@ def _excerpt(
         digest=digest,
         columns=tuple(
             (label, tuple(name for _, name in own_columns))
-            for label, own_columns in groupby(columns, key=lambda each: each[0].label)
+            for label, own_columns in groupby(columns, key=lambda each: each[0].label(isa))
         ),
         lines=tuple(
             Line(
@@ -118,10 +120,16 @@ def _excerpt(
     )
 
 
-def _lines(arm: Arm, profile: Profile | None) -> dict[Place, Costs]:
+def _isa(arms: Iterable[Arm]) -> Isa:
+    """What columns are of: SASS where that of all arms was executed."""
+    return "sass" if all(arm.counted for arm in arms) else "ptx"
+
+
+def _lines(arm: Arm, isa: Isa, profile: Profile | None) -> dict[Place, Costs]:
     """What each source line costs: counted by the emulation, sampled by the profiler."""
     found: dict[Place, list[Costs]] = {}
-    for line in arm.emulated.lines if arm.emulated else ():
+    counted = arm.counted if isa == "sass" else arm.emulated
+    for line in counted.lines if counted else ():
         found.setdefault((line.file, line.line), []).append(Costs(emulated=line.counters))
     sampled = profile.arm.profiled.instructions if profile and profile.arm.profiled else ()
     for each in sampled:

@@ -13,7 +13,7 @@ import pytest
 from harness import assemble, compile_cu
 from patch_embed import exports
 
-from kernelexp import emulator
+from kernelexp import emulator, pipes
 from kernelexp.launch import Launch
 
 VARIANTS = Path(__file__).parents[3] / "variants"
@@ -119,3 +119,23 @@ def test_attention_has_the_same_bits_in_both(
     assert {n: sass[n] for n in alike} == {n: ptx[f"ptx__{n}"] for n in alike}
     # ptxas merges the loads of a row of K and V: up to four in one.
     assert (sass["memory_l1_wavefronts_shared"] < ptx["ptx__memory_l1_wavefronts_shared"]) == merged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_each_executed_instruction_is_of_one_pipe_or_of_the_rest(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = source("transpose", target, {"layout": "padded", "rows": 8})
+    size = {"rows": 64, "columns": 96}
+    launch = problem("transpose", monkeypatch).launch({}, size, exports(text))
+    x, y = np.arange(64 * 96, dtype=np.float32), np.zeros(64 * 96, np.float32)
+    module = emulator.load_cubin(*assemble(text, target))
+    counters = emulator.run(module, launch, {"x": x, "y": y}, unwritten=["y"]).counters
+    opcodes = counters.by_opcode()
+    by_pipe = pipes.counters(target, opcodes)
+    whole = counters.kernel["smsp__inst_executed"]
+    assert sum(by_pipe.values()) + pipes.rest(target, opcodes) == whole
+    accesses = [name for name in opcodes if name in ("LDG", "STG", "LDS", "STS", "LDC", "SHFL")]
+    assert by_pipe["sm__inst_executed_pipe_lsu"] == sum(opcodes[name] for name in accesses)
+    assert by_pipe["sm__inst_executed_pipe_fma"] > 0

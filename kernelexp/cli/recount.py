@@ -1,0 +1,50 @@
+"""kernelexp recount: the emulated counters of recorded runs, taken again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.arguments import chosen, parse_limits
+from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.options import HERE, JsonOption, LimitOption, NvccOption, ProjectOption
+
+
+@app.command()
+def recount(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]...",
+            autocompletion=complete(experiment_names),
+            help="Ids of experiments, all of whose runs are recounted, or names of runs.",
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every recorded run.")] = False,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Emulate recorded runs again, and keep what is counted now beside their records.
+
+    PTX and SASS are executed of the sources that a run had. Times and verdicts stay as they are:
+    the records are not touched. Code that this compiler makes otherwise is left out.
+
+    For example: kernelexp recount T1 T2
+    """
+    from kernelexp import recounting
+    from kernelexp.report import recounting as report
+
+    loaded = common.load(project, sources=False)
+    wanted = recounting.find(loaded, chosen(loaded, names or [], every))
+    tools = common.tools(loaded, nvcc)
+    with progress_bars(loaded.root) as bars:
+        found = recounting.recount(loaded, wanted, tools, parse_limits(limit), bars)
+    common.refresh_log(loaded)
+    output("recount", found, report.render(found), json)
+    raise typer.Exit(recounting.exit_code(found))

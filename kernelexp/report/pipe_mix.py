@@ -1,0 +1,73 @@
+"""Which pipes execute a kernel's instructions: as emulated, beside what a profile counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp import pipes
+from kernelexp.arm import Arm
+from kernelexp.counters import EXECUTED
+from kernelexp.record import Profile
+from kernelexp.report import figures
+from kernelexp.report.document import Block, paragraph, table
+
+_ALL = EXECUTED["sass"]
+_TAKEN = {"run": "profiled", "imported": "profiled", "published": "published"}
+
+
+def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
+    """Nothing where neither the SASS was executed nor a profile has the counters."""
+    columns: dict[str, dict[str, float]] = {}
+    if arm.counted:
+        columns["emulated"] = {**emulated(arm)}
+    if profile and (found := profiled(profile)):
+        columns[_TAKEN[profile.provenance]] = found
+    if not columns:
+        return
+    names = [
+        name
+        for pipe in (*pipes.PIPES, "cbu", "adu")
+        if any(column.get(name := pipes.PREFIX + pipe) for column in columns.values())
+    ]
+    header = ["ncu's counter"]
+    for title in columns:
+        header += [title, "of all"]
+    rows = [
+        [name, *(cell for column in columns.values() for cell in _cells(column, name))]
+        for name in (*names, _ALL)
+    ]
+    yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
+    if arm.counted:
+        left = pipes.rest(arm.arch, arm.counted.opcodes)
+        whole = columns["emulated"][_ALL]
+        yield paragraph(
+            f"Emulated, a launch of size {arm.counted.size}. {left:,} instructions "
+            f"({100 * left / whole:.1f}%) are in none of these: branches, barriers, constants and "
+            "moves of the uniform datapath, which CBU, ADU or no pipe counts.",
+            style="dim",
+        )
+
+
+def emulated(arm: Arm) -> dict[str, int]:
+    """The counters of an arm whose SASS was executed, and all its instructions."""
+    assert arm.counted
+    found = pipes.counters(arm.arch, arm.counted.opcodes)
+    return {**found, _ALL: arm.counted.counters[_ALL]}
+
+
+def profiled(profile: Profile) -> dict[str, float]:
+    """The same of a profile; empty where it lacks them."""
+    figures = profile.arm.profiled.figures if profile.arm.profiled else {}
+    found = {}
+    for name in (*(pipes.PREFIX + each for each in (*pipes.PIPES, "cbu", "adu")), _ALL):
+        value = figures.get(f"{name}.sum")
+        if isinstance(value, int | float):
+            found[name] = value
+    return found if found.get(_ALL) and len(found) > 1 else {}
+
+
+def _cells(column: dict[str, float], name: str) -> tuple[str, str]:
+    if name not in column:
+        return "", ""
+    share = f"{100 * column[name] / column[_ALL]:.1f}%"
+    return figures.value(int(column[name])), share

@@ -1,0 +1,116 @@
+"""The command `recount`: recorded runs emulated again, their records as they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from schemas import validate
+from support import ROOT, Kx
+
+from kernelexp import errors, records, recounts
+from kernelexp.record import with_recount
+from kernelexp.recounts import Recount, RecountedArm
+
+T1 = ROOT / "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
+
+
+def ran(root: Path, kx: Kx) -> Path:
+    """The record of a run that emulated nothing."""
+    result = kx("run", "S1", "--no-emulate", "--no-gpu", "--json", cwd=root)
+    (made,) = json.loads(result.stdout)
+    return root / made["path"]
+
+
+def test_a_run_without_counters_gets_them_and_its_record_stays_as_it_is(
+    scale: Path, kx: Kx
+) -> None:
+    path = ran(scale, kx)
+    before = path.read_bytes()
+    assert records.read_file(path).baseline.emulated is None
+    result = kx("recount", "S1", "--json", cwd=scale)
+    assert result.exit_code == errors.OK, result.output
+    validate("recount", result.stdout)
+    (found,) = json.loads(result.stdout)
+    assert found["is_new"]
+    assert path.read_bytes() == before
+    record = records.read_file(path)
+    for arm in record.arms:
+        assert arm.emulated
+        assert arm.counted
+        assert arm.emulated.counters["ptx__inst_executed"]
+        assert arm.counted.counters["smsp__inst_executed"]
+    shown = " ".join(kx("show", record.run, cwd=scale).stdout.split())
+    assert "SASS executed too: it writes the same bits" in shown
+    assert "Emulated again after the run:" in shown
+    again = kx("recount", record.run, cwd=scale)
+    assert "this emulator's counts are there" in " ".join(again.stdout.split())
+    assert len(list((scale / recounts.FOLDER / record.run).iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_a_run_whose_sources_have_changed_is_recounted_from_those_that_it_kept(
+    scale: Path, kx: Kx
+) -> None:
+    path = ran(scale, kx)
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("y[i] = v;", "y[i] = v; __syncthreads();"))
+    assert kx("recount", "S1", cwd=scale).exit_code == errors.OK
+    counted = records.read_file(path).baseline.counted
+    assert counted
+    assert "sass__inst_executed_barrier" not in counted.counters
+
+
+@pytest.mark.slow
+def test_a_run_whose_sources_are_lost_is_said_to_be(scale: Path, kx: Kx) -> None:
+    path = ran(scale, kx)
+    for kept in (scale / "logs/sources").rglob("*.gz"):
+        kept.unlink()
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text() + "// changed\n")
+    result = kx("recount", "S1", cwd=scale)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == errors.USAGE
+    assert (
+        f"{path.name.partition('.')[0]}: not recounted. variants/scale/scale.cu as it was" in said
+    )
+    assert not (scale / recounts.FOLDER).exists()
+
+
+def test_what_is_neither_a_run_nor_an_experiment_is_a_sentence(kx: Kx) -> None:
+    result = kx("recount", "nothing", cwd=ROOT)
+    assert result.exit_code == errors.USAGE
+    assert "there is no record 'nothing'" in result.stderr
+
+
+def test_a_recount_is_of_the_builds_of_its_run() -> None:
+    record = records.read_file(T1)
+    evidence = record.candidates[0].arm.emulated
+    assert evidence
+    arms = {
+        "baseline": RecountedArm(identity=record.baseline.identity, emulated=evidence),
+        "candidate": RecountedArm(identity="another", emulated=evidence),
+    }
+    recount = Recount(
+        version=1, run=record.run, experiment="T1", created="2026-11-22", tool="9", compiler="",
+        host_files={}, arms=arms,
+    )  # fmt: skip
+    found = with_recount(record, recount)
+    assert found.baseline.emulated is evidence
+    assert found.candidates[0].arm.emulated is record.candidates[0].arm.emulated
+    assert found.measurement is record.measurement
+    assert found.recounted == "2026-11-22, kernelexp 9"
+    assert records.encode(found) == records.encode(msgspec.structs.replace(found, recounted=""))
+
+
+def test_a_recount_that_is_none_is_said_with_the_record(tmp_path: Path) -> None:
+    path = tmp_path / records.FOLDER / "T1" / T1.name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(T1.read_bytes())
+    record = records.read_file(path)
+    assert record.recounted == ""
+    (tmp_path / recounts.FOLDER / record.run).mkdir(parents=True)
+    (tmp_path / recounts.FOLDER / record.run / "20261122T000000Z-0.json").write_text("{")
+    assert "truncated or invalid JSON" in records.read_file(path).recounted
