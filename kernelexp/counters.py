@@ -25,6 +25,27 @@ ptxas merges, drops and adds instructions, so the two may differ, and are never 
 EXECUTED = {"ptx": f"{PTX}inst_executed", "sass": "smsp__inst_executed"}
 """What an emulation calls the executed warp instructions, by what it executed."""
 
+PIPE = "sm__inst_executed_pipe_"
+"""Begins the counters of what each pipe executed."""
+PIPES = (
+    *(
+        "fma",
+        "alu",
+        "lsu",
+        "uniform",
+        "xu",
+        "fp64",
+        "fp16",
+        "tensor",
+        "tc",
+        "tmem",
+        "tma",
+        "cbu",
+        "adu",
+    ),
+)
+"""In the order in which tables show them."""
+
 GROUPS = (
     "time",
     "build",

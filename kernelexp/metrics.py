@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import counters, derived, pipes
+from kernelexp import counters, derived
 from kernelexp.arm import (
     Arm,
     BuildEvidence,
@@ -218,8 +218,6 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
             if _is_figure(value):
                 yield _of_profile(name, arm.profiled.units.get(name, "")), value
     # After what was profiled, which goes before an emulation's count of the same name.
-    for name, count in _executed_by_pipe(arm).items():
-        yield _of_executed_pipe(name), count
     for executed in _counts(arm):
         for counter, count in executed.counters.items():
             yield _of_counter(counter), count
@@ -268,18 +266,6 @@ def _of_pipe(pipe: str) -> Metric:
         group="instructions",
         read=lambda arm: _pipes(arm).get(pipe, 0) if arm.is_built else None,
     )
-
-
-def _executed_by_pipe(arm: Arm) -> dict[str, int]:
-    return pipes.counters(arm.arch, arm.counted.opcodes) if arm.counted else {}
-
-
-def _of_executed_pipe(name: str) -> Metric:
-    def read(arm: Arm) -> Value | None:
-        return _executed_by_pipe(arm).get(name, 0) if arm.counted else None
-
-    group = counters.describe(name).group
-    return Metric(name=name, label=name, kind="emulated", group=group, read=read)
 
 
 _UNITS = ("sectors", "wavefronts")

@@ -30,13 +30,14 @@ def _repository(root: Path) -> Path:
 def is_own(root: Path, name: str) -> bool:
     """Whether a path from the root names a file of the project or of its repository.
 
-    Not what is installed there, as in a virtual environment, nor what is hidden.
+    Not what is installed there, as the compiler's headers in a virtual environment, nor what is
+    hidden beside the project.
     """
     if not name or os.path.isabs(name) or "\0" in name:
         return False
     whole = Path(os.path.normpath(root / name))
     if whole.is_relative_to(root):
-        return True
+        return _INSTALLED not in whole.relative_to(root).parts
     top = _repository(root)
     if not whole.is_relative_to(top):
         return False

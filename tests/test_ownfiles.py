@@ -29,6 +29,8 @@ def root(tmp_path: Path) -> Path:
         ("../../elsewhere/tile.cuh", ""),
         ("{root}/../.venv/include/export.cuh", ""),
         ("{root}/../env/lib/site-packages/export.cuh", ""),
+        ("{root}/.venv/lib/python3.12/site-packages/nvidia/include/vector_types.h", ""),
+        (".venv/lib/python3.12/site-packages/nvidia/include/vector_types.h", ""),
         ("/dev/zero", ""),
         ("", ""),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp import pipes
+from kernelexp.counters import PIPE
 from kernelexp.emulations import Emulation, Full
 from kernelexp.launch import plain_name
 from kernelexp.report import arms as shared
@@ -27,7 +27,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     yield from emulation.results(names, arms)
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         alone = len(arms) == 1
-        but = (pipes.PREFIX,) if alone else ()
+        but = (PIPE,) if alone else ()
         yield from shared.all_figures(names, arms, ("emulated",), but)
         if alone:
             yield from pipe_mix.render(arms[0], None)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelexp import pipes
 from kernelexp.arm import Arm
-from kernelexp.counters import EXECUTED
+from kernelexp.counters import EXECUTED, PIPE, PIPES
 from kernelexp.record import Profile
 from kernelexp.report import figures
 from kernelexp.report.document import Block, paragraph, table
@@ -26,8 +25,8 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
         return
     names = [
         name
-        for pipe in (*pipes.PIPES, "cbu", "adu")
-        if any(column.get(name := pipes.PREFIX + pipe) for column in columns.values())
+        for name in (PIPE + pipe for pipe in PIPES)
+        if any(column.get(name) for column in columns.values())
     ]
     header = ["ncu's counter"]
     for title in columns:
@@ -38,12 +37,9 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
     ]
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
     if arm.counted:
-        left = pipes.rest(arm.arch, arm.counted.opcodes)
-        whole = columns["emulated"][_ALL]
         yield paragraph(
-            f"Emulated, a launch of size {arm.counted.size}. {left:,} instructions "
-            f"({100 * left / whole:.1f}%) are in none of these: branches, barriers, constants and "
-            "moves of the uniform datapath, which CBU, ADU or no pipe counts.",
+            f"Emulated, a launch of size {arm.counted.size}. Some instructions have two pipes, "
+            "others none: BRA, ULDC, UMOV, NOP.",
             style="dim",
         )
 
@@ -51,15 +47,15 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
 def emulated(arm: Arm) -> dict[str, int]:
     """The counters of an arm whose SASS was executed, and all its instructions."""
     assert arm.counted
-    found = pipes.counters(arm.arch, arm.counted.opcodes)
-    return {**found, _ALL: arm.counted.counters[_ALL]}
+    kept = (*(PIPE + pipe for pipe in PIPES), _ALL)
+    return {name: arm.counted.counters[name] for name in kept if name in arm.counted.counters}
 
 
 def profiled(profile: Profile) -> dict[str, float]:
     """The same of a profile; empty where it lacks them."""
     figures = profile.arm.profiled.figures if profile.arm.profiled else {}
     found = {}
-    for name in (*(pipes.PREFIX + each for each in (*pipes.PIPES, "cbu", "adu")), _ALL):
+    for name in (*(PIPE + pipe for pipe in PIPES), _ALL):
         value = figures.get(f"{name}.sum")
         if isinstance(value, int | float):
             found[name] = value

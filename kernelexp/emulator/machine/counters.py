@@ -196,6 +196,8 @@ def _of_counts(counts: Sequence[InstructionCount], listing: str) -> Counters:
     )
 
 
+PIPE = "sm__inst_executed_pipe_"
+"""Begins ncu's counters of what each pipe executed."""
 _OF_HARDWARE = frozenset({"SASS"})
 """The listings whose instructions are those that ncu counts."""
 
@@ -267,7 +269,7 @@ def _hardware(counts: list[InstructionCount]) -> dict[str, int]:
             pipes[pipe] += count.executed
     return {
         "smsp__thread_inst_executed_pred_on": sum(c.threads for c in counts),
-        **{f"smsp__inst_executed_pipe_{pipe}": n for pipe, n in sorted(pipes.items())},
+        **{f"{PIPE}{pipe}": n for pipe, n in sorted(pipes.items())},
         **dict(_executed(counts, _HARDWARE)),
     }
 

@@ -14,7 +14,6 @@ from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 from kernelexp.emulator.sass.classes import classify
-from kernelexp.emulator.sass.cubin import HOPPER
 from kernelexp.emulator.sass.faults import refuse
 from kernelexp.emulator.sass.pipes import pipes
 from kernelexp.emulator.sass.syntax import (
@@ -44,7 +43,7 @@ class Operands:
         self.slots: list[Slot] = []
         self._index: dict[Slot, int] = {}
         self.sites = [
-            site_of(ins, before, pipes(ins) if sm == HOPPER else ())
+            site_of(ins, before, pipes(ins.opcode, ins.text, sm))
             for before, ins in zip((None, *code), code, strict=False)
         ]
         self.shared_unit = 4

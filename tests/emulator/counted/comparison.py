@@ -33,7 +33,11 @@ def pairs(
     for count in result.counters.instructions:
         executed[count.instruction.opcode] += count.executed
         threads[count.instruction.opcode] += count.threads
-    kernel = result.counters.kernel
+    # Recorded over sub-partitions; over SMs, as ncu's own sections have it, the sum is the same.
+    kernel = {
+        name.replace("sm__inst_executed_pipe_", "smsp__inst_executed_pipe_"): value
+        for name, value in result.counters.kernel.items()
+    }
     yield from _both("", kernel, {m: counted.figures.get(m, 0) for m in metrics if m in kernel})
     yield from _both("executed ", executed, counted.executed)
     yield from _both("threads ", threads, counted.threads)

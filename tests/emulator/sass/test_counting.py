@@ -28,15 +28,7 @@ def test_a_barrier_is_executed_by_a_warp_that_its_guard_keeps_from_it() -> None:
     result = run_sass(ptx(_BARRIERS, target="sm_90a"), "sm_90a", {}, threads=64)
     assert not result.findings
     assert executed(result, "BAR.ARV") == (2, 32)
-    assert result.counters.kernel["smsp__inst_executed_pipe_adu"] >= 3
-
-
-def test_pipes_are_counted_of_hopper_alone() -> None:
-    counters = [
-        run_sass(ptx(_BARRIERS, target=target), target, {}, threads=64).counters.kernel
-        for target in ("sm_80", "sm_90a")
-    ]
-    assert [any("pipe_adu" in name for name in each) for each in counters] == [False, True]
+    assert result.counters.kernel["sm__inst_executed_pipe_adu"] >= 3
 
 
 def test_a_scaled_difference_is_shifted_with_its_sign() -> None:
