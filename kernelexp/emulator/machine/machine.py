@@ -249,6 +249,26 @@ class Machine(Residents):
                 )
 
 
+def guarded(op: Op, slot: int, negated: bool, number: int) -> Op:
+    """An instruction for the lanes for which its guard holds; it counts them."""
+
+    def act(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        on = ~R[slot] if negated else R[slot]
+        if m is not True:
+            on = on & m
+        count = int(np.count_nonzero(on))
+        if count == on.size:
+            warps.note(number, warps.count, count)
+            op(R, True, warps)
+        elif count:
+            warps.note(number, int(np.count_nonzero(on.any(axis=1))), count)
+            op(R, on, warps)
+        else:
+            warps.note(number, 0, 0)
+
+    return act
+
+
 def each_warp(act: Callable[[Machine, int], None]) -> Op:
     """Acts for each warp, which it gives by its place."""
 

@@ -13,7 +13,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.frames import STACK, STACK_BYTES
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
-from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.machine import Op, WarpSet, guarded
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
 from kernelexp.emulator.machine.runtime import HEAP_BYTES
 from kernelexp.emulator.ptx import isa  # noqa: F401  (importing it fills the tables)
@@ -143,24 +143,7 @@ def _checked(checks: list[Op], op: Op) -> Op:
 
 def _guard(decoder: Decoder, op: Op) -> Op:
     slot = decoder.guard(decoder.instruction.guard)
-    negated = decoder.instruction.guard_negated
-    number = decoder.site.number
-
-    def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        on = ~R[slot] if negated else R[slot]
-        if m is not True:
-            on = on & m
-        count = int(np.count_nonzero(on))
-        if count == on.size:
-            warps.note(number, warps.count, count)
-            op(R, True, warps)
-        elif count:
-            warps.note(number, int(np.count_nonzero(on.any(axis=1))), count)
-            op(R, on, warps)
-        else:
-            warps.note(number, 0, 0)
-
-    return guarded
+    return guarded(op, slot, decoder.instruction.guard_negated, decoder.site.number)
 
 
 def _pure(decoder: Decoder, entry: Alu) -> Op:

@@ -10,7 +10,7 @@ import numpy as np
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
-from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.machine import Op, WarpSet, guarded
 from kernelexp.emulator.machine.program import POLL, Block, Branch, Exit, Program
 from kernelexp.emulator.machine.register_pool import STEP
 from kernelexp.emulator.machine.runtime import FUNCTIONS, HEAP_BYTES
@@ -144,7 +144,7 @@ def _build(decoder: Decoder, number: int) -> Result:
         return made
     if is_uniform(ins):
         return _uniform(decoder, made)
-    return made if ins.guard is None else _guarded(decoder, made)
+    return made if ins.guard is None else guarded(made, *decoder.guard(), decoder.site.number)
 
 
 def _uniform(decoder: Decoder, op: Op) -> Op:
@@ -160,27 +160,6 @@ def _uniform(decoder: Decoder, op: Op) -> Op:
         on = holds & warps.active(m)
         warps.note(number, int(np.count_nonzero(on.any(axis=1))), int(np.count_nonzero(on)))
         op(R, holds, warps)
-
-    return guarded
-
-
-def _guarded(decoder: Decoder, op: Op) -> Op:
-    slot, negated = decoder.guard()
-    number = decoder.site.number
-
-    def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        on = ~R[slot] if negated else R[slot]
-        if m is not True:
-            on = on & m
-        count = int(np.count_nonzero(on))
-        if count == on.size:
-            warps.note(number, warps.count, count)
-            op(R, True, warps)
-        elif count:
-            warps.note(number, int(np.count_nonzero(on.any(axis=1))), count)
-            op(R, on, warps)
-        else:
-            warps.note(number, 0, 0)
 
     return guarded
 

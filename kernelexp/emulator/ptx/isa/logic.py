@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelexp.emulator.arithmetic.bits import permute
 from kernelexp.emulator.arithmetic.integers import bits, typed
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.machine import Op
@@ -191,27 +192,12 @@ def lop3(d: Decoder) -> Op:
 @alu("prmt.b32", "b32 b32 b32 b32")
 def prmt(a: Array, b: Array, selector: Array) -> Array:
     """Picks four bytes from eight; bit 3 of a selector repeats the byte's sign."""
-    both = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
-    result = np.zeros(both.shape, np.uint32)
-    for position in range(4):
-        chosen = selector >> np.uint32(4 * position) & 15
-        byte = (both >> (chosen & 7).astype(np.uint64) * np.uint64(8) & 0xFF).astype(np.uint32)
-        byte = np.where(chosen & 8, (byte >> 7) * np.uint32(0xFF), byte)
-        result |= byte << np.uint32(8 * position)
-    return result
+    return permute(a, selector, b)
 
 
 @alu("prmt.b32.{k:f4e|b4e|rc8|ecl|ecr|rc16}", "b32 b32 b32 b32")
 def prmt_mode(a: Array, b: Array, selector: Array, k: str) -> Array:
-    tables = {
-        "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
-        "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
-        "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
-        "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
-        "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
-        "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
-    }
-    return prmt(a, b, np.array(tables[k], np.uint32)[selector & 3])
+    return permute(a, selector, b, k.upper())
 
 
 @alu("fns.b32", "b32 b32 b32 s32")
