@@ -9,6 +9,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from kernelexp.text import spelled
+
 # The largest record committed so far has 210 KB; 16 processes of 24 arms would have 20 MB.
 BYTES_MAX = 256 << 20
 
@@ -68,10 +70,12 @@ def _explain(text: bytes, error: Exception, newest: int, what: str) -> str:
     try:
         version = _version_decoder.decode(text).version
     except msgspec.ValidationError:
-        return f"is not a {what}: {error}"
+        return f"is not a {what}: {spelled(str(error))}"
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return f"is truncated or invalid JSON: {error}"
-    return _newer(version, newest) if version > newest else f"is not a {what}: {error}"
+        return f"is truncated or invalid JSON: {spelled(str(error))}"
+    return (
+        _newer(version, newest) if version > newest else f"is not a {what}: {spelled(str(error))}"
+    )
 
 
 def _newer(version: int, newest: int) -> str:

@@ -151,3 +151,10 @@ def test_another_compiler_is_a_finding_even_where_it_changed_nothing(arm: Arm) -
     assert "made with nvcc 12.9, this is 13.0.88" in compiler.sentence
     assert (compiler.outcome, same.outcome) == ("compiler", "same")
     assert gates.exit_code([compiler, same]) == errors.REGRESSION
+
+
+def test_a_word_in_a_baseline_that_does_not_print_is_spelled_out(tmp_path: Path) -> None:
+    (tmp_path / gates.FILE).write_text('{"varia\u202ets": {}}', "utf-8")
+    with pytest.raises(ConfigurationError, match=r"unknown field `varia\\u202ets`") as caught:
+        gates.read_baseline(tmp_path)
+    assert str(caught.value).isprintable()
