@@ -58,14 +58,14 @@ def issue_store(
         writing.landed = machine.clocks.now
 
     reading = Pending(
-        f"the read of a store to {to} ({site.where()})",
+        f"the read of a store to {to}",
         take,
         site,
         order,
         (touches,),
         outgoing=True,
     )
-    writing = Pending(f"a store to {to} ({site.where()})", give, site, order)
+    writing = Pending(f"a store to {to}", give, site, order)
     machine.state(BulkGroups).add(issuer.thread, reading, writing)
     machine.engines.issue(reading)
     machine.engines.issue(writing)
@@ -141,7 +141,7 @@ def load(
         else:
             land_reduced(machine, issuer, place, data, reduction)
 
-    what = f"a bulk load of {size} bytes ({issuer.site.where()})"
+    what = f"a bulk load of {size} bytes"
     machine.engines.issue(
         Pending(
             what,

@@ -204,7 +204,7 @@ def _operation(wgmma: Wgmma) -> Pending:
     def land() -> None:
         raise AssertionError("landed before all four warps came")
 
-    what = f"a wgmma ({wgmma.site.where()})"
+    what = "a wgmma"
     return Pending(what, land, wgmma.site, registers=wgmma.d)
 
 
