@@ -234,9 +234,9 @@ class Races:
         return history.written, history.read[-1], issuer.seen, issuer.thread, fenced, fences
 
     def fetch(
-        self, index: Array, base: int, width: int, issuer: Issuer, agent: int
+        self, offsets: Array, base: int, width: int, issuer: Issuer, agent: int
     ) -> Array | None:
-        """What engine_read() checks, and the pieces of `width` bytes at `base` + each of `index`
+        """What engine_read() checks, and the pieces of `width` bytes at `base` + each of `offsets`
         [rows, n] as bytes [rows, n * width]; None, and nothing done, where there may be something
         to report, or that nobody wrote.
 
