@@ -33,6 +33,12 @@ KX_INLINE To read(const void* from) {
   return to;
 }
 
+// Half `i` of a vector.
+template <class Half, class Vector>
+KX_INLINE Half half_of(const Vector& vector, int i) {
+  return read<Half>(reinterpret_cast<const char*>(&vector) + i * sizeof(Half));
+}
+
 // What elements of a row of D have beside A and B.
 template <int kBytes>
 struct Aligned {
@@ -152,7 +158,7 @@ KX_INLINE bool multiply(const Product& p, int64_t column) {
     }
     Doubles sums[4];
     for (int i = 0; i < 4; ++i) {
-      const auto units = read<HalfIntegers>(reinterpret_cast<char*>(&half[i / 2].units) + i % 2 * kBytes / 2);
+      const auto units = half_of<HalfIntegers>(half[i / 2].units, i % 2);
       sums[i] = __builtin_convertvector(units, Doubles);
     }
     for (int64_t first = 0; first < p.depth; first += kTerms) {
@@ -163,12 +169,12 @@ KX_INLINE bool multiply(const Product& p, int64_t column) {
                                 half[i].scales);
       }
       for (int i = 0; i < 4; ++i) {
-        const auto part = read<HalfIntegers>(reinterpret_cast<char*>(sum) + i * kBytes / 2);
+        const auto part = half_of<HalfIntegers>(sum[i / 2], i % 2);
         sums[i] += __builtin_convertvector(part, Doubles);
       }
     }
     for (int i = 0; i < 4; ++i) {
-      const auto e = read<HalfIntegers>(reinterpret_cast<char*>(&half[i / 2].exponents) + i % 2 * kBytes / 2);
+      const auto e = half_of<HalfIntegers>(half[i / 2].exponents, i % 2);
       truncate<kBytes>(sums[i], e, p.fraction, p.bits, p.d + at + i * kBytes / 2, subnormal);
     }
   }

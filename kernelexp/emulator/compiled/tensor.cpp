@@ -15,7 +15,7 @@ constexpr int kGap = 90;
 constexpr int kDepth = kFraction + kGap + 2;
 constexpr int kZero = -2000;  // the exponent of a zero: ZERO_EXPONENT
 constexpr int kNone = -8192;  // the same below the largest of a row; int16 holds twice that
-constexpr int64_t kTerms = 16;    // added in int32
+constexpr int64_t kTerms = 16;  // added in int32
 
 #define KX_INLINE inline __attribute__((always_inline))
 
