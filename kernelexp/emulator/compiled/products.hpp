@@ -105,7 +105,7 @@ KX_INLINE void find_highest(const int16_t* exponents, const char* powers, int64_
                             int16_t* to) {
   using Shorts = typename Vectors<kBytes>::Shorts;
   Shorts highest = Shorts{} + static_cast<int16_t>(2 * kNone);
-#pragma GCC unroll 4
+#pragma GCC unroll 16
   for (int64_t k = 0; k < depth; ++k) {
     const Shorts power = read<Shorts>(powers + k * kBytes) + exponents[k];
     highest = power > highest ? power : highest;
@@ -121,7 +121,7 @@ KX_INLINE typename Vectors<kBytes>::Integers sum_of(const float* values, const c
   using Floats = typename Vectors<kBytes>::Floats;
   using Integers = typename Vectors<kBytes>::Integers;
   Integers sum = {};
-#pragma GCC unroll 4
+#pragma GCC unroll 16
   for (int64_t k = 0; k < terms; ++k) {
     const Floats product = scales * read<Floats>(others + 2 * k * kBytes) * values[k];
     sum += __builtin_convertvector(product, Integers);
