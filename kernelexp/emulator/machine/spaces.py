@@ -67,7 +67,7 @@ class Space(Memory):
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         """Arena offsets of every lane's access (0 for inactive lanes), checked for bounds."""
 
-    def cost(self, offsets: Array, access: Access, m: Mask) -> Cost | None:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
         return None
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
@@ -78,7 +78,7 @@ class Space(Memory):
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m, load=True)
         self.read(warps, offsets, access, m)
-        self.count(offsets, access, m)
+        self.count(warps, offsets, access, m)
         return self.arena.gather(offsets, access.element, access.elements)
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
@@ -92,7 +92,7 @@ class Space(Memory):
     def deposit(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
         """A store, but for the race check."""
         self._writable(warps, offsets, access, m)
-        self.count(offsets, access, m)
+        self.count(warps, offsets, access, m)
         at, data = (offsets, values) if m is True else (offsets[m], values[m])
         self.arena.scatter(at, data, access.element, access.elements)
         if self.undefined.storing:
@@ -105,7 +105,7 @@ class Space(Memory):
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m)
         self.written(warps, offsets, offsets, access, m)
-        self.count(offsets, access, m)
+        self.count(warps, offsets, access, m)
 
     def _writable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         state = self.arena.state
@@ -114,8 +114,8 @@ class Space(Memory):
         if last.any() or (access.size > 8 and _UNWRITABLE[state[offsets]].any()):
             self._unwritable(warps, offsets, access, m)
 
-    def count(self, offsets: Array, access: Access, m: Mask) -> None:
-        cost = self.cost(offsets, access, m)
+    def count(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        cost = self.cost(warps, offsets, access, m) if access.counted else None
         if cost is not None:
             self.residents.execution.tally(access.site.number).add(cost)
 
@@ -241,7 +241,7 @@ class Global(Space):
             self.fail("out-of-bounds", what, warps, address, access, beyond)
         return off
 
-    def cost(self, offsets: Array, access: Access, m: Mask) -> Cost:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost:
         return global_cost(offsets, access.size, None if m is True else m)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
@@ -304,7 +304,7 @@ class Shared(Space):
             self.fail("out-of-bounds", what, warps, address, access, beyond)
         return off
 
-    def cost(self, offsets: Array, access: Access, m: Mask) -> Cost:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
         mask = None if m is True else m
         return shared_cost(offsets, access.size, mask, pairs=access.pairs and not access.store)
 
@@ -345,9 +345,24 @@ class Cluster(Shared):
         self.aligned(warps, off, access, m)
         return off
 
-    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+        """Of the lanes that stay in their CTA: ncu counts no others."""
+        if self.residents.cluster_size > 1:
+            own = ~self._remote(warps, offsets)
+            m = own if m is True else own & m
+            if not m.any():
+                return None
+        return super().cost(warps, offsets, access, True if m is True or m.all() else m)
+
+    def _remote(self, warps: Warps, offsets: Array) -> Array:
+        """Which lanes access another CTA's memory."""
         ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
-        remote = ctas != warps.ctas[:, None]
+        elsewhere: Array = ctas != warps.ctas[:, None]
+        return elsewhere
+
+    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        remote = self._remote(warps, offsets)
+        ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
         remote = remote if m is True else remote & m
         for row in np.flatnonzero(remote.any(axis=1)):
             for cta in set(ctas[row][remote[row]].tolist()):

@@ -10,7 +10,6 @@ POLLING = "time decides how often it is asked"
 ARBITRATION = "hardware's counter of conflicts has those of arbitration too"
 COPIES = "ncu reckons LDGSTS by a rule that is not known"
 GENERIC = "a generic access counts as a request to global memory wherever it leads"
-EDGE = "rows of 48 bytes over an edge: 96 sectors, 90 by the rule"
 MASK = "hardware's counters have a WARPSYNC with a mask once more than ncu's by opcode"
 _ASKING = ("SYNCS.PHASECHK.TRANS64.TRYWAIT", "USETMAXREG.TRY_ALLOC.CTAPOOL")
 """What is executed until something has happened, in a loop with what follows."""
@@ -38,7 +37,6 @@ _NAMED = (
         GENERIC,
     ),
     ("conformance", r"remote_arrive \d", _SOURCE + "|smsp__inst_executed_op_shared_ld", POLLING),
-    ("conformance", r"load u8 48x5 none \+128", r"l1tex__m_xbar2l1tex_read_sectors.*", EDGE),
     ("public", r"shfl_scan_test", r"smsp__(thread_)?inst_executed(_pred_on|_pipe_cbu)?", MASK),
 )
 
