@@ -32,7 +32,7 @@ from kernelexp.emulator.machine.arrays import Array
 _UNIT = 16
 _UNITS = TAG_BYTES // _UNIT
 _LINE_SECTORS = TAG_BYTES // SECTOR_BYTES
-_memo: dict[tuple[bytes | int | bool, ...], Cost] = {}
+_memo: dict[tuple[object, ...], Cost] = {}
 
 
 def copy_cost(

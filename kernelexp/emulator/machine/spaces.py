@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -347,12 +348,13 @@ class Cluster(Shared):
 
     def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
         """Of the lanes that stay in their CTA: ncu counts no others."""
-        if self.residents.cluster_size > 1:
-            own = ~self._remote(warps, offsets)
-            m = own if m is True else own & m
+        remote = self._remote(warps, offsets) if self.residents.cluster_size > 1 else None
+        if remote is not None and (remote.any() if m is True else (remote & m).any()):
+            m = ~remote if m is True else ~remote & m
             if not m.any():
                 return None
-        return super().cost(warps, offsets, access, True if m is True or m.all() else m)
+            access = _in_part(access)
+        return super().cost(warps, offsets, access, m)
 
     def _remote(self, warps: Warps, offsets: Array) -> Array:
         """Which lanes access another CTA's memory."""
@@ -386,6 +388,11 @@ class Parameter(Space):
         return off
 
 
+def _in_part(access: Access) -> Access:
+    """An access of which other lanes are elsewhere: they keep lanes from sharing a phase."""
+    return dataclasses.replace(access, pairs=False)
+
+
 class Generic(Memory):
     """Generic addresses: each lane's window decides."""
 
@@ -409,7 +416,10 @@ class Generic(Memory):
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         result: Array | None = None
-        for space, within, lanes in self.parts(address, m):
+        parts = self.parts(address, m)
+        if len(parts) > 1:
+            access = _in_part(access)
+        for space, within, lanes in parts:
             values = space.load(warps, within, access, lanes)
             if result is None:
                 result = values.copy()

@@ -183,9 +183,10 @@ def sectors(tensor_map: TensorMap, address: int, start: tuple[int, ...], *, load
     chunks = (row_bytes(tensor_map) // CHUNK_BYTES, step)
     source = (address + offsets).reshape(-1, *chunks)[..., 0] // SECTOR_BYTES
     kept = inside.reshape(-1, *chunks).any(axis=-1)
-    form, (row, chunk) = image(tensor_map), np.indices(kept.shape)
+    row = np.arange(kept.size).reshape(kept.shape) // chunks[0]
+    form = image(tensor_map)
     pitch = row_bytes(tensor_map) if form is LINEAR else form.pitch
-    to = row * pitch + chunk * CHUNK_BYTES
+    to = row * pitch + np.arange(chunks[0]) * CHUNK_BYTES
     line = to // TAG_BYTES if load else np.zeros_like(to)
     read = np.unique(np.stack([row[kept], line[kept], source[kept]]), axis=1)
     if not load:
