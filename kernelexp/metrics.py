@@ -225,7 +225,8 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
 
 def _pipes(arm: Arm) -> dict[str, int]:
     code = arm.build or arm.program
-    return code.pipes if code else {}
+    # Older records have FMA and LSU where ncu has fma and lsu.
+    return {pipe.lower(): count for pipe, count in code.pipes.items()} if code else {}
 
 
 def _of_printed(name: str, unit: str, better: Better) -> Metric:
@@ -260,7 +261,7 @@ def spell_printed(name: str, unit: str) -> str:
 @functools.cache
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
-        name=f"{_STATIC}{pipe.lower()}",
+        name=f"{_STATIC}{pipe}",
         label=f"  {pipe}",
         kind="built",
         group="instructions",

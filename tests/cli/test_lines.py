@@ -142,7 +142,7 @@ def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:
     assert line["figures"]["wavefronts"] == 6144
     assert line["emulated"]["sass__inst_executed_global_stores"] == 192
     assert len(line["instructions"]) == line["figures"]["sass"]
-    assert {each["pipe"] for each in line["instructions"]} == {"LSU", "ALU", "FMA", "uniform"}
+    assert {each["pipe"] for each in line["instructions"]} == {"lsu", "alu", "fma", "uniform"}
 
 
 def test_markdown_is_a_table_with_the_source(kx: Kx) -> None:
