@@ -350,10 +350,16 @@ def find(name: str) -> Metric | None:
     if name in METRICS:
         return METRICS[name]
     if name.startswith(_STATIC):
-        return _of_pipe(name.removeprefix(_STATIC).upper())
+        return _of_pipe(name.removeprefix(_STATIC))
     if name.startswith(_PRINTED):
         return _of_printed(name.removeprefix(_PRINTED), "", "")
     return _of_counter(name) if kind_of(name) == "emulated" else None
+
+
+def searchable(name: str) -> Metric | None:
+    """The metric that a search goes by: as find(), and what an emulation of SASS counts under
+    ncu's name."""
+    return find(name) or (_of_counter(name) if kind_of(name) == "profiled" else None)
 
 
 def unknown(name: str) -> str:

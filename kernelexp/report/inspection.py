@@ -240,7 +240,7 @@ def _executed(found: Inspection) -> Iterator[Block]:
     ]
     yield paragraph(
         f"Barriers that a launch of size {executed.size} with {executed.ctas:,} CTAs executes "
-        "(emulated):"
+        f"(emulated, counted on {executed.isa.upper()}):"
     )
     header = ("executed", "line", "per CTA", "per tile", "grid")
     yield table(header, rows, numbers=(2, 3, 4))
