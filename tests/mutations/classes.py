@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kernelexp.emulator.ptx.cfg import targets
 from kernelexp.emulator.ptx.syntax import Function, Immediate
+from mutations.case import Rewritten
 from mutations.rules import Mutant
 
 
@@ -244,11 +245,12 @@ REVIEWED = (
 """In order: the first pattern that matches counts."""
 
 
-def harmless(mutant: Mutant, function: Function) -> Harmless | None:
+def harmless(mutant: Mutant | Rewritten, function: Function) -> Harmless | None:
     """Why a mutant need not be found; None if it must."""
-    for decide in RULES:
-        if found := decide(mutant, function):
-            return found
+    if isinstance(mutant, Mutant):
+        for decide in RULES:
+            if found := decide(mutant, function):
+                return found
     for each in REVIEWED:
         if re.fullmatch(each.pattern, mutant.key):
             return each.harmless

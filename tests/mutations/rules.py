@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelexp.emulator.ptx.syntax import Function, Instruction
 from mutations import edits
 from mutations.edits import Edit
+
+if TYPE_CHECKING:
+    from kernelexp import emulator
+    from mutations.case import Loaded
 
 
 class Change(NamedTuple):
@@ -86,6 +90,9 @@ class Mutant(NamedTuple):
     instruction: Instruction
     change: Change
 
+    def program(self, loaded: Loaded) -> emulator.Module:
+        return loaded.program(self.change.edit(loaded.function))
+
 
 def mutants(
     kernel: str, function: Function, per_kind: int, executed: Container[tuple[int, str]]
@@ -108,11 +115,11 @@ def mutants(
     return [
         chosen
         for group in groups.values()
-        for chosen in _spread(group, 1 if group[0].kind == "field" else per_kind)
+        for chosen in spread(group, 1 if group[0].kind == "field" else per_kind)
     ]
 
 
-def _spread(group: list[Mutant], count: int) -> list[Mutant]:
+def spread(group: list[Any], count: int) -> list[Any]:
     """The first, the last and those evenly between."""
     if len(group) <= count:
         return group
