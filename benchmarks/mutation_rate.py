@@ -79,14 +79,17 @@ def _run(
         }
         missing = Counter(futures.values())
         for number, future in enumerate(as_completed(futures), 1):
+            kernel, error = futures[future], future.exception()
+            if error is not None:  # The other kernels' hour of work is not lost.
+                print(f"{kernel}: {error!r}", file=sys.stderr)
+                continue
             answers |= {answer.key: answer for answer in future.result()}
-            kernel = futures[future]
             missing[kernel] -= 1
             if update is not None and not missing[kernel]:
                 expected.write([answers[key] for key in keys[kernel]], update)
             print(f"\r{number} of {len(futures)} chunks", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return [answers[key] for kernel in kernels for key in keys[kernel]]
+    return [answers[key] for kernel in kernels if not missing[kernel] for key in keys[kernel]]
 
 
 def _sources_of(kernels: Sequence[str], file: Path | None) -> dict[str, Source]:

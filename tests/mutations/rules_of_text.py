@@ -46,7 +46,7 @@ def _plus(by: int) -> Replacement:
 _ARGUMENTS = r"(?:<[^;()]*>)?\([^;{}]*?\)"
 _SYNCHRONISATION = (
     r"(?P<what>(?:kx::)?(?:__sync\w+|__threadfence|cluster_sync|fence\w*|wait\w*|arrive\w*|"
-    r"bar_\w+|barrier_cluster_\w+|mbarrier_arrive\w*|mbarrier_init|init|expect|"
+    r"bar_\w+|barrier_cluster_\w+|mbarrier_arrive\w*|expect|"
     r"tcgen05_(?:fence|wait|commit|dealloc)\w*|cp_async_\w*(?:commit|wait)\w*|"
     r"wgmma_(?:fence|commit|wait)\w*|release\w*|pass_turn))"
 )
@@ -54,6 +54,7 @@ _STATEMENT = rf"(?:if \(.*?\) )?{_SYNCHRONISATION}{_ARGUMENTS};"
 _OTHER = r"(?!const|constexpr|uint|unsigned|float|auto|asm|return|break|using|Tile)[\w*(][^;{}#]*;"
 
 _rule("dropped", rf"(?<=[ )]){_SYNCHRONISATION}{_ARGUMENTS};", ";")
+_rule("dropped", rf"(?<=[ )])(?P<what>kx::mbarrier_init|init){_ARGUMENTS};", ";")
 _rule(
     "after the next statement",
     rf"^(?P<indent> +)(?P<it>{_STATEMENT})\n(?P<next>(?P=indent){_OTHER})\n",
@@ -90,7 +91,6 @@ _NAME = r"(?<![\w.:])(?P<what>[a-z][\w.]*)"
 _rule("<= instead of <", rf"{_NAME} < (?=[\w:.]+)", r"\g<what> <= ")
 _rule(">= instead of >", rf"{_NAME} > (?=[\w:.]+)", r"\g<what> >= ")
 _rule("> instead of >=", rf"{_NAME} >= (?=[\w:.]+)", r"\g<what> > ")
-_rule("lane 1 instead of 0", r"(?P<what>[\w.]+|\w+ % 32) == 0(?=\))", r"\g<what> == 1")
 _rule("every lane", r"if \((?P<what>\w+) == 0\)", r"if (\g<what> < 32)")
 _rule("every lane", r"(?P<what>kx::elect_sync)\(\)", "true")
 _rule(
@@ -103,7 +103,7 @@ _PAIRS = {"full": "free", "free": "full", "mainloop_done": "epilogue_free", "don
           "epilogue_free": "mainloop_done", "drained": "done"}  # fmt: skip
 _rule(
     "the other barrier",
-    r"(?P<what>(?P<of>cta\.|&)(?P<name>full|free|mainloop_done|epilogue_free|done|drained))(?=[(\[)])",
+    r"(?P<what>(?P<of>cta\.|&)(?P<name>full|free|mainloop_done|epilogue_free|done|drained))(?=[(\[])",
     lambda match: f"{match['of']}{_PAIRS[match['name']]}",
 )
 _rule("a bit higher", r"(?P<what>[\w)}]+) << (?P<n>\d+)", _plus(1))

@@ -103,7 +103,7 @@ LARGE = (
         "flash_attention_hopper",
         "sm_90a",
         {"block_n": 64, "ctas": "persistent"},
-        HEAD | {"s": 320, "sms": 1},
+        HEAD | {"s": 312, "sms": 1},
     ),
     Large("flash_attention", "flash_attention", "sm_90a", {}, HEAD | {"s": 128}),
     Large("fa_4x4", "fa_4x4", "sm_90a", {}, {"s": 64}),
