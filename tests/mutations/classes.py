@@ -92,7 +92,10 @@ _SEEN = (
     "the acquiring half of a flag: loads are not speculated, so that they come after the flag that "
     "decided the branch"
 )
-_SCOPE = "hardware has no narrower wait for an mbarrier: what it sees of the cluster is the same"
+_SCOPE = (
+    "the wider wait differs by emptying the first-level cache, and what is handed over here is "
+    "shared memory"
+)
 
 REVIEWED = (
     equivalent(
@@ -186,6 +189,11 @@ REVIEWED = (
     equivalent(
         r"(multicast|remote_stores|patch_embed.*) \| barrier\.cluster\.arrive 1 \| relaxed",
         "fence.mbarrier_init lets relaxed operations carry the inits, and there is nothing else",
+    ),
+    formal(
+        r"cluster_exchange \| barrier\.cluster\.arrive 2 \| relaxed",
+        "PTX lets the load of the other CTA's word come after a relaxed arrival; hardware has its "
+        "value by then",
     ),
     equivalent(
         r".* \| barrier\.cluster\.arrive 2 \| relaxed",
