@@ -20,7 +20,7 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -30,6 +30,7 @@ import msgspec
 from mutations import expected, judging
 from mutations.case import OF_SOURCE, Source
 from mutations.judging import Answer, Judge
+from mutations.small import Small
 from mutations.subjects import SUBJECTS
 from mutations.texts import Written
 from tabulate import tabulate
@@ -131,12 +132,21 @@ def _rate(counts: Counter[str]) -> str:
     return f"{seen / harm:.1%}" if harm else ""
 
 
-def _grouped(answers: Sequence[Answer], by: str) -> dict[str, list[Answer]]:
+def _grouped(answers: Sequence[Answer], name: Callable[[Answer], str]) -> dict[str, list[Answer]]:
     groups: dict[str, list[Answer]] = {}
     for answer in answers:
-        name = answer.kind if by == "kind" else answer.key.split(" | ")[0]
-        groups.setdefault(name, []).append(answer)
+        groups.setdefault(name(answer), []).append(answer)
     return groups
+
+
+def _row(answer: Answer) -> str:
+    """The small kernels together, the variants one by one."""
+    subject = SUBJECTS[answer.key.split(" | ")[0]]
+    if isinstance(subject, Small):
+        return "small kernels"
+    if isinstance(subject, Written) and isinstance(subject.of, Small):
+        return "their sources"
+    return subject.name
 
 
 def main() -> None:
@@ -161,8 +171,8 @@ def main() -> None:
         sources = _sources_of(kernels, options.compiled)
         answers = _run(options.n, sources, options.schedules, options.update)
     seconds = time.perf_counter() - started
-    print(_table("kind of change", _grouped(answers, "kind")), end="\n\n")
-    print(_table("kernel", _grouped(answers, "kernel")), end="\n\n")
+    print(_table("kind of change", _grouped(answers, lambda answer: answer.kind)), end="\n\n")
+    print(_table("kernel", _grouped(answers, _row)), end="\n\n")
     print(f"{options.schedules} schedules, {seconds:.0f} s, {options.n} processes, {_machine()}")
     if options.missed:
         for outcome in (judging.NOT_FOUND, judging.ACCUSED, judging.FORMAL, judging.EQUIVALENT):

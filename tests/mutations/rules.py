@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernelexp.emulator.ptx.syntax import Function, Instruction
 from mutations import edits
@@ -115,11 +115,11 @@ def mutants(
     return [
         chosen
         for group in groups.values()
-        for chosen in spread(group, 1 if group[0].kind == "field" else per_kind)
+        for chosen in _spread(group, 1 if group[0].kind == "field" else per_kind)
     ]
 
 
-def spread(group: list[Any], count: int) -> list[Any]:
+def _spread(group: list[Mutant], count: int) -> list[Mutant]:
     """The first, the last and those evenly between."""
     if len(group) <= count:
         return group

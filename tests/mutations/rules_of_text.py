@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mutations.rules import spread
-
 Replacement = Callable[[re.Match[str]], str]
 
 
@@ -116,7 +114,7 @@ _rule("one less", rf"{_NAME} - (?P<n>[1-9]\d*)\b(?! *>)", _plus(-1))
 def mutants(kernel: str, text: str, part: slice) -> dict[str, str]:
     """Texts by key: kernel | what is changed and which of its kind | change.
 
-    Of a part of the text, one for each rule and thing that it changes, that in the middle of all.
+    Of a part of the text, for each rule and thing that it changes the first and that in the middle.
     Not all of them compile, and some change nothing that the kernel executes.
     """
     made: dict[str, str] = {}
@@ -125,9 +123,9 @@ def mutants(kernel: str, text: str, part: slice) -> dict[str, str]:
         for match in rule.pattern.finditer(text, part.start, part.stop):
             groups.setdefault(match["what"], []).append(match)
         for what, group in groups.items():
-            (match,) = spread(group, 1)
-            key = f"{kernel} | {what} {_ordinal(text, part, match)} | {rule.change}"
-            made[key] = text[: match.start()] + rule.replacement(match) + text[match.end() :]
+            for match in (group[0], group[len(group) // 2]):
+                key = f"{kernel} | {what} {_ordinal(text, part, match)} | {rule.change}"
+                made[key] = text[: match.start()] + rule.replacement(match) + text[match.end() :]
     return made
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import functools
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from support import ROOT
 
 from kernelexp.emulator import compiled
-from mutations import expected, judging
+from mutations import expected, judging, rules_of_text
 from mutations.case import Rewritten
 from mutations.judging import Judge
 from mutations.rules import RULES
@@ -111,3 +113,16 @@ def test_every_rule_makes_mutants() -> None:
     kinds = {rule.kind for rule in RULES}
     made = {mutant.kind for each in SMALL for mutant in judge(each.name).mutants.values()}
     assert made == kinds
+
+
+def test_every_rule_of_text_makes_mutants() -> None:
+    made = {key.split(" | ")[2] for kernel in SOURCES for key in kernel.texts()}
+    assert made == {rule.change for rule in rules_of_text.RULES}
+
+
+def test_the_documentation_shows_these_figures() -> None:
+    outcomes = Counter(expected.outcome(said) for said in expected.read().values())
+    cells = [str(outcomes[each] or "") for each in judging.OUTCOMES[:8]]
+    row = " | ".join(["| all", str(outcomes.total()), *cells, ""]).replace("  ", " ")
+    page = (ROOT / "docs" / "emulator.md").read_text()
+    assert page.count(row) == 2, f"{row}: python benchmarks/mutation_rate.py --expected"
