@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     import torch
 
 
+@functools.cache
+def _project() -> project.Project:
+    return project.load(ROOT)
+
+
 class Large(NamedTuple):
     """A variant, and a size of its problem."""
 
@@ -32,7 +38,7 @@ class Large(NamedTuple):
 
     @property
     def variant(self) -> Variant:
-        return project.load(ROOT).variant(self.kernel, self.arch, self.point)
+        return _project().variant(self.kernel, self.arch, self.point)
 
     def path(self) -> Path:
         return ROOT / self.variant.source
@@ -49,7 +55,7 @@ class Large(NamedTuple):
         return slice(0, len(text))
 
     def source(self) -> Source:
-        loaded, variant = project.load(ROOT), self.variant
+        loaded, variant = _project(), self.variant
         tools = toolchain.find(None, ROOT / build.CACHE)
         arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
         assert arm.build is not None, arm.build_log
