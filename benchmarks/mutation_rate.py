@@ -32,7 +32,7 @@ from mutations.case import OF_SOURCE, Source
 from mutations.judging import Answer, Judge
 from mutations.small import Small
 from mutations.subjects import SUBJECTS
-from mutations.texts import Written
+from mutations.texts import TextSubject
 from tabulate import tabulate
 
 from kernelexp.emulator import compiled
@@ -81,7 +81,7 @@ def _run(
         missing = Counter(futures.values())
         for number, future in enumerate(as_completed(futures), 1):
             kernel, error = futures[future], future.exception()
-            if error is not None:  # The other kernels' hour of work is not lost.
+            if error is not None:  # The other kernels' answers are not lost.
                 print(f"{kernel}: {error!r}", file=sys.stderr)
                 continue
             answers |= {answer.key: answer for answer in future.result()}
@@ -104,7 +104,7 @@ def _sources_of(kernels: Sequence[str], file: Path | None) -> dict[str, Source]:
 def _expected(kernels: Sequence[str]) -> list[Answer]:
     """What expected.txt says."""
     known, answers = expected.read(), []
-    made = [kernel for kernel in kernels if not isinstance(SUBJECTS[kernel], Written)]
+    made = [kernel for kernel in kernels if not isinstance(SUBJECTS[kernel], TextSubject)]
     _begin(_sources_of(made, None), native.library(ROOT))
     kinds = {key: mutant.kind for k in made for key, mutant in _judge(k).mutants.items()}
     for key, said in known.items():
@@ -144,7 +144,7 @@ def _row(answer: Answer) -> str:
     subject = SUBJECTS[answer.key.split(" | ")[0]]
     if isinstance(subject, Small):
         return "small kernels"
-    if isinstance(subject, Written) and isinstance(subject.of, Small):
+    if isinstance(subject, TextSubject) and isinstance(subject.of, Small):
         return "their sources"
     return subject.name
 

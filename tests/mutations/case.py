@@ -55,7 +55,7 @@ OF_SOURCE = "source"
 """The kind of all mutants of CUDA text."""
 
 
-class Rewritten(NamedTuple):
+class TextMutant(NamedTuple):
     """A mutant of a kernel's text, and what the compiler made of it."""
 
     key: str

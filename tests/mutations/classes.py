@@ -11,7 +11,7 @@ import re
 from kernelexp.emulator.ptx.cfg import targets
 from kernelexp.emulator.ptx.syntax import Function, Immediate
 from mutations import reviewed_texts
-from mutations.case import Rewritten
+from mutations.case import TextMutant
 from mutations.reviewed import Harmless, equivalent, formal
 from mutations.rules import Mutant
 
@@ -227,7 +227,7 @@ REVIEWED = (
 """In order: the first pattern that matches counts."""
 
 
-def harmless(mutant: Mutant | Rewritten, function: Function) -> Harmless | None:
+def harmless(mutant: Mutant | TextMutant, function: Function) -> Harmless | None:
     """Why a mutant need not be found; None if it must."""
     if isinstance(mutant, Mutant):
         for decide in RULES:

@@ -10,10 +10,11 @@ from kernelexp import emulator
 from kernelexp.emulator import Schedule
 from kernelexp.schedule import USUAL, first_schedules
 from mutations import rules_of_operands, rules_of_order  # noqa: F401 - they fill the table
-from mutations.case import Case, Loaded, Rewritten, Source
+from mutations.case import Case, Loaded, Source, TextMutant
 from mutations.classes import harmless
 from mutations.rules import Mutant, mutants
 from mutations.subjects import SUBJECTS
+from mutations.texts import TextSubject
 
 SCHEDULES = first_schedules(USUAL)
 NAME, RESULT, HANG, REFUSED, WARNING = "name", "result", "hang", "refused", "warning"
@@ -56,7 +57,7 @@ class Judge:
         """Warp instructions of a mutant: much more than the kernel itself needs."""
 
     @functools.cached_property
-    def mutants(self) -> Mapping[str, Mutant | Rewritten]:
+    def mutants(self) -> Mapping[str, Mutant | TextMutant]:
         """By key; the kernel itself must be right."""
         function = self.loaded.function
         result, right = self.run(self.loaded.program(function), SCHEDULES[0])
@@ -70,7 +71,8 @@ class Judge:
         }
         self.limit = 5 * result.warp_instructions + 20_000
         if self.source.changed:
-            return {key: Rewritten(key, ptx) for key, ptx in self.source.changed.items()}
+            return {key: TextMutant(key, ptx) for key, ptx in self.source.changed.items()}
+        assert not isinstance(self.subject, TextSubject)
         found = mutants(self.name, function, self.subject.per_kind, executed)
         return {mutant.key: mutant for mutant in found}
 
@@ -88,7 +90,7 @@ class Judge:
         return result, self.case.right(arrays)
 
     def judge(
-        self, mutant: Mutant | Rewritten, schedules: Sequence[Schedule] = SCHEDULES
+        self, mutant: Mutant | TextMutant, schedules: Sequence[Schedule] = SCHEDULES
     ) -> Answer:
         """Runs a mutant under the schedules, up to the first finding that has a name."""
         answer = self._seen(mutant, schedules)
@@ -102,7 +104,7 @@ class Judge:
             return answer._replace(outcome=outcome, sentence=known.reason)
         return answer
 
-    def _seen(self, mutant: Mutant | Rewritten, schedules: Sequence[Schedule]) -> Answer:
+    def _seen(self, mutant: Mutant | TextMutant, schedules: Sequence[Schedule]) -> Answer:
         best = Answer(mutant.key, mutant.kind, NOT_FOUND)
         try:
             module = mutant.program(self.loaded)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mutations.small import SMALL, Small
-from mutations.texts import WRITTEN, Written
+from mutations.texts import TEXTS, TextSubject
 from mutations.variants import LARGE, Large
 
-SUBJECTS: Mapping[str, Small | Large | Written] = {
-    each.name: each for each in (*SMALL, *LARGE, *WRITTEN)
+SUBJECTS: Mapping[str, Small | Large | TextSubject] = {
+    each.name: each for each in (*SMALL, *LARGE, *TEXTS)
 }

@@ -16,17 +16,17 @@ from support import ROOT
 
 from kernelexp.emulator import compiled
 from mutations import expected, judging, rules_of_text
-from mutations.case import Rewritten
+from mutations.case import TextMutant
 from mutations.judging import Judge
 from mutations.rules import RULES
 from mutations.small import SMALL
 from mutations.subjects import SUBJECTS
-from mutations.texts import WRITTEN as SOURCES
+from mutations.texts import TEXTS
 
 pytestmark = pytest.mark.xdist_group("mutations")  # One process compiles the small kernels.
 SAMPLE = 20
 UPDATE = "python benchmarks/mutation_rate.py --update"
-WRITTEN = {kernel.name: kernel for kernel in SOURCES}
+SOURCES = {kernel.name: kernel for kernel in TEXTS}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,22 +72,22 @@ def test_a_sample_of_the_mutants_is_found_as_before() -> None:
     ],
 )
 def test_a_mutant_of_a_source_is_found_as_before(key: str) -> None:
-    kernel = WRITTEN[key.split(" | ")[0]]
+    kernel = SOURCES[key.split(" | ")[0]]
     ptx = kernel.ptx(kernel.texts()[key])
     assert ptx is not None
-    answer = Judge(kernel.name, kernel.of.source()).judge(Rewritten(key, ptx))
+    answer = Judge(kernel.name, kernel.of.source()).judge(TextMutant(key, ptx))
     assert f"{answer.outcome} {' '.join(answer.said)}" == expected.read()[key]
 
 
 @pytest.fixture(scope="module")
 def texts() -> set[str]:
     """Keys of all that the rules make of sources."""
-    return {key for kernel in SOURCES for key in kernel.texts()}
+    return {key for kernel in TEXTS for key in kernel.texts()}
 
 
 def test_the_mutants_of_sources_are_made_as_when_they_were_judged(texts: set[str]) -> None:
     # Those that do not compile, or change nothing, are not in expected.txt.
-    judged = {key for kernel in WRITTEN for key in of(kernel)}
+    judged = {key for kernel in SOURCES for key in of(kernel)}
     assert judged <= texts, f"the rules or a source changed: {UPDATE}"
 
 

@@ -23,11 +23,10 @@ CACHE = ROOT / build.CACHE / "mutants"
 FLAGS = ("-ptx", "-O3", "-std=c++17")
 
 
-class Written(NamedTuple):
+class TextSubject(NamedTuple):
     """A kernel of which the source is mutated."""
 
     of: Small | Large
-    per_kind: int = 1
 
     @property
     def name(self) -> str:
@@ -80,28 +79,24 @@ def _gencode(arch: str) -> str:
 def _compiled(text: str, flags: Sequence[str]) -> str | None:
     """Kept by what goes in, so that a text is compiled once."""
     command = [*FLAGS, *flags]
-    kept = CACHE / f"{hashlib.sha256(repr((text, command)).encode()).hexdigest()}.ptx"
+    tools = toolchain.find(None, ROOT / build.CACHE)
+    content = repr((text, command, tools.version)).encode()
+    kept = CACHE / f"{hashlib.sha256(content).hexdigest()}.ptx"
     if not kept.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             source, out = Path(folder) / "k.cu", Path(folder) / "k.ptx"
             source.write_text(text)
-            nvcc = str(toolchain.find(None, ROOT / build.CACHE).nvcc)
-            done = processes.run([nvcc, *command, str(source), "-o", str(out)])
+            done = processes.run([tools.nvcc, *command, str(source), "-o", str(out)])
             if done.returncode:
-                out.write_text("")
+                return None
             out.rename(kept)
-    return kept.read_text() or None
+    return kept.read_text()
 
 
-_NAMES = (
-    *("reduce_tree", "scan", "transpose_twice", "named_barriers", "grid_barrier", "last_adds"),
-    *("copies_ahead", "ring_of_stores", "ring_of_tma", "multicast", "multiply", "staged_multiply"),
-    *(
-        "five_tiles",
-        "patch_embed_gemm@sm_100a",
-        "patch_embed_gemm@sm_90a",
-        "flash_attention_hopper",
-    ),
-)
-WRITTEN = tuple(Written(each) for each in (*SMALL, *LARGE) if each.name in _NAMES)
+_NAMES = """
+reduce_tree scan transpose_twice named_barriers grid_barrier last_adds
+copies_ahead ring_of_stores ring_of_tma multicast multiply staged_multiply five_tiles
+patch_embed_gemm@sm_100a patch_embed_gemm@sm_90a flash_attention_hopper
+""".split()
+TEXTS = tuple(TextSubject(each) for each in (*SMALL, *LARGE) if each.name in _NAMES)
