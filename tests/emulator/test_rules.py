@@ -250,6 +250,13 @@ def test_an_mbarrier_initialised_again_without_inval_is_a_warning() -> None:
         assert {warning.name for warning in result.warnings} == expected
 
 
+@pytest.mark.parametrize(("offset", "expected"), [(4088, set()), (4096, {"out-of-bounds"})])
+def test_an_mbarrier_lies_in_the_ctas_memory(offset: int, expected: set[str]) -> None:
+    body = f"mov.u32 %r1, s; @%p0 bra OUT; mbarrier.init.shared::cta.b64 [%r1+{offset}], 1; OUT:"
+    text = ptx("setp.ne.u32 %p0, %t, 0;" + body, shared=SHARED, target="sm_90a")
+    assert found(run(text, {})) == expected
+
+
 @pytest.mark.parametrize(("lanes", "expected"), [(1, set()), (32, {"missing-inval"})])
 def test_an_mbarrier_initialised_by_several_lanes_is_a_warning(
     lanes: int, expected: set[str]

@@ -33,7 +33,7 @@ class Source(NamedTuple):
     ptx: str
     entry: str
     exports: Mapping[str, int] = {}
-    changed: Mapping[str, str] = {}
+    changed: Mapping[str, str] | None = None
     """PTX of the mutants of its text, by key, if those are the ones to judge."""
 
 

@@ -70,7 +70,7 @@ class Judge:
             if x.executed
         }
         self.limit = 5 * result.warp_instructions + 20_000
-        if self.source.changed:
+        if self.source.changed is not None:
             return {key: TextMutant(key, ptx) for key, ptx in self.source.changed.items()}
         assert not isinstance(self.subject, TextSubject)
         found = mutants(self.name, function, self.subject.per_kind, executed)

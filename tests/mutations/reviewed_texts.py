@@ -46,7 +46,7 @@ REVIEWED: tuple[Reviewed, ...] = (
     equivalent(r"patch_embed_gemm@sm_90a\.cu \| box 2 \| <= .*", _BEYOND),
     equivalent(r"copies_ahead\.cu \| i 2 \| <= .*", "the third tile is copied twice"),
     equivalent(
-        r"(flash_attention_hopper|patch_embed_gemm@sm_90a)\.cu \| 1} \d \| a bit higher",
+        r"(flash_attention_hopper\.cu \| 1} 1|patch_embed_gemm@sm_90a\.cu \| 1} 3) \| a bit higher",
         "a swizzled operand whose rows lie along K has no leading offset",
     ),
     equivalent(r"flash_attention_hopper\.cu \| warp 5 \| modulus \+ 1", "another idle warp loads"),

@@ -96,13 +96,13 @@ PATCHES = {"n": 768, "k": 768, "period": 196, "ctas": 2, "ctas_sm_90a": 4}
 HEAD = {"b": 1, "h": 1, "d": 64}
 LARGE = (
     Large("patch_embed_gemm@sm_100a", "patch_embed_gemm", "sm_100a", {}, PATCHES | {"m": 256}),
-    # Six uses of each stage, and about as many below: an arrival too few shows after four.
+    # Twelve uses of each stage, four turns of each warpgroup: an arrival too few shows after four.
     Large(
         "patch_embed_gemm@sm_90a",
         "patch_embed_gemm",
         "sm_90a",
         {"stages": 4},
-        PATCHES | {"m": 256},
+        PATCHES | {"m": 512},
     ),
     Large(
         "flash_attention_hopper",
