@@ -8,6 +8,7 @@ an instruction for every warp that stands at it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import DTYPES, POISON, Array
+from kernelexp.emulator.machine.native_layout import SLOT
 
 WORD = 32
 
@@ -102,6 +104,14 @@ class RegisterFile:
         for register in self.registers.values():
             register.fill(POISON[register.dtype.itemsize * 8 if register.dtype != bool else 1])
 
+    @functools.cached_property
+    def layout(self) -> Array:
+        """Where compiled code finds the slots."""
+        rows = [(a.__array_interface__["data"][0], *a.strides) for a in self.arrays]
+        return np.array(rows, SLOT)
+
     def rows(self, warps: slice) -> list[Array]:
         """The slots of these warps."""
-        return [array[warps] for array in self.arrays]
+        words = list(self.words[:, warps])  # much faster than one by one
+        slots = zip(self._rows, self.arrays, strict=True)
+        return [array[warps] if row < 0 else words[row] for row, array in slots]
