@@ -347,6 +347,28 @@ bool lop3(const Call& call, const kx::Named&) {
   return true;
 }
 
+// 2^a or log2(a). Python's float64 and this one differ by a few units in the last place: where that
+// may make another f32, it is left to Python.
+template <double (*kFunction)(double), bool kFlush>
+bool approximate(const Call& call, const kx::Named&) {
+  u32* const results = call.machine.results;
+  const kx::Rows from = call.operand(1);
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const u32 a = kx::load<u32>(from.at(row, lane));
+      const double value = kFunction(kx::value_of(kFlush ? kx::flushed(a) : a));
+      const u32 low = kx::rounded_to_f32(value * (1 - 0x1p-50), kFlush);
+      const u32 high = kx::rounded_to_f32(value * (1 + 0x1p-50), kFlush);
+      if (low != high) return false;
+      results[row * kLanes + lane] = kx::canonical(kx::rounded_to_f32(value, kFlush));
+    }
+  }
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    put(call.operand(0), row, 1, call.active(row), results + row * kLanes, sizeof(u32));
+  }
+  return true;
+}
+
 // One register from several, the first of which becomes the low part.
 template <class D, class S>
 bool pack(const Call& call, const kx::Named&) {
@@ -483,6 +505,13 @@ const kx::Named kNamed[] = {
     REAL("min", "f32", Single, kx::MinF32, u32, u32, u32),
     REAL("max", "f32", Single, kx::MaxF32, u32, u32, u32),
     REAL("neg", "f32", Single, kx::NegF32, u32, u32), REAL("abs", "f32", Single, kx::AbsF32, u32, u32),
+    REAL("rcp.approx", "f32", Single, kx::RcpF32, u32, u32),
+    REAL("sqrt.approx", "f32", Single, kx::SqrtF32, u32, u32),
+    REAL("rsqrt.approx", "f32", Single, kx::RsqrtF32, u32, u32),
+    whole("ex2.approx.f32", approximate<std::exp2, false>),
+    whole("ex2.approx.ftz.f32", approximate<std::exp2, true>),
+    whole("lg2.approx.f32", approximate<std::log2, false>),
+    whole("lg2.approx.ftz.f32", approximate<std::log2, true>),
     REAL("add.rn", "f32x2", SinglePair, kx::AddF32, u64, u64, u64),
     REAL("sub.rn", "f32x2", SinglePair, kx::SubF32, u64, u64, u64),
     REAL("mul.rn", "f32x2", SinglePair, kx::MulF32, u64, u64, u64),

@@ -38,6 +38,7 @@ struct Machine {
   int64_t* guarded;     // [sites, 3]: executions, warps with a lane for which the guard holds, lanes
   int64_t* costs;       // [sites, 6]: accesses, and what they cost
   uint8_t* lanes;       // [warps, 32], for lanes for which a guard holds
+  uint32_t* results;    // [warps, 32], for what may yet have to be left to Python
 };
 
 // Warps that execute together.

@@ -105,6 +105,30 @@ struct AbsF32 {
   }
 };
 
+// Approximations: float64's value, rounded.
+KX_INLINE uint32_t rounded_to_f32(double value, bool flush) {
+  const uint32_t result = bits_of(static_cast<float>(value));
+  return flush ? flushed(result) : result;
+}
+struct RcpF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a) {
+    return rounded_to_f32(1 / static_cast<double>(value_of(a)), kFlush);
+  }
+};
+struct SqrtF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a) {
+    return rounded_to_f32(std::sqrt(static_cast<double>(value_of(a))), kFlush);
+  }
+};
+struct RsqrtF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a) {
+    return rounded_to_f32(1 / std::sqrt(static_cast<double>(value_of(a))), kFlush);
+  }
+};
+
 // An operation on f32, of operands that are flushed where it flushes, with the hardware's NaN.
 template <class F, bool kFlush>
 struct Single {

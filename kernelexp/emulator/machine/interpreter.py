@@ -27,7 +27,8 @@ class Interpreter:
         self._costs = np.zeros((len(program.sites), 1 + len(Cost._fields)), np.int64)
         self._lanes = np.empty((machine.execution.warps, 32), np.uint8)
         self._memories = [machine.shared_space.fast, machine.global_space.fast]
-        arrays = self._guarded, self._costs, self._lanes
+        self._results = np.empty((machine.execution.warps, 32), np.uint32)
+        arrays = self._guarded, self._costs, self._lanes, self._results
         self._layout = MachineLayout(
             machine.registers.layout.ctypes.data,
             (ctypes.c_void_p * 2)(*(each.address() for each in self._memories if each)),

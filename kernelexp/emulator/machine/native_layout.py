@@ -61,5 +61,5 @@ class MachineLayout(ctypes.Structure):
     _fields_ = (
         *_pointers("slots"),
         ("memories", ctypes.c_void_p * 2),
-        *_pointers("guarded", "costs", "lanes"),
+        *_pointers("guarded", "costs", "lanes", "results"),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -111,7 +111,18 @@ class RegisterFile:
         return np.array(rows, SLOT)
 
     def rows(self, warps: slice) -> list[Array]:
-        """The slots of these warps."""
-        words = list(self.words[:, warps])  # much faster than one by one
-        slots = zip(self._rows, self.arrays, strict=True)
-        return [array[warps] if row < 0 else words[row] for row, array in slots]
+        """The slots of these warps, by index."""
+        return cast("list[Array]", _Rows(self.arrays, warps))
+
+
+class _Rows(dict[int, Array]):
+    """Stands for the list of all slots of a set of warps, most of which are never asked for."""
+
+    def __init__(self, arrays: list[Array], warps: slice) -> None:
+        super().__init__()
+        self._arrays = arrays
+        self._warps = warps
+
+    def __missing__(self, slot: int) -> Array:
+        rows = self[slot] = self._arrays[slot][self._warps]
+        return rows
