@@ -199,6 +199,9 @@ struct Insert {
   }
 };
 
+// The same offset in the CTA of that rank of the cluster.
+FUNCTION(MapShared, (a & 0xFFFFFF) | rank << 24, T a, T rank)
+
 // From and to integers of fewer bits than a register has too.
 struct Convert {
   template <class T>
@@ -369,6 +372,31 @@ bool approximate(const Call& call, const kx::Named&) {
   return true;
 }
 
+// d|p, a, b, c: shfl.sync by its modes.
+enum class Mode { kUp, kDown, kXor, kIndex };
+
+template <Mode kMode>
+bool shuffle(const Call& call, const kx::Named&) {
+  alignas(64) u32 result[kLanes];
+  u8 found[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int b = kx::load<u32>(call.operand(3).at(row, lane)) & 31;
+      const u32 c = kx::load<u32>(call.operand(4).at(row, lane));
+      const int segment = c >> 8 & 31, highest = (lane & segment) | (c & 31 & ~segment);
+      const int from = kMode == Mode::kUp     ? lane - b
+                       : kMode == Mode::kDown ? lane + b
+                       : kMode == Mode::kXor  ? lane ^ b
+                                              : (lane & segment) | (b & ~segment);
+      found[lane] = kMode == Mode::kUp ? from >= highest : from <= highest;
+      result[lane] = kx::load<u32>(call.operand(2).at(row, found[lane] ? from : lane));
+    }
+    put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
+    if (call.has(1)) put(call.operand(1), row, 1, call.active(row), found, 1);
+  }
+  return true;
+}
+
 // One register from several, the first of which becomes the low part.
 template <class D, class S>
 bool pack(const Call& call, const kx::Named&) {
@@ -505,6 +533,15 @@ const kx::Named kNamed[] = {
     REAL("min", "f32", Single, kx::MinF32, u32, u32, u32),
     REAL("max", "f32", Single, kx::MaxF32, u32, u32, u32),
     REAL("neg", "f32", Single, kx::NegF32, u32, u32), REAL("abs", "f32", Single, kx::AbsF32, u32, u32),
+    of_lanes<MapShared, u32, u32, u32>("mapa.shared::cluster.u32"),
+    whole("shfl.sync.up.b32", shuffle<Mode::kUp>), whole("shfl.sync.down.b32", shuffle<Mode::kDown>),
+    whole("shfl.sync.bfly.b32", shuffle<Mode::kXor>), whole("shfl.sync.idx.b32", shuffle<Mode::kIndex>),
+    REAL("div.rn", "f32", Single, kx::DivF32, u32, u32, u32),
+    REAL("div.full", "f32", Single, kx::DivFullF32, u32, u32, u32),
+    REAL("div.approx", "f32", Single, kx::DivApproxF32, u32, u32, u32),
+    REAL("rcp.rn", "f32", Single, kx::RcpRoundedF32, u32, u32),
+    REAL("sqrt.rn", "f32", Single, kx::SqrtRoundedF32, u32, u32),
+    of_lanes<Single<kx::SaturateF32, false>, u32, u32>("cvt.sat.f32.f32"),
     REAL("rcp.approx", "f32", Single, kx::RcpF32, u32, u32),
     REAL("sqrt.approx", "f32", Single, kx::SqrtF32, u32, u32),
     REAL("rsqrt.approx", "f32", Single, kx::RsqrtF32, u32, u32),

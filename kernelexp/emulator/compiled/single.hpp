@@ -80,6 +80,33 @@ struct FmaF32 {
         sum_to_odd(static_cast<double>(value_of(a)) * value_of(b), value_of(c)));
   }
 };
+struct DivF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a, uint32_t b) {
+    if (!kFlush) return bits_of(value_of(a) / value_of(b));
+    return rounded<kFlush>(static_cast<double>(value_of(a)) / value_of(b));
+  }
+};
+struct RcpRoundedF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a) {
+    return DivF32::of<kFlush>(0x3F800000, a);
+  }
+};
+struct SqrtRoundedF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a) {
+    return bits_of(std::sqrt(value_of(a)));
+  }
+};
+// To [0, 1], NaN to 0.
+struct SaturateF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a) {
+    const float value = value_of(a);
+    return value > 0 ? bits_of(value < 1 ? value : 1) : 0;
+  }
+};
 struct MinF32 {
   template <bool kFlush>
   static KX_INLINE uint32_t of(uint32_t a, uint32_t b) {
@@ -120,6 +147,21 @@ struct SqrtF32 {
   template <bool kFlush>
   static KX_INLINE uint32_t of(uint32_t a) {
     return rounded_to_f32(std::sqrt(static_cast<double>(value_of(a))), kFlush);
+  }
+};
+struct DivFullF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a, uint32_t b) {
+    return rounded_to_f32(static_cast<double>(value_of(a)) / value_of(b), kFlush);
+  }
+};
+// Divisors beyond 2^126 give zeros.
+struct DivApproxF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a, uint32_t b) {
+    const uint32_t divisor = b & ~kSign, zero = (a ^ b) & kSign;
+    if (divisor <= 0x7E800000 || divisor >= kInfinity) return DivFullF32::of<kFlush>(a, b);
+    return (a & ~kSign) < kInfinity ? zero : kNan;
   }
 };
 struct RsqrtF32 {
