@@ -155,7 +155,7 @@ def names(library: Path) -> tuple[str, ...]:
 WORD = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from(SPECIAL))
 
 
-@settings(max_examples=8, deadline=None,
+@settings(max_examples=5, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(how=st.sampled_from(HOW), words=st.lists(WORD, min_size=16, max_size=64),
        seed=st.integers(0, 2**32))  # fmt: skip
