@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -95,9 +94,9 @@ def _code(block: Block) -> Code:
 def _row(number: int, form: Form | None) -> tuple[object, ...]:
     """An instruction as compiled code has it."""
     form = form or Form("", ())
-    operation = compiled.function("kx_operation", ctypes.c_char_p)(form.operation.encode())
     slots = (*form.slots, *[-1] * (SLOTS - len(form.slots)))
     numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
+    operation = compiled.operation(form.operation)
     return operation, form.guard, form.negated, number, slots, numbers, form.offset
 
 
