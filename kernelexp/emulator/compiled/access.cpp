@@ -141,7 +141,7 @@ void count_shared(Memory& memory, const Lanes& lanes, int size, bool pairs) {
 }
 
 int64_t distinct(int64_t* values, int count) {
-  std::sort(values, values + count);
+  if (!std::is_sorted(values, values + count)) std::sort(values, values + count);
   return std::unique(values, values + count) - values;
 }
 
@@ -171,8 +171,27 @@ void count(Memory& memory, const Lanes& lanes, int size, bool pairs) {
   }
 }
 
+// Of the history: units are powers of two.
+int64_t unit_at(const Memory& memory, int64_t offset) {
+  return offset >> __builtin_ctzll(memory.unit);
+}
+
 int units_of(const Memory& memory, int size) {
-  return std::max<int64_t>(1, size / memory.unit);
+  return std::max<int64_t>(1, unit_at(memory, size));
+}
+
+// Whether all bytes of a lane's access have been written.
+bool is_written(const uint8_t* state, int size) {
+  constexpr uint64_t kEvery = 0x0101010101010101 * kWritten;
+  for (; size >= 8; size -= 8, state += 8) {
+    uint64_t word;
+    std::memcpy(&word, state, sizeof word);
+    if ((word & kEvery) != kEvery) return false;
+  }
+  for (int byte = 0; byte < size; ++byte) {
+    if (!(state[byte] & kWritten)) return false;
+  }
+  return true;
 }
 
 bool may_read(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
@@ -182,11 +201,9 @@ bool may_read(const Memory& memory, const Access& access, int64_t row, const Lan
   for (int lane = 0; lane < kLanes; ++lane) {
     if (!lanes.on[lane]) continue;
     const int64_t offset = lanes.offsets[lane];
-    for (int byte = 0; byte < access.size; ++byte) {
-      if (!(memory.state[offset + byte] & kWritten)) return false;
-    }
+    if (!is_written(memory.state + offset, access.size)) return false;
     for (int unit = 0; unit < units; ++unit) {
-      const int64_t writer = memory.written[offset / memory.unit + unit];
+      const int64_t writer = memory.written[unit_at(memory, offset) + unit];
       if (writer && !coherent) return false;
       if (unordered(seen, writer, access.thread(row, lane))) return false;
     }
@@ -205,7 +222,7 @@ bool may_write(const Memory& memory, const Access& access, int64_t row, const La
       if (state == kOutside || state == kConstant || state == kBarrier) return false;
     }
     for (int unit = 0; unit < units; ++unit) {
-      const int64_t at = offset / memory.unit + unit;
+      const int64_t at = unit_at(memory, offset) + unit;
       if (unordered(seen, memory.written[at], thread)) return false;
       for (int64_t i = 0; i < memory.used_count; ++i) {
         if (unordered(seen, memory.read[memory.used[i] * memory.units + at], thread)) return false;
@@ -233,7 +250,7 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, Take 
     for (int lane = 0; lane < kLanes; ++lane) {
       if (!lanes.on[lane]) continue;
       const int64_t offset = lanes.offsets[lane];
-      std::fill_n(column + offset / memory.unit, units, access.epoch(row, lane));
+      std::fill_n(column + unit_at(memory, offset), units, access.epoch(row, lane));
       take(row, lane, memory.data + offset);
     }
     count(memory, lanes, access.size, pairs);
@@ -254,7 +271,7 @@ bool store(Memory& memory, const Access& access, Give give) {
     lanes_of(access, row, lanes);
     for (int lane = 0; lane < kLanes; ++lane) {
       if (!lanes.on[lane]) continue;
-      const int64_t offset = lanes.offsets[lane], first = offset / memory.unit;
+      const int64_t offset = lanes.offsets[lane], first = unit_at(memory, offset);
       std::fill_n(memory.written + first, units, access.epoch(row, lane));
       memory.pages[first >> kPage] = memory.pages[(first + units - 1) >> kPage] = 1;
       give(row, lane, memory.data + offset);
@@ -312,11 +329,9 @@ bool may_move(const Memory& memory, const Access& access, int64_t row, const Lan
   const int units = units_of(memory, access.size);
   for (int line = 0; line < access.lanes; ++line) {
     const int64_t offset = lanes.offsets[line];
-    for (int byte = 0; !stores && byte < access.size; ++byte) {
-      if (!(memory.state[offset + byte] & kWritten)) return false;
-    }
+    if (!stores && !is_written(memory.state + offset, access.size)) return false;
     for (int unit = 0; unit < units; ++unit) {
-      const int64_t at = offset / memory.unit + unit;
+      const int64_t at = unit_at(memory, offset) + unit;
       if (unordered(seen, memory.written[at], -1)) return false;
       for (int64_t i = 0; stores && i < memory.used_count; ++i) {
         if (unordered(seen, memory.read[memory.used[i] * memory.units + at], -1)) return false;
@@ -355,7 +370,7 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
     int64_t* history =
         stores ? memory.written : memory.read + access.warps.columns[row] * memory.units;
     for (int line = 0; line < access.lanes; ++line) {
-      const int64_t first = lanes.offsets[line] / memory.unit;
+      const int64_t first = unit_at(memory, lanes.offsets[line]);
       for (int unit = 0; unit < units; ++unit) {
         history[first + unit] = access.epoch(row, lane_of(line, unit, units));
       }
