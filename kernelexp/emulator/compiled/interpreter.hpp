@@ -9,6 +9,7 @@ namespace kx {
 constexpr int kLanes = 32;
 constexpr int kSlots = 10;
 constexpr int kNumbers = 6;
+constexpr int kCosts = 8;
 
 struct Memory;  // access.cpp
 struct Warps;
@@ -36,7 +37,7 @@ struct Machine {
   const Slot* slots;
   Memory* memories[2];  // shared, global
   int64_t* guarded;     // [sites, 3]: executions, warps with a lane for which the guard holds, lanes
-  int64_t* costs;       // [sites, 6]: accesses, and what they cost
+  int64_t* costs;       // [sites, 1 + kCosts]: accesses, and what they cost
   uint8_t* lanes;       // [warps, 32], for lanes for which a guard holds
   uint32_t* results;    // [warps, 32], for what may yet have to be left to Python
 };

@@ -78,7 +78,8 @@ class FastAccess:
 
     def _count(self, access: Access) -> None:
         """Counts the access just done."""
-        self._tally(access.site.number).add(Cost(*self._memory.cost))
+        if access.counted:
+            self._tally(access.site.number).add(Cost(*self._memory.cost))
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array | None:
         """As Space.load; None if declined."""

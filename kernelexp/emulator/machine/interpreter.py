@@ -11,7 +11,7 @@ from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Cost
 from kernelexp.emulator.machine.batches import Batch
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.emulator.machine.native_layout import MachineLayout
+from kernelexp.emulator.machine.native_layout import COSTS, MachineLayout
 from kernelexp.emulator.machine.program import Code, Program
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int
@@ -24,7 +24,7 @@ class Interpreter:
     def __init__(self, machine: Machine, program: Program) -> None:
         self._machine = machine
         self._guarded = np.zeros((len(program.sites), 3), np.int64)
-        self._costs = np.zeros((len(program.sites), 1 + len(Cost._fields)), np.int64)
+        self._costs = np.zeros((len(program.sites), 1 + COSTS), np.int64)
         self._lanes = np.empty((machine.execution.warps, 32), np.uint8)
         self._memories = [machine.shared_space.fast, machine.global_space.fast]
         self._results = np.empty((machine.execution.warps, 32), np.uint32)

@@ -9,6 +9,8 @@ import numpy as np
 
 SLOTS, NUMBERS = 10, 6
 """Of an instruction."""
+COSTS = 8
+"""The figures of access.Cost."""
 INSTRUCTION = np.dtype(
     [
         *((name, np.int32) for name in ("operation", "guard", "negated", "site")),
@@ -35,7 +37,7 @@ class MemoryLayout(ctypes.Structure):
     _fields_ = (
         *_pointers("data", "state", "written", "read", "pages", "seen", "used"),
         *_integers("used_count", "size", "units", "unit", "agents", "is_global"),
-        ("cost", ctypes.c_int64 * 5),
+        ("cost", ctypes.c_int64 * COSTS),
     )
 
 
