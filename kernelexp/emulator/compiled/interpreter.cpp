@@ -78,14 +78,17 @@ extern "C" int kx_execute(const kx::Machine* machine, const kx::Set* set,
   for (; at < count; ++at) {
     const kx::Instruction& each = code[at];
     if (each.operation < 0 || (watched && uses_any(each, watched))) return at;
-    const kx::Named& operation_ = *named(each.operation);
+    const kx::Named& operation = *named(each.operation);
+    const auto execute = [&](const uint8_t* on) {
+      return operation.operation({*machine, *set, each, on, now, withheld}, operation);
+    };
     if (each.guard < 0) {
-      if (!operation_.operation({*machine, *set, each, active, now, withheld}, operation_)) return at;
+      if (!execute(active)) return at;
       continue;
     }
     const Guarded guarded = hold(*machine, *set, each, active);
-    const uint8_t* on = guarded.lanes == set->rows * kLanes ? nullptr : machine->lanes;
-    if (guarded.lanes && !operation_.operation({*machine, *set, each, on, now, withheld}, operation_)) return at;
+    const bool whole = guarded.lanes == set->rows * kLanes;
+    if (guarded.lanes && !execute(whole ? nullptr : machine->lanes)) return at;
     int64_t* counts = machine->guarded + 3 * each.site;
     counts[0] += 1;
     counts[1] += guarded.warps;
