@@ -133,7 +133,9 @@ Wavefronts wavefronts_of(const Lanes& lanes, int size, int per_phase) {
 
 bool alike(const Lanes& lanes, int bit) {
   for (int lane = 0; lane < kLanes; ++lane) {
-    if (lanes.on[lane] && lanes.on[lane ^ bit] && lanes.offsets[lane] != lanes.offsets[lane ^ bit]) return false;
+    const int other = lane ^ bit;
+    const bool both = lanes.on[lane] && lanes.on[other];
+    if (both && lanes.offsets[lane] != lanes.offsets[other]) return false;
   }
   return true;
 }

@@ -125,7 +125,8 @@ using Wider = std::conditional_t<
                        std::conditional_t<sizeof(T) == 4, u64, unsigned __int128>>>;
 
 FUNCTION(MulHi, (Wider<T>(a) * Wider<T>(b)) >> kBits<T>, T a, T b)
-FUNCTION(MadHi, Unsigned<T>((Wider<T>(a) * Wider<T>(b)) >> kBits<T>) + Unsigned<T>(c), T a, T b, T c)
+FUNCTION(MadHi, Unsigned<T>((Wider<T>(a) * Wider<T>(b)) >> kBits<T>) + Unsigned<T>(c), T a, T b,
+         T c)
 FUNCTION(MulWide, Wider<T>(a) * Wider<T>(b), T a, T b)
 
 struct MadWide {
@@ -319,7 +320,9 @@ bool set_predicates(const Call& call, const kx::Named& named) {
     for (int lane = 0; with && lane < kLanes; ++lane) {
       const u8 c = with[lane] ^ flip;
       for (u8* each : both) {
-        each[lane] = combined == 1 ? each[lane] & c : combined == 2 ? each[lane] | c : each[lane] ^ c;
+        each[lane] = combined == 1   ? each[lane] & c
+                     : combined == 2 ? each[lane] | c
+                                     : each[lane] ^ c;
       }
     }
     put(call.operand(0), row, 1, call.active(row), both[0], 1);
@@ -529,13 +532,17 @@ const kx::Named kNamed[] = {
     TO_F32("u32", u32), TO_F32("s32", s32), TO_F32("u64", u64), TO_F32("s64", s64),
     ROUNDED("u32", u32), ROUNDED("s32", s32),
     REALS("add", kx::AddF32, u32, u32, u32), REALS("sub", kx::SubF32, u32, u32, u32),
-    REALS("mul", kx::MulF32, u32, u32, u32), REAL("fma.rn", "f32", Single, kx::FmaF32, u32, u32, u32, u32),
+    REALS("mul", kx::MulF32, u32, u32, u32),
+    REAL("fma.rn", "f32", Single, kx::FmaF32, u32, u32, u32, u32),
     REAL("min", "f32", Single, kx::MinF32, u32, u32, u32),
     REAL("max", "f32", Single, kx::MaxF32, u32, u32, u32),
-    REAL("neg", "f32", Single, kx::NegF32, u32, u32), REAL("abs", "f32", Single, kx::AbsF32, u32, u32),
+    REAL("neg", "f32", Single, kx::NegF32, u32, u32),
+    REAL("abs", "f32", Single, kx::AbsF32, u32, u32),
     of_lanes<MapShared, u32, u32, u32>("mapa.shared::cluster.u32"),
-    whole("shfl.sync.up.b32", shuffle<Mode::kUp>), whole("shfl.sync.down.b32", shuffle<Mode::kDown>),
-    whole("shfl.sync.bfly.b32", shuffle<Mode::kXor>), whole("shfl.sync.idx.b32", shuffle<Mode::kIndex>),
+    whole("shfl.sync.up.b32", shuffle<Mode::kUp>),
+    whole("shfl.sync.down.b32", shuffle<Mode::kDown>),
+    whole("shfl.sync.bfly.b32", shuffle<Mode::kXor>),
+    whole("shfl.sync.idx.b32", shuffle<Mode::kIndex>),
     REAL("div.rn", "f32", Single, kx::DivF32, u32, u32, u32),
     REAL("div.full", "f32", Single, kx::DivFullF32, u32, u32, u32),
     REAL("div.approx", "f32", Single, kx::DivApproxF32, u32, u32, u32),

@@ -36,7 +36,7 @@ struct Instruction {
 struct Machine {
   const Slot* slots;
   Memory* memories[2];  // shared, global
-  int64_t* guarded;     // [sites, 3]: executions, warps with a lane for which the guard holds, lanes
+  int64_t* guarded;     // [sites, 3]: executions, warps with a lane for which a guard holds, lanes
   int64_t* costs;       // [sites, 1 + kCosts]: accesses, and what they cost
   uint8_t* lanes;       // [warps, 32], for lanes for which a guard holds
   uint32_t* results;    // [warps, 32], for what may yet have to be left to Python

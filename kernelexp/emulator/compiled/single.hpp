@@ -43,7 +43,9 @@ KX_INLINE double sum_to_odd(double a, double b) {
   int64_t bits;
   __builtin_memcpy(&bits, &total, sizeof bits);
   const bool finite = std::fabs(total) < __builtin_inf();
-  if (finite && error != 0 && !(bits & 1)) bits += std::signbit(error) == std::signbit(total) ? 1 : -1;
+  if (finite && error != 0 && !(bits & 1)) {
+    bits += std::signbit(error) == std::signbit(total) ? 1 : -1;
+  }
   double odd;
   __builtin_memcpy(&odd, &bits, sizeof odd);
   return odd;
