@@ -38,7 +38,7 @@ class PhaseTest(Gate):
         bases = addresses.tolist()
         wanted = (machine.value(self.wanted, fragment.warp) >> self.shift).tolist()
         groups: dict[tuple[int, int], int] = {}
-        if len(set(bases)) == len(set(wanted)) == 1:
+        if bases.count(bases[0]) == wanted.count(wanted[0]) == len(bases):
             groups[bases[0], wanted[0]] = fragment.mask
         else:
             for lane in lanes_of(fragment.mask):
