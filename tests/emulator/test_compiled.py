@@ -63,30 +63,67 @@ def test_f32_operations(
     assert np.array_equal(python, fast)
 
 
+SHAPES = st.sampled_from([(16, 8), (8, 16), (4, 32), (3, 96)])
+"""Rows and columns of D: columns in vectors of each width."""
+
+
 @FIXED
 @given(
-    kind=st.sampled_from(["e4m3", "e5m2", "f16", "bf16"]),
+    kind=st.sampled_from(["e4m3", "e5m2", "f16", "bf16", "e2m1", "e4m3 scaled"]),
+    shape=SHAPES,
+    depth=st.sampled_from([8, 16, 32]),
     seed=st.integers(0, 2**32),
-    scale=st.integers(-30, 30),
+    scale=st.integers(-80, 80),
+    spread=st.integers(0, 40),
+    zeros=st.sampled_from([0.0, 0.0, 0.5, 0.97]),
+    adds=st.booleans(),
     precision=st.sampled_from([tensor.TCGEN05, tensor.WGMMA_FP8]),
 )
 def test_products_of_finite_codes(
-    library: Path, kind: str, seed: int, scale: int, precision: tensor.Precision
+    library: Path,
+    kind: str,
+    shape: tuple[int, int],
+    depth: int,
+    seed: int,
+    scale: int,
+    spread: int,
+    zeros: float,
+    adds: bool,
+    precision: tensor.Precision,
 ) -> None:
     random = np.random.default_rng(seed)
-    dtype, depth = (np.uint8, 32) if kind[0] == "e" else (np.uint16, 16)
-    codes = np.arange(1 << (8 * np.dtype(dtype).itemsize)).astype(dtype)
-    finite = codes[native.code_table(kind).finite]
-    a, b = random.choice(finite, (3, 16, depth)), random.choice(finite, (3, 8, depth))
-    c = (random.standard_normal((3, 16, 8)) * 2.0**scale).astype(np.float32).view(np.uint32)
+    (m, n), table = shape, native.code_table(kind)
+    codes = np.arange(len(table.finite)).astype(np.uint8 if len(table.finite) == 256 else np.uint16)
+    near = np.abs(table.exponents - random.integers(-38, 39)) <= 22
+    wide = kind in ("bf16", "e4m3 scaled")  # those whose exponents may lie further apart
+    chosen = codes[table.finite & (near | (table.values == 0) if wide else True)]
+    a, b = random.choice(chosen, (3, m, depth)), random.choice(chosen, (3, n, depth))
+    a[random.random(a.shape) < zeros] = 0
+    b[random.random(b.shape) < zeros] = 0
+    powers = 2.0 ** (scale + random.integers(-spread, spread + 1, (3, m, n)))
+    c = (random.standard_normal((3, m, n)) * powers).astype(np.float32).view(np.uint32)
+    c[random.random(c.shape) < zeros] = 0
     compiled.unload()
-    parts = zip(a, b, c, strict=True)
+    parts = zip(a, b, c if adds else [None] * 3, strict=True)
     python = [tensor.mma(*each, a_type=kind, precision=precision) for each in parts]
     compiled.load(library)
     fraction, bits = precision.fraction_bits, precision.output_bits
-    fast = native.mma(a, b, c, kind, kind, fraction, bits)
-    assert fast is not None
-    assert np.array_equal(np.stack(python), fast)
+    fast = native.mma(a, b, c if adds else None, kind, kind, fraction, bits)
+    values = np.abs(np.stack(python).view(np.float32))
+    if fast is None:
+        assert ((values < 2.0**-126) & (values > 0)).any()
+    else:
+        assert np.array_equal(np.stack(python), fast)
+
+
+def test_a_product_of_very_different_magnitudes_is_left_to_numpy(library: Path) -> None:
+    """Largest elements that only meet zeros."""
+    compiled.load(library)
+    a, b = np.zeros((16, 16), np.uint16), np.zeros((8, 16), np.uint16)
+    a[:, 0], a[:, 1], b[:, 0], b[:, 1] = 0x5F80, 0x3F80, 0, 0x3F80  # 2^64, 1; 0, 1
+    assert native.mma(a, b, None, "bf16", "bf16", 25, 24) is not None
+    a[:, 0] = 0x7F00  # 2^127
+    assert native.mma(a, b, None, "bf16", "bf16", 25, 24) is None
 
 
 def test_a_product_with_a_nan_is_left_to_numpy(library: Path) -> None:

@@ -14,7 +14,7 @@ Speed. Step 3 is exact in float64: K + 1 <= 33 terms below 4 * 2**e_max, all mul
 2**(e_max - F), need at most F + 2 + 6 bits, 33 of float64's 53. So a float64 matrix product in any
 order, fused or not, gives step 3's sum wherever step 2 loses nothing of the products, and that
 holds where the lowest bit of A's row times the lowest bit of B's row reaches 2**(e_max - F).
-The other elements are computed term by term; compiled code computes all of them so.
+The other elements are computed term by term; compiled code computes all of them so, in integers.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ _ROWS = 32
 """Rows worked on at a time: arrays of 32 x 256 float64 stay in a core's cache and are reused, and
 OpenBLAS starts no threads for a product of 32 x 256 x 32, with which processes would disturb each
 other."""
+_LEAST_UNIT = -512
+"""Exponent below that of every element with a term that is not zero; the reciprocal of such a unit
+times any operand is finite, so that its product with a zero is zero."""
 _FEW = 1 / 8
 """Share of elements below which gathering them is cheaper than passing over all."""
 
@@ -177,7 +180,7 @@ def _product_exponent(left: Operand, right: Operand) -> Integers:
 
 def _power_of_two(exponent: Integers) -> Double:
     """2.0**exponent, clamped where only zeros are scaled by it."""
-    biased = np.maximum(exponent.astype(np.int64) + 1023, 1)
+    biased = np.maximum(exponent.astype(np.int64), _LEAST_UNIT) + 1023
     return (biased << 52).view(np.float64)
 
 

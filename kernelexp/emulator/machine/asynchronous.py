@@ -37,6 +37,9 @@ class Pending:
     number: int = 0
     """How many were issued before it."""
 
+    def describe(self) -> str:
+        return f"{self.what} ({self.site.where()})"
+
 
 class Engines:
     """Everything in flight."""

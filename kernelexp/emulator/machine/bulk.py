@@ -60,14 +60,14 @@ def issue_store(
         writing.landed = machine.clocks.now
 
     reading = Pending(
-        f"the read of a store to {to} ({site.where()})",
+        f"the read of a store to {to}",
         take,
         site,
         order,
         (touches,),
         outgoing=True,
     )
-    writing = Pending(f"a store to {to} ({site.where()})", give, site, order)
+    writing = Pending(f"a store to {to}", give, site, order)
     machine.state(BulkGroups).add(issuer.thread, reading, writing)
     machine.engines.issue(reading)
     machine.engines.issue(writing)
@@ -146,7 +146,7 @@ def load(
         else:
             land_reduced(machine, issuer, place, read(), reduction)
 
-    what = f"a bulk load of {size} bytes ({issuer.site.where()})"
+    what = f"a bulk load of {size} bytes"
     issue_load(machine, issuer, places, size, what, arrive)
 
 

@@ -29,7 +29,7 @@ def try_cancel(machine: Machine, issuer: Issuer, to: int, barrier: int, *, multi
     def arrive(place: Landing) -> None:
         land(machine, issuer, place, answer.view(np.uint8), tma.LINEAR)
 
-    what = f"the answer to a clusterlaunchcontrol.try_cancel ({issuer.site.where()})"
+    what = "the answer to a clusterlaunchcontrol.try_cancel"
     issue_load(machine, issuer, places, BYTES, what, arrive)
 
 

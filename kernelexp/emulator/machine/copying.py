@@ -168,7 +168,7 @@ def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
                 machine.report(
                     "overwritten-in-use",
                     f"{machine.shared_name(base)} is written by a copy while this still uses it: "
-                    f"{other.what}.",
+                    f"{other.describe()}.",
                     issuer.site,
                     issuer.place,
                 )

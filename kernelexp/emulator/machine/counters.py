@@ -6,6 +6,7 @@ drops and adds instructions, so that its counts are named ptx__ before ncu's nam
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -90,12 +91,33 @@ class SourceCounters(msgspec.Struct, frozen=True, kw_only=True):
     """How many of these instructions there are, by opcode."""
 
 
-class Counters(msgspec.Struct, frozen=True, kw_only=True):
-    """Counters of a launch."""
+class Counters(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Counters of a launch: of those under other schedules than the first, few are asked for."""
 
-    kernel: dict[str, int]
-    lines: tuple[LineCounters, ...]
+    listing: str
+    """What was executed: "PTX" or "SASS"."""
     instructions: tuple[InstructionCount, ...]
+
+    @functools.cached_property
+    def kernel(self) -> dict[str, int]:
+        return named(self.instructions, self.listing)
+
+    @functools.cached_property
+    def lines(self) -> tuple[LineCounters, ...]:
+        own: dict[Source | None, Source | None] = {}
+        lines: dict[tuple[str, int], list[InstructionCount]] = {}
+        for count in self.instructions:
+            source = count.instruction.source
+            if source not in own:
+                own[source] = source.own() if source else None
+            line = own[source]
+            lines.setdefault((line.file, line.line) if line else ("", 0), []).append(count)
+        return tuple(
+            LineCounters(
+                source=own[group[0].instruction.source], counters=named(group, self.listing)
+            )
+            for _, group in sorted(lines.items())
+        )
 
     def by_opcode(self) -> dict[str, int]:
         """Executed warp instructions by opcode without modifiers, the most frequent first."""
@@ -155,7 +177,7 @@ def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> 
         for site, number in zip(sites, entered, strict=True)
         if site.kind and executed.get(number)
     ]
-    return _of_counts(counts, listing)
+    return Counters(listing=listing, instructions=tuple(counts))
 
 
 def add_up(parts: Sequence[Counters]) -> Counters:
@@ -164,9 +186,7 @@ def add_up(parts: Sequence[Counters]) -> Counters:
     for count in (each for part in parts for each in part.instructions):
         old = counts.get(id(count.instruction))
         counts[id(count.instruction)] = _add(old, count) if old else count
-    every = list(counts.values())
-    listing = next((each.instruction.listing for each in every), "")
-    return _of_counts(every, listing) if every else parts[0]
+    return Counters(listing=parts[0].listing, instructions=tuple(counts.values()))
 
 
 def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
@@ -182,25 +202,6 @@ def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
         requests=one.requests + other.requests,
         warps=one.warps | other.warps,
         tally=Tally(**sums),
-    )
-
-
-def _of_counts(counts: Sequence[InstructionCount], listing: str) -> Counters:
-    own: dict[Source | None, Source | None] = {}
-    lines: dict[tuple[str, int], list[InstructionCount]] = {}
-    for count in counts:
-        source = count.instruction.source
-        if source not in own:
-            own[source] = source.own() if source else None
-        line = own[source]
-        lines.setdefault((line.file, line.line) if line else ("", 0), []).append(count)
-    return Counters(
-        kernel=named(counts, listing),
-        lines=tuple(
-            LineCounters(source=own[group[0].instruction.source], counters=named(group, listing))
-            for _, group in sorted(lines.items())
-        ),
-        instructions=tuple(counts),
     )
 
 
@@ -252,101 +253,110 @@ _GENERIC = ("global load", "global store")
 """Of generic addresses these may lead to shared memory."""
 
 
+class _Kinds:
+    """Instruction counts by kind."""
+
+    def __init__(self, counts: Iterable[InstructionCount]) -> None:
+        self.all = list(counts)
+        self._of: dict[str, list[InstructionCount]] = {}
+        for count in self.all:
+            self._of.setdefault(count.instruction.kind, []).append(count)
+
+    def of(self, *kinds: str) -> list[InstructionCount]:
+        return [count for kind in kinds for count in self._of.get(kind, ())]
+
+    def tallies(self, *kinds: str) -> list[Tally]:
+        return [count.tally for count in self.of(*kinds)]
+
+
 def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
     """Sums of instruction counts by counter; `listing`, "PTX" or "SASS", decides on the names."""
-    counts, prefix = list(counts), listing.lower() + "__"
+    prefix, kinds = listing.lower() + "__", _Kinds(counts)
     ncu = "" if listing in _OF_HARDWARE else prefix
     whole = "smsp__" if listing in _OF_HARDWARE else prefix
     return {
-        f"{whole}inst_executed": sum(c.executed for c in counts),
-        f"{whole}thread_inst_executed": sum(c.lanes for c in counts),
-        **(_hardware(counts) if listing in _OF_HARDWARE else {}),
-        **{ncu + name: value for name, value in _executed(counts, _EXECUTED)},
-        **{prefix + name: value for name, value in _executed(counts, _SPELLED)},
+        f"{whole}inst_executed": sum(c.executed for c in kinds.all),
+        f"{whole}thread_inst_executed": sum(c.lanes for c in kinds.all),
+        **(_hardware(kinds) if listing in _OF_HARDWARE else {}),
+        **{ncu + name: value for name, value in _executed(kinds, _EXECUTED)},
+        **{prefix + name: value for name, value in _executed(kinds, _SPELLED)},
         **{
             ncu + name: value
-            for values in (_shared(counts), _global(counts), _tma(counts))
+            for values in (_shared(kinds), _global(kinds), _tma(kinds))
             for name, value in values.items()
         },
     }
 
 
-def _hardware(counts: list[InstructionCount]) -> dict[str, int]:
+def _hardware(kinds: _Kinds) -> dict[str, int]:
     """What is counted of SASS alone."""
     pipes: Counter[str] = Counter()
-    for count in counts:
+    for count in kinds.all:
         for pipe in count.instruction.pipes:
             pipes[pipe] += count.executed
     return {
-        "smsp__thread_inst_executed_pred_on": sum(c.threads for c in counts),
+        "smsp__thread_inst_executed_pred_on": sum(c.threads for c in kinds.all),
         **{f"{PIPE}{pipe}": n for pipe, n in sorted(pipes.items())},
-        **dict(_executed(counts, _HARDWARE)),
+        **dict(_executed(kinds, _HARDWARE)),
     }
 
 
-def _executed(
-    counts: list[InstructionCount], kinds: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, int]]:
+def _executed(kinds: _Kinds, wanted: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, int]]:
     """How often instructions of these kinds were executed, by the counter's name.
 
     ncu's counters of hardware count an instruction whatever its guard; those of its own (sass__),
     where the guard holds for any lane.
     """
-    for name, own in kinds.items():
-        of_kind = [c for c in counts if c.instruction.kind in own]
+    for name, own in wanted.items():
         guarded = name.startswith("sass__")
-        yield name, sum(c.requests if guarded else c.executed for c in of_kind)
+        yield name, sum(c.requests if guarded else c.executed for c in kinds.of(*own))
 
 
-def _of(counts: list[InstructionCount], *kinds: str) -> list[Tally]:
-    return [c.tally for c in counts if c.instruction.kind in kinds]
-
-
-def _shared(counts: list[InstructionCount]) -> dict[str, int]:
+def _shared(kinds: _Kinds) -> dict[str, int]:
     """Wavefronts; ncu counts those of wgmma's operands with the others, those of tcgen05.mma's
     apart."""
-    shared = _of(counts, *_SHARED, *_GENERIC)
-    wgmma = sum(t.operand_wavefronts for t in _of(counts, "wgmma"))
+    shared = kinds.tallies(*_SHARED, *_GENERIC)
+    wgmma = sum(t.operand_wavefronts for t in kinds.tallies("wgmma"))
     values = {
         "memory_l1_wavefronts_shared": sum(t.wavefronts for t in shared) + wgmma,
         "memory_l1_wavefronts_shared_ideal": sum(t.ideal_wavefronts for t in shared) + wgmma,
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma": wgmma,
         "l1tex__data_pipe_tc_wavefronts_mem_shared": sum(
-            t.operand_wavefronts for t in _of(counts, "utcmma")
+            t.operand_wavefronts for t in kinds.tallies("utcmma")
         ),
     }
     for verb, name in (("load", "ld"), ("store", "st")):
-        kinds = (f"shared {verb}", f"matrix {verb}", f"global {verb}")  # generic ones too
-        conflicts = sum(t.conflicts for t in _of(counts, *kinds))
+        own = (f"shared {verb}", f"matrix {verb}", f"global {verb}")  # generic ones too
+        conflicts = sum(t.conflicts for t in kinds.tallies(*own))
         values[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{name}"] = conflicts
     return values
 
 
-def _global(counts: list[InstructionCount]) -> dict[str, int]:
+def _global(kinds: _Kinds) -> dict[str, int]:
     """A generic access is a request where it leads to global memory for any lane."""
     values = {}
-    for name, kinds in (("ld", ("global load", "cp.async")), ("st", ("global store",))):
-        tallies = _of(counts, *kinds)
+    for name, own in (("ld", ("global load", "cp.async")), ("st", ("global store",))):
+        tallies = kinds.tallies(*own)
         values[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}"] = sum(
             t.requests for t in tallies
         )
         values[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}"] = sum(
             t.l1_sectors for t in tallies
         )
-    world = _of(counts, *_GLOBAL)
+    world = kinds.tallies(*_GLOBAL)
     values["memory_l2_theoretical_sectors_global"] = sum(t.sectors for t in world)
     values["memory_l2_theoretical_sectors_global_ideal"] = sum(t.ideal_sectors for t in world)
     values["memory_l1_tag_requests_global"] = sum(t.tags for t in world)
     return values
 
 
-def _tma(counts: list[InstructionCount]) -> dict[str, int]:
+def _tma(kinds: _Kinds) -> dict[str, int]:
     """Sectors of bulk copies: what a CTA receives counts in each CTA of a multicast."""
-    loads = _of(counts, "tma load")
+    loads = kinds.tallies("tma load")
     multicast = sum(t.multicast_sectors for t in loads)
     return {
         f"{_READ}_tma_ld": sum(t.tma_sectors for t in loads) + multicast,
         f"{_READ}_tma_ld_dest_multicast": multicast,
-        f"{_WRITTEN}_tma_st": sum(t.tma_sectors for t in _of(counts, "tma store")),
-        f"{_WRITTEN}_tma_red": sum(t.tma_sectors for t in _of(counts, "tma reduction")),
+        f"{_WRITTEN}_tma_st": sum(t.tma_sectors for t in kinds.tallies("tma store")),
+        f"{_WRITTEN}_tma_red": sum(t.tma_sectors for t in kinds.tallies("tma reduction")),
     }

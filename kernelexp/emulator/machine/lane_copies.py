@@ -61,7 +61,7 @@ class LaneCopy:
             at, data = (offsets, values) if m is True else (offsets[m], values[m])
             machine.shared.scatter(at, data, write.element, write.elements)
 
-        what = f"a cp.async of {self.size} bytes per lane ({write.site.where()})"
+        what = f"a cp.async of {self.size} bytes per lane"
         operation = machine.engines.issue(Pending(what, land, write.site))
         for place in warps.warps.tolist():
             machine.state(CopyGroups).add(place, operation)
@@ -137,4 +137,4 @@ def arrive_when_landed(
             else:
                 machine.mbarriers.arrive(barrier, count, seen, site)
 
-        machine.engines.issue(Pending(f"an arrival ({site.where()})", land, site))
+        machine.engines.issue(Pending("an arrival", land, site))

@@ -247,7 +247,7 @@ class Machine(Residents):
                 # CUTLASS and DeepGEMM don't wait for their last stores: they are seen to be done.
                 findings.add(
                     "exit-with-pending-store" if pending.outgoing else "exit-with-pending-copy",
-                    f"CTA {cta.number} ended before this was waited for: {pending.what}.",
+                    f"CTA {cta.number} ended before this was waited for: {pending.describe()}.",
                     pending.site,
                     cta=cta.number,
                 )

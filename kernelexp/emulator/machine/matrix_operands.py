@@ -39,6 +39,11 @@ class Descriptor:
         self.swizzle = (SWIZZLES_SM100 if sm100 else SWIZZLES_SM90).get(code)
 
 
+@functools.lru_cache(maxsize=8192)
+def descriptor(value: int, sm100: bool) -> Descriptor:
+    return Descriptor(value, sm100)
+
+
 class Matrix(NamedTuple):
     """An operand of `rows` (of M or N) x K, as an instruction names it."""
 
@@ -56,7 +61,6 @@ class Matrix(NamedTuple):
         return self.row_bytes // self.element
 
 
-@functools.lru_cache(maxsize=8192)
 def k_major(
     start: int, leading: int, stride: int, swizzle: str, rows: int, row_bytes: int
 ) -> Array:
@@ -72,7 +76,6 @@ def k_major(
     return swizzled(address, swizzle)
 
 
-@functools.lru_cache(maxsize=8192)
 def mn_major(
     start: int, leading: int, stride: int, swizzle: str, rows: int, k: int, element: int
 ) -> Array:
@@ -90,16 +93,39 @@ def mn_major(
     return swizzled(address, swizzle)
 
 
+class Pieces(NamedTuple):
+    """Where an operand lies in its CTA's shared memory."""
+
+    offsets: Array
+    """Of its pieces, [rows, n]: chunks of 16 bytes, or elements."""
+    width: int
+    """Bytes of a piece."""
+    low: int
+    high: int
+    """The first byte, and the one after the last."""
+
+
+@functools.lru_cache(maxsize=8192)
+def _pieces(matrix: Matrix, swizzle: str) -> Pieces:
+    d = descriptor(matrix.descriptor, matrix.sm100)
+    fields, width = (d.start, d.leading, d.stride, swizzle, matrix.rows), CHUNK_BYTES
+    if matrix.transposed:
+        index, width = mn_major(*fields, matrix.k, matrix.element), matrix.element
+    else:
+        index = k_major(*fields, matrix.row_bytes)
+    return Pieces(index, width, int(index.min()), int(index.max()) + width)
+
+
 def span(machine: Machine, cta: int, matrix: Matrix) -> tuple[int, int]:
     """Arena range of an operand, for telling overlaps: its first row to its last."""
-    d = Descriptor(matrix.descriptor, matrix.sm100)
+    d = descriptor(matrix.descriptor, matrix.sm100)
     base, row_bytes = machine.arena_offset(cta, d.start), matrix.row_bytes
     return base, base + (0 if matrix.transposed else (matrix.rows - 1) // 8 * d.stride) + row_bytes
 
 
 def _descriptor(machine: Machine, issuer: Issuer, matrix: Matrix) -> tuple[Descriptor, str]:
     """The descriptor and its swizzle, checked."""
-    d = Descriptor(matrix.descriptor, matrix.sm100)
+    d = descriptor(matrix.descriptor, matrix.sm100)
     if d.swizzle is None or d.base_offset:
         raise UnsupportedInstruction(
             f"{issuer.site.where()}: matrix descriptor {matrix.descriptor:#018x} has a swizzle "
@@ -121,34 +147,30 @@ def _descriptor(machine: Machine, issuer: Issuer, matrix: Matrix) -> tuple[Descr
 
 def fetch(machine: Machine, issuer: Issuer, cta: int, matrix: Matrix) -> Array:
     """An operand's elements as unsigned codes [rows, K], read by the tensor core of a CTA."""
-    d, swizzle = _descriptor(machine, issuer, matrix)
-    rows, k, element = matrix.rows, matrix.k, matrix.element
-    if matrix.transposed:
-        index = mn_major(d.start, d.leading, d.stride, swizzle, rows, k, element)
-        low, high = int(index.min()), int(index.max()) + element
-    else:
-        index = k_major(d.start, d.leading, d.stride, swizzle, rows, matrix.row_bytes)
-        low, high = int(index.min()), int(index.max()) + CHUNK_BYTES
-    base = machine.arena_offset(cta, 0)
+    _, swizzle = _descriptor(machine, issuer, matrix)
+    offsets, width, low, high = _pieces(matrix, swizzle)
+    kind = f"u{matrix.element}"
     if low < SHARED_RESERVED or high > machine.layout.end:
         sentence = (
-            f"an operand of {rows} x {k} reaches shared {low:#x} to {high:#x} of CTA "
+            f"an operand of {matrix.rows} x {matrix.k} reaches shared {low:#x} to {high:#x} of CTA "
             f"{machine.ctas[cta].number}, outside its memory."
         )
         machine.report("out-of-bounds", sentence, issuer.site, issuer.place)
-        return np.zeros((rows, k), f"u{element}")
-    _watch(machine, issuer, base + index)
-    if matrix.transposed:
-        return machine.shared.view(element, 1)[(base + index) // element]
-    data = machine.shared.view(8, 2)[(base + index) // CHUNK_BYTES]
-    return np.ascontiguousarray(data).reshape(rows, -1).view(f"u{element}")
+        return np.zeros((matrix.rows, matrix.k), kind)
+    base, agent = machine.arena_offset(cta, 0), machine.clocks.tensor + issuer.place % SLOTS
+    data = machine.races.fetch(offsets, base, width, issuer, agent)
+    if data is None:
+        _watch(machine, issuer, base + offsets, agent)
+        form = (8, 2) if width == CHUNK_BYTES else (width, 1)
+        data = np.ascontiguousarray(machine.shared.view(*form)[(base + offsets) // width])
+    return data.reshape(matrix.rows, -1).view(kind)
 
 
-def _watch(machine: Machine, issuer: Issuer, offsets: Array) -> None:
+def _watch(machine: Machine, issuer: Issuer, offsets: Array, agent: int) -> None:
     # One unit a chunk stands for all of it: what is stored in smaller pieces by different threads
     # is told apart by its first bytes only.
     units = (offsets // machine.races.history.unit).ravel()
-    machine.races.engine_read(units, issuer, machine.clocks.tensor + issuer.place % SLOTS)
+    machine.races.engine_read(units, issuer, agent)
     states = machine.shared.state[offsets]
     if (states == UNWRITTEN).any():
         name = machine.shared_name(int(offsets[states == UNWRITTEN][0]))

@@ -108,8 +108,9 @@ class Mbarriers:
         for row, place in enumerate(warps.warps.tolist()):
             lanes = range(32) if m is True else np.flatnonzero(m[row]).tolist()
             groups: dict[int, list[int]] = {}
+            every = addresses[row].tolist()
             for lane in lanes:
-                groups.setdefault(int(addresses[row, lane]) & WINDOW, []).append(lane)
+                groups.setdefault(every[lane] & WINDOW, []).append(lane)
             named += [(row, place, at, group) for at, group in groups.items()]
         for _, place, at, _ in named:
             if at % MBARRIER_BYTES:

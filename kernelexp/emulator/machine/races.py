@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,7 @@ _ENGINES = {
 _OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
 _READ = (*[_OBJECT] * 4, _LONG, _OBJECT, _OBJECT, _LONG)
 _WRITE = (*[_OBJECT] * 6, _LONG, _LONG)
+_FETCH = (_OBJECT, _LONG, _LONG, _OBJECT, _OBJECT, _LONG, *_READ[1:], _OBJECT)
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
 
@@ -217,10 +219,8 @@ class Races:
         clocks, history = self.clocks, self.history
         units, epoch = _listed(units), clocks.epoch(agent << 5)
         history.use([history.engines])
-        fences, fenced = clocks.proxy[self.space].time, issuer.fences[self.space]
         if compiled.is_loaded() and not compiled.function("kx_engine_read", *_READ)(
-            *(units, history.written, history.read[-1], issuer.seen, issuer.thread),
-            *(fenced, fences, int(epoch)),
+            units, *self._reader(issuer), int(epoch)
         ):
             return
         writer = history.written[units]
@@ -228,10 +228,36 @@ class Races:
         if bad.any():
             self._report_engine("race", units, bad, writer, issuer, agent)
         else:
-            bad = clocks.unfenced(self.space, fenced, writer)
+            bad = clocks.unfenced(self.space, issuer.fences[self.space], writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
         history.read[-1][units] = epoch
+
+    def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
+        """What compiled code compares an engine's reads with."""
+        history, fences = self.history, self.clocks.proxy[self.space].time
+        fenced = issuer.fences[self.space]
+        return history.written, history.read[-1], issuer.seen, issuer.thread, fenced, fences
+
+    def fetch(
+        self, offsets: Array, base: int, width: int, issuer: Issuer, agent: int
+    ) -> Array | None:
+        """What engine_read() checks, and the pieces of `width` bytes at `base` + each of `offsets`
+        [rows, n] as bytes [rows, n * width]; None, and nothing done, where there may be something
+        to report, or that nobody wrote.
+
+        The first byte of a piece stands for all of it: what is stored in smaller parts by different
+        threads is told apart by that one only.
+        """
+        if not compiled.is_loaded():
+            return None
+        self.history.use([self.history.engines])
+        data = np.empty((len(offsets), offsets.shape[1] * width), np.uint8)
+        declined = compiled.function("kx_fetch", *_FETCH)(
+            *(offsets, base, width, self.arena.data, self.arena.state, self.history.unit),
+            *(*self._reader(issuer), int(self.clocks.epoch(agent << 5)), data),
+        )
+        return None if declined else data
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""

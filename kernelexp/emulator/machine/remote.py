@@ -100,4 +100,4 @@ def _signalling(
         for barrier, issuer in signalled:
             machine.mbarriers.landed(barrier, access.size, issuer)
 
-    machine.engines.issue(Pending(f"a store to another CTA ({site.where()})", land, site))
+    machine.engines.issue(Pending("a store to another CTA", land, site))

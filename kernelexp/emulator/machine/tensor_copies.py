@@ -69,7 +69,7 @@ def load(
         # Padding does not count: so DeepGEMM and CUTLASS expect it of E2M1 that they unpack.
         land(machine, issuer, place, tma.padded(data, tensor), form, len(data))
 
-    what = f"the load of the box at {start} of {tensor.array} ({issuer.site.where()})"
+    what = f"the load of the box at {start} of {tensor.array}"
     issue_load(machine, issuer, places, footprint, what, arrive)
 
 

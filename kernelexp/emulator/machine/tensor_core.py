@@ -126,7 +126,7 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
             touches.append(span(machine, cta, mma.matrix_b()))
             if not mma.a_in_tmem:
                 touches.append(span(machine, cta, mma.matrix_a()))
-    what = f"an MMA ({issuer.site.where()})"
+    what = "an MMA"
     machine.engines.issue(Pending(what, land, issuer.site, queue(machine, issuer), tuple(touches)))
 
 
@@ -239,7 +239,7 @@ def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) ->
         for target in ctas:
             _arrive(machine, issuer, target, low)
 
-    what = f"a commit ({issuer.site.where()})"
+    what = "a commit"
     signals = tuple(machine.arena_offset(target, low) for target in ctas)
     machine.engines.issue(Pending(what, land, issuer.site, queue(machine, issuer), signals=signals))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from kernelexp.emulator.machine.arena import OUTSIDE, UNWRITTEN, WRITTEN, Arena
+from kernelexp.emulator.machine.arena import WRITTEN, Arena
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.copying import refused
 from kernelexp.emulator.machine.layout import (
@@ -36,7 +36,7 @@ def _in_arena(machine: Machine, issuer: Issuer, arena: Arena, address: int, base
         placed = machine.execution.parameters.maps.find(
             arena.data[first : first + MARK_BYTES].tobytes()
         )
-        if placed is not None and not np.isin(states, (OUTSIDE, UNWRITTEN)).any():
+        if placed is not None and (states & WRITTEN).all():
             return placed
     raise refused(machine, issuer, "out-of-bounds", f"no tensor map lies at {address:#x}.")
 

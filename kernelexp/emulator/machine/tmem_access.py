@@ -95,6 +95,8 @@ class Form:
         elif shape == "16x32bx2":
             lane, column = lane % 16, register + split * (lane // 16)
         self.lane, self.column = np.broadcast_arrays(lane, column)
+        self.whole = shape == "32x32b"
+        """Whether a register holds a column of the quarter's lanes."""
 
     def window(self, machine: Machine, place: int, address: int) -> Window:
         """What a warp reaches at a tensor-memory address, checked."""
@@ -113,16 +115,18 @@ class Form:
         first = 32 * quarter + (lane & 31 & ~15 if self.half else 0)
         granule, count = first // GRANULE, 1 if self.half else 2
         area = Area(cta, (granule, granule + count, 1), column, column + self.columns)
+        if self.whole:
+            return Window(place, area, slice(first, first + 32), slice(column, area.end))
         return Window(place, area, first + self.lane, column + self.column)
 
 
 class Window(NamedTuple):
-    """A warp's lanes and columns of tensor memory, [32, registers] each."""
+    """A warp's lanes and columns of tensor memory, as indices of [32, registers]."""
 
     place: int
     area: Area
-    lanes: Array
-    columns: Array
+    lanes: Array | slice
+    columns: Array | slice
 
 
 @dataclass(slots=True)
@@ -146,6 +150,8 @@ class TmemTraffic:
     def __init__(self) -> None:
         self.loads: dict[int, list[Load]] = {}
         self.stores: dict[int, list[tuple[Window, Array]]] = {}
+        self.rows: dict[Form, Array] = {}
+        """Of RegisterFile.words, the registers that a load fills."""
 
 
 def load(
@@ -157,25 +163,33 @@ def load(
     their values at once; PTX forbids reading them before the wait.
     """
     machine = warps.machine
+    traffic = machine.state(TmemTraffic)
+    if form not in traffic.rows:
+        traffic.rows[form] = machine.registers.rows_of(targets)
+    rows = traffic.rows[form]
     for place, address in zip(warps.warps.tolist(), addresses, strict=True):
         window = form.window(machine, place, address)
         machine.tmem.races.load(window.area, place, form.site)
         landed = _read(machine, form.site, window)
-        for index, slot in enumerate(targets):
-            machine.value(slot, place)[...] = landed[:, index]
+        if (rows >= 0).all():
+            machine.registers.words[rows, place] = landed.T
+        else:  # some results are dropped
+            for index, slot in enumerate(targets):
+                machine.value(slot, place)[...] = landed[:, index]
         if waits:
             machine.tmem.races.loaded(window.area, place)
             continue
         issued = Load(window, targets)
         machine.undefined.expect(form.site, targets, place, functools.partial(issued.end, machine))
-        machine.state(TmemTraffic).loads.setdefault(place, []).append(issued)
+        traffic.loads.setdefault(place, []).append(issued)
 
 
 def _read(machine: Machine, site: Site, window: Window) -> Array:
-    place, (cta, *_), lanes, columns = window
+    place, (cta, _, first, end), lanes, columns = window
     if not machine.tmem.written[cta, lanes, columns].all():
-        first, last = int(columns.min()), int(columns.max())
-        sentence = f"columns {first} to {last} of tensor memory are read before they were written."
+        sentence = (
+            f"columns {first} to {end - 1} of tensor memory are read before they were written."
+        )
         machine.report("tmem-uninitialised", sentence, site, place)
     return machine.tmem.data[cta, lanes, columns]
 

@@ -132,6 +132,6 @@ def _checked(machine: Machine, issuer: Issuer, area: Area) -> Area:
 def _issue(
     machine: Machine, issuer: Issuer, land: Callable[[], None], touches: list[tuple[int, int]]
 ) -> None:
-    what = f"a {issuer.site.opcode.split('.cta')[0]} ({issuer.site.where()})"
+    what = f"a {issuer.site.opcode.split('.cta')[0]}"
     order = tensor_core.queue(machine, issuer)
     machine.engines.issue(Pending(what, land, issuer.site, order, tuple(touches)))

@@ -229,6 +229,8 @@ class TmemRaces:
         rows = epochs.reshape(len(epochs), -1)
         if (rows == rows[:, :1]).all():  # As they mostly are: one access to all of it.
             epochs = rows[:, 0]
+        if not (epochs >> THREAD_BITS).any():
+            return
         clocks, thread, time = self.clocks, epochs & THREAD, epochs >> THREAD_BITS
         agent, other = thread >> 5, (thread != own) & (time > 0)
         bad = other & (clocks.seen[place][agent] < time)

@@ -94,17 +94,47 @@ def _places(n: int, half: bool) -> tuple[Array, Array]:
     return places, np.argsort(places)
 
 
+class Result(NamedTuple):
+    """What an operation has written to the accumulators of one of its warps."""
+
+    matrix: Array
+    """[64, n], of all four."""
+    warp: int
+    rows: Array
+    """Of RegisterFile.words."""
+
+    def registers(self) -> Array:
+        """The warp's values by register, [registers, 32]."""
+        in_matrix, _ = _places(self.matrix.shape[1], self.matrix.dtype == np.uint16)
+        own: Array = self.matrix.reshape(WARPS, -1)[self.warp]
+        return own.take(in_matrix).view(np.uint32).reshape(-1, 32)
+
+
 class Accumulators:
     """Accumulators of one warp in flight: by register, as RegisterFile.words has them."""
 
     def __init__(self, registers: int) -> None:
         self.values = np.zeros((registers, 32), np.uint32)
-        """The engine's copy, until a wait writes it back."""
+        """The engine's copy, until a wait writes it back, but for `results`."""
+        self.results: dict[tuple[int, ...], Result] = {}
+        """Results by their slots, no two of them with a register in common: the next operation
+        mostly adds to one of these as it is."""
         self.held = np.zeros(registers, bool)
         self.written = np.zeros((registers, 32), np.uint32)
         """What waits have written back."""
         self.given = np.zeros(registers, bool)
         """To which registers they have."""
+
+    def write(self, slots: tuple[int, ...], result: Result) -> None:
+        if slots not in self.results and not all(map(set(slots).isdisjoint, self.results)):
+            self.settle()
+        self.results[slots] = result
+
+    def settle(self) -> None:
+        """Puts all results into `values`."""
+        for result in self.results.values():
+            self.values[result.rows] = result.registers()
+        self.results.clear()
 
 
 class Warpgroups:
@@ -204,7 +234,7 @@ def _operation(wgmma: Wgmma) -> Pending:
     def land() -> None:
         raise AssertionError("landed before all four warps came")
 
-    what = f"a wgmma ({wgmma.site.where()})"
+    what = "a wgmma"
     return Pending(what, land, wgmma.site, registers=wgmma.d)
 
 
@@ -256,19 +286,26 @@ def _matrix(wgmma: Wgmma, warps: list[Array]) -> Array:
 def _multiply(
     machine: Machine, wgmma: Wgmma, places: list[int], a: Array, b: Array, accumulate: bool
 ) -> None:
-    half = wgmma.d_type == "f16"
-    rows, kind = _rows(machine, wgmma.d, wgmma.site), np.uint16 if half else np.uint32
-    in_matrix, in_registers = _places(wgmma.n, half)
+    rows, kind = _rows(machine, wgmma.d, wgmma.site), "u2" if wgmma.d_type == "f16" else "u4"
     state = machine.state(Warpgroups)
     warps = [state.of(machine, place) for place in places]
-    c = None
-    if accumulate:
-        words = np.stack([mine.values[rows] for mine in warps]).view(kind).reshape(WARPS, -1)
-        c = words.take(in_registers, axis=1).reshape(ROWS, wgmma.n)
-    result = _product(wgmma, a, b, c).astype(kind, copy=False).reshape(WARPS, -1)
-    found = result.take(in_matrix, axis=1).view(np.uint32).reshape(WARPS, -1, 32)
-    for mine, values in zip(warps, found, strict=True):
-        mine.values[rows] = values
+    c = _addend(warps, wgmma, rows, kind) if accumulate else None
+    matrix = _product(wgmma, a, b, c).astype(kind, copy=False)
+    for index, mine in enumerate(warps):
+        mine.write(wgmma.d, Result(matrix, index, rows))
+
+
+def _addend(warps: list[Accumulators], wgmma: Wgmma, rows: Array, kind: str) -> Array:
+    """The accumulators of four warps, [64, n]."""
+    known = [mine.results.get(wgmma.d) for mine in warps]
+    first = known[0]
+    if first and first.matrix.dtype == kind and all(x and x.matrix is first.matrix for x in known):
+        return first.matrix
+    for mine in warps:
+        mine.settle()
+    words = np.stack([mine.values[rows] for mine in warps]).view(kind).reshape(WARPS, -1)
+    _, in_registers = _places(wgmma.n, kind == "u2")
+    return words.take(in_registers, axis=1).reshape(ROWS, wgmma.n)
 
 
 def _product(wgmma: Wgmma, a: Array, b: Array, c: Array | None) -> Array:
@@ -306,6 +343,7 @@ class WgmmaWait(PendingWait):
         state.groups.forget(place, self.allowed)
         pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
         mine, words = state.of(machine, place), machine.registers.words
+        mine.settle()
         free = mine.held.copy()
         for operation in pending:
             free[_rows(machine, operation.registers, operation.site)] = False

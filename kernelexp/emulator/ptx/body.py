@@ -34,14 +34,13 @@ _SPECIAL = re.compile(
 )
 
 
+_TIGHT = re.compile(r"(?<=[\[{(@!\-|+]) | (?=[,;\]})|+])")
+"""Spaces that are left out between tokens."""
+
+
 def _spelled(words: list[str]) -> str:
     """Tokens as one writes them: `@%p1 ld.global.u32 %r1, [%rd1+-8];`"""
-    text = " ".join(words)
-    for tight in ("[", "{", "(", "@", "!", "-", "|", "+"):
-        text = text.replace(f"{tight} ", tight)
-    for tight in (",", ";", "]", "}", ")", "|", "+"):
-        text = text.replace(f" {tight}", tight)
-    return text
+    return _TIGHT.sub("", " ".join(words))
 
 
 class _Scope:
@@ -54,6 +53,8 @@ class _Scope:
         self.ranges: dict[str, int] = {}
         self.labels: dict[str, str] = {}
         self.variables: dict[str, str] = {}
+        self.known: dict[str, Register] = {}
+        """Registers that the text has named here so far."""
 
     def outwards(self) -> Iterator[_Scope]:
         scope: _Scope | None = self
@@ -165,6 +166,7 @@ class Body:
 
     def registers(self, scope: _Scope) -> None:
         self.p.expect(".reg")
+        scope.known.clear()
         kind = self.p.take()[1:]
         while True:
             name = self.p.take()
@@ -215,7 +217,7 @@ class Body:
         opcode = self.p.take()
         operands = self.call_operands(scope) if opcode.startswith("call") else self.operands(scope)
         self.p.expect(";")
-        words = [token.text for token in self.p.tokens[first : self.p.at]]
+        words = self.p.texts[first : self.p.at]
         if opcode.startswith(("bra", "brx")):
             self.pending.append((len(self.function.instructions), scope))
         self.function.instructions.append(
@@ -296,10 +298,13 @@ class Body:
     def operand_name(
         self, name: str, scope: _Scope
     ) -> Register | Special | Symbol | Immediate | Part:
+        if name in scope.known:
+            return scope.known[name]
         unique = scope.register(name)
         if unique is not None:
             self.declare(name, unique)
-            return Register(unique)
+            scope.known[name] = Register(unique)
+            return scope.known[name]
         if name == "WARP_SZ":
             return Immediate(32)
         if _SPECIAL.match(name):

@@ -7,7 +7,7 @@ import re
 from kernelexp.emulator.machine.image import Pointed, Variable
 from kernelexp.emulator.machine.site import Source, UnsupportedInstruction
 from kernelexp.emulator.ptx.stream import Stream
-from kernelexp.emulator.ptx.tokens import Token
+from kernelexp.emulator.ptx.tokens import Tokens
 
 LINKAGE = {".extern", ".visible", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param"}
@@ -25,15 +25,14 @@ def size_of(type_name: str) -> int:
 class Declarations(Stream):
     """What declares a name in a state space, and the table of source files."""
 
-    def __init__(self, found: list[Token]) -> None:
+    def __init__(self, found: Tokens) -> None:
         super().__init__(found)
         self.files: dict[int, str] = {}
         self.inlined: dict[tuple[int, int, int], Source] = {}
         """Where the code at a line, seen so far, was inlined."""
-        for index, token in enumerate(found):  # nvcc writes the file table at the end.
-            number, name = (each.text for each in (*found[index + 1 : index + 3], token, token)[:2])
-            if token.text == ".file" and number.isdecimal():
-                self.files[int(number)] = name.strip('"')
+        for index, text in enumerate(self.texts):  # nvcc writes the file table at the end.
+            if text == ".file" and self.texts[index + 1].isdecimal():
+                self.files[int(self.texts[index + 1])] = self.texts[index + 2].strip('"')
 
     def file(self) -> None:
         self.expect(".file")

@@ -10,7 +10,7 @@ from kernelexp.emulator.ptx.body import Body
 from kernelexp.emulator.ptx.declarations import LINKAGE, SPACES, Declarations
 from kernelexp.emulator.ptx.faults import MALFORMED
 from kernelexp.emulator.ptx.syntax import Function, Module
-from kernelexp.emulator.ptx.tokens import Token, tokens
+from kernelexp.emulator.ptx.tokens import Tokens, tokens
 
 
 def parse(text: str) -> Module:
@@ -25,12 +25,12 @@ def parse(text: str) -> Module:
 class Parser(Declarations):
     """A module, item by item."""
 
-    def __init__(self, found: list[Token]) -> None:
+    def __init__(self, found: Tokens) -> None:
         super().__init__(found)
         self.result = Module()
 
     def module(self) -> Module:
-        while self.at < len(self.tokens):
+        while self.peek():
             self.module_item()
         return self.result
 

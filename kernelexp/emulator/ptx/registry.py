@@ -13,7 +13,7 @@ import functools
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -61,24 +61,47 @@ class Pattern(NamedTuple):
     def groups(self, opcode: str) -> dict[str, str] | None:
         """What an opcode chooses in each group; None if it does not fit."""
         if not opcode.startswith(self.text.partition("{")[0]):
-            return None  # before the pattern has to be compiled: most are never asked for more
-        match = _regex(self.text).fullmatch(opcode)
-        return None if match is None else match.groupdict()
+            return None  # before the pattern has to be split: most are never asked for more
+        return _chosen(_parts(self.text), opcode)
 
 
 PATTERNS: list[Pattern] = []
 
 
+class _Group(NamedTuple):
+    """Text that every opcode has, and the group after it."""
+
+    before: str
+    name: str
+    choices: tuple[str, ...]
+
+
 @functools.cache
-def _regex(pattern: str) -> re.Pattern[str]:
-    parts = []
+def _parts(pattern: str) -> tuple[_Group, ...]:
+    """The groups of a pattern; the last one stands for its end."""
+    groups = []
     end = 0
     for match in _GROUP.finditer(pattern):
-        parts.append(re.escape(pattern[end : match.start()]))
-        choices = "|".join(re.escape(choice) for choice in match.group(2).split("|"))
-        parts.append(f"(?P<{match.group(1)}>{choices})")
+        groups.append(_Group(pattern[end : match.start()], match[1], tuple(match[2].split("|"))))
         end = match.end()
-    return re.compile("".join(parts) + re.escape(pattern[end:]))
+    return (*groups, _Group(pattern[end:], "", ()))
+
+
+def _chosen(groups: Sequence[_Group], opcode: str) -> dict[str, str] | None:
+    """The first choices with which the groups spell an opcode: a regular expression finds the same,
+    but takes milliseconds to compile, in each process."""
+    (before, name, choices), *rest = groups
+    if not rest:
+        return {} if opcode == before else None
+    if not opcode.startswith(before):
+        return None
+    after = opcode[len(before) :]
+    for choice in choices:
+        if after.startswith(choice):
+            found = _chosen(rest, after[len(choice) :])
+            if found is not None:
+                return {name: choice, **found}
+    return None
 
 
 def expand(pattern: str) -> Iterator[str]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from kernelexp.emulator.ptx.faults import PtxSyntaxError
-from kernelexp.emulator.ptx.tokens import Token
+from kernelexp.emulator.ptx.tokens import Tokens
+
+_AHEAD = 2
+"""As far as anybody peeks."""
 
 
 class Stream:
     """Tokens and a place among them."""
 
-    def __init__(self, found: list[Token]) -> None:
-        self.tokens = found
+    def __init__(self, found: Tokens) -> None:
+        self.texts = [*found.texts, *[""] * (_AHEAD + 1)]
+        self.lines = found.lines
         self.at = 0
 
     def peek(self, ahead: int = 0) -> str:
-        index = self.at + ahead
-        return self.tokens[index].text if index < len(self.tokens) else ""
+        return self.texts[self.at + ahead]
 
     def line(self) -> int:
-        return self.tokens[min(self.at, len(self.tokens) - 1)].line if self.tokens else 0
+        return self.lines[min(self.at, len(self.lines) - 1)] if self.lines else 0
 
     def take(self) -> str:
-        if self.at >= len(self.tokens):
+        text = self.texts[self.at]
+        if not text:
             raise PtxSyntaxError(f"PTX line {self.line()}: the text ends too early.")
         self.at += 1
-        return self.tokens[self.at - 1].text
+        return text
 
     def expect(self, text: str) -> None:
         if self.peek() != text:
@@ -32,7 +36,7 @@ class Stream:
         self.at += 1
 
     def accept(self, text: str) -> bool:
-        if self.peek() == text:
+        if self.texts[self.at] == text:
             self.at += 1
             return True
         return False

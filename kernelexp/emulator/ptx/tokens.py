@@ -8,9 +8,11 @@ from typing import NamedTuple
 from kernelexp.emulator.ptx.faults import PtxSyntaxError
 
 
-class Token(NamedTuple):
-    text: str
-    line: int
+class Tokens(NamedTuple):
+    """Tokens, and the line of each."""
+
+    texts: list[str]
+    lines: list[int]
 
 
 _TOKEN = re.compile(
@@ -24,20 +26,27 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_STRAY = re.compile(r"[^\w\"$%.\-+{}()\[\];,:@!|<>=*~&/]")
+_STRAY = re.compile(r"[^\w\"$%.\-+{}()\[\];,:@!|<>=*~&/\s]")
 
 
-def tokens(text: str) -> list[Token]:
-    """All tokens of `text` with their lines, comments dropped; PtxSyntaxError for a stray one."""
+def tokens(text: str) -> Tokens:
+    """All tokens of `text`, comments dropped; PtxSyntaxError for a stray one."""
     text = _BLOCK_COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
-    found: list[Token] = []
+    texts: list[str] = []
+    lines: list[int] = []
     for number, line in enumerate(text.split("\n"), 1):
         code = line.partition("//")[0] if "//" in line and '"' not in line else line
-        for word in _TOKEN.findall(code):
-            if len(word) == 1 and _STRAY.match(word):
-                raise PtxSyntaxError(f"PTX line {number}: unexpected character {word!r}.")
-            if word.startswith(".reg."):  # `.reg.b16 x;`, as CUDA's headers write it.
-                found.append(Token(".reg", number))
-                word = word[4:]
-            found.append(Token(word, number))
-    return found
+        words: list[str] = _TOKEN.findall(code)
+        if _STRAY.search(code):  # or in a string
+            for word in words:
+                if len(word) == 1 and _STRAY.match(word):
+                    raise PtxSyntaxError(f"PTX line {number}: unexpected character {word!r}.")
+        if ".reg." in code:  # `.reg.b16 x;`, as CUDA's headers write it.
+            words = [part for word in words for part in _separated(word)]
+        texts += words
+        lines += [number] * len(words)
+    return Tokens(texts, lines)
+
+
+def _separated(word: str) -> list[str]:
+    return [".reg", word[4:]] if word.startswith(".reg.") else [word]

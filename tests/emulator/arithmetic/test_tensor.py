@@ -102,6 +102,15 @@ def test_large_matrices_agree_with_small_ones(name: str) -> None:
         assert np.array_equal(whole[i], part[0])
 
 
+def test_a_row_of_zeros_is_zero_among_rows_that_are_truncated() -> None:
+    random = np.random.default_rng(1)
+    a, b = (random.integers(0, 0x7F, (8, 32)).astype(np.uint8) for _ in range(2))
+    a[3] = 0
+    got = tensor.mma(a, b, None, a_type="e4m3", precision=tensor.WGMMA_FP8)
+    assert not got[3].any()
+    assert np.isfinite(got.view(np.float32)).all()
+
+
 def test_hoppers_fp8_product_drops_the_low_ten_bits_of_c() -> None:
     zeros, c = np.zeros((1, 32), np.uint8), np.array([[0x3F800FFF]], np.uint32)
     got = tensor.mma(zeros, zeros, c, a_type="e4m3", precision=tensor.WGMMA_FP8)
