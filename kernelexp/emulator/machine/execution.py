@@ -80,13 +80,13 @@ class Execution:
         if before:
             self.world.take_over(before)
         self.parameters = Parameters(image, launch, self.world)
+        self.resident = self._resident()
+        """CTAs that are resident at once, whole clusters."""
         self.banks = {
-            number: fill(bank, launch, self.world, self.parameters, self.local)
+            number: fill(bank, launch, self.world, self.parameters, self.local, self.resident)
             for number, bank in image.banks.items()
         }
         """Constant banks, as bytes."""
-        self.resident = self._resident()
-        """CTAs that are resident at once, whole clusters."""
         self.warps = self.resident * self.warps_per_cta
         self.registers = RegisterFile(image.slots, self.warps)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.emulator.machine.registers import Slot, Special
+from kernelexp.emulator.machine.registers import Constant, Slot, Special
 from kernelexp.launch import Dim3
+
+RESERVED_SHARED = "reserved shared"
+"""The field of a constant bank with that address."""
 
 
 class Pointed(msgspec.Struct, frozen=True):
@@ -41,6 +44,8 @@ class Bank(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[Pointed, ...] = ()
     fields: dict[int, str] = {}
     """What the launch puts there, by offset: names as in constants.py, or of parameters."""
+    variables: dict[str, tuple[int, int]] = {}
+    """Offset and bytes of variables, whose contents a launch may bring."""
     absent: frozenset[int] = frozenset()
     """Offsets of words of `data` for which there is no value, such as addresses of functions."""
 
@@ -97,6 +102,10 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     def uses_reserved_shared(self) -> bool:
         """Whether it asks where the shared memory lies that the system reserves for kernels."""
         return any(
-            isinstance(slot, Special) and slot.name == "reserved_smem_offset_1"
+            (isinstance(slot, Special) and slot.name == "reserved_smem_offset_1")
+            or (isinstance(slot, Constant) and self._field(slot) == RESERVED_SHARED)
             for slot in self.slots
         )
+
+    def _field(self, slot: Constant) -> str:
+        return self.banks[slot.bank].fields.get(slot.offset, "")

@@ -29,6 +29,8 @@ LOCAL_WINDOW = 2 << 40
 PARAM_WINDOW = 3 << 40
 FUNCTIONS = 4 << 40
 """Of the addresses of functions, in the order of their definition."""
+CONSTANT_WINDOW = 5 << 40
+"""Of SASS, whose constants have no generic addresses here."""
 GLOBAL_BASE = 0x7F << 40
 WINDOW_BITS = 40
 WINDOW = (1 << WINDOW_BITS) - 1
@@ -153,15 +155,20 @@ class GlobalLayout:
 
     def _given(self, variable: Variable) -> None:
         """The launch brings the variable's contents, as cudaMemcpyToSymbol would."""
-        size, offset = self.arrays[variable.name].nbytes, self.offsets[variable.name]
-        if size != variable.size:
-            raise UsageError(
-                f"array {variable.name!r} has {size} bytes, "
-                f"the variable of that name {variable.size}."
-            )
-        self._symbols[variable.name] = offset
+        self._check_size(variable.name, variable.size)
+        self._symbols[variable.name] = offset = self.offsets[variable.name]
         if variable.space == "const":
-            self.arena.allocate(offset, size, CONSTANT)
+            self.arena.allocate(offset, variable.size, CONSTANT)
+
+    def contents(self, name: str, size: int) -> Array:
+        """The bytes of the array that a launch brings for a variable of `size` bytes."""
+        self._check_size(name, size)
+        return self.arena.data[self.offsets[name] :][:size]
+
+    def _check_size(self, name: str, size: int) -> None:
+        given = self.arrays[name].nbytes
+        if given != size:
+            raise UsageError(f"array {name!r} has {given} bytes, the variable of that name {size}.")
 
     def _clear(self, offset: int, size: int, state: int) -> None:
         self.arena.allocate(offset, size, state)

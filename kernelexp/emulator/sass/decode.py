@@ -115,6 +115,7 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         banks=decoder.banks,
         strict=False,
         has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
+        cancels_launches=any(ins.base == "UGETNEXTWORKID" for ins in decoder.code),
         cluster=found.cluster,
         block=found.block,
         max_threads=found.max_threads,

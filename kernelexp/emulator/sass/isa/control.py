@@ -231,9 +231,9 @@ def ret(d: Decoder) -> Turn:
     return _indirect(d, d.pair(source), d.constant(base))
 
 
-@covers("BRX")
+@covers("BRX", "BRXU")
 def brx(d: Decoder) -> Turn:
-    """To an address in registers, relative to the next instruction."""
+    """To an address in registers, those of the warp for BRXU, relative to the next instruction."""
     source, base = d.take(d.operands, 2)
     d.unguarded()
     offset = d.constant(base) + d.instruction.address + word.BYTES

@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.machine import Op
 from kernelexp.emulator.sass.decoder import Decoder, applied
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import Operand
+from kernelexp.emulator.sass.syntax import ZERO, Operand
 
 _ROUND = "{:|.RZ|.RM|.RP}"
 _FLOATS = ("F16", "BF16", "F32", "F64")
@@ -86,6 +86,18 @@ def f2i(d: Decoder) -> Op:
         lambda R: convert.float_to_int(
             read(R), source.lower(), to.lower(), rounding=rounding, ftz=ftz
         ),
+    )
+
+
+@covers("F2IP.U8.F32{:|.TRUNC}.NTZ")
+def f2ip(d: Decoder) -> Op:
+    """The nearest byte to f32, extended by zeros. What else would be packed must be nothing."""
+    target, a, b, c = d.take(d.operands, 4)
+    if any(getattr(each, "index", 0) != ZERO for each in (a, c)):
+        raise d.refuse("packs more than one number, which is not covered")
+    read, rounding = d.real(b), _integral(d)
+    return _to(
+        d, target, "U8", lambda R: convert.float_to_int(read(R), "f32", "u8", rounding=rounding)
     )
 
 

@@ -11,7 +11,7 @@ from kernelexp.emulator.machine.machine import Machine, Op, WarpSet
 from kernelexp.emulator.machine.tmem_access import Form
 from kernelexp.emulator.sass.decoder import Decoder, once_per_warp
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import ZERO, Described, Operand, Register
+from kernelexp.emulator.sass.syntax import ZERO, Register
 
 _UNIT = 32
 """Columns that allocations are counted in."""
@@ -68,22 +68,15 @@ def _form(d: Decoder) -> Form:
     return Form(d.site, shape, count)
 
 
-def _address(d: Decoder, operand: Operand) -> tuple[int, int]:
-    """tmem[UR + columns]: (slot, columns)."""
-    if not isinstance(operand, Described) or operand.kind != "tmem" or operand.parts:
-        raise d.refuse("names no tensor memory")
-    return d.words(d.unsigned(operand.register), 1)[0], operand.offset
-
-
 @covers(f"LDTM{_SPELLED}")
 def load(d: Decoder) -> Op:
     """The registers hold their values at once; without a shape it is 32x32b."""
     target, address = d.take(d.operands, 2)
-    form, (slot, columns) = _form(d), _address(d, address)
+    form, where = _form(d), d.tensor_address(address)
     targets = d.to_words(target, form.registers)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        addresses = [int(R[slot][row, 0]) + columns for row in range(warps.count)]
+        addresses = [where(R, row) for row in range(warps.count)]
         tmem_access.load(warps, addresses, form, targets, waits=True)
 
     return d.by_whole_warps(op)
@@ -93,14 +86,13 @@ def load(d: Decoder) -> Op:
 def store(d: Decoder) -> Op:
     """Tensor memory holds the values at once; without a shape it is 32x32b."""
     address, source = d.take(d.operands, 2)
-    form, (slot, columns) = _form(d), _address(d, address)
+    form, where = _form(d), d.tensor_address(address)
     sources = d.words(d.unsigned(source), form.registers)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         for row, place in enumerate(warps.warps.tolist()):
             values = np.stack([R[each][row] for each in sources], axis=-1)
-            at = int(R[slot][row, 0]) + columns
-            tmem_access.store(warps.machine, place, at, form, values)
+            tmem_access.store(warps.machine, place, where(R, row), form, values)
             tmem_access.wait_stores(warps.machine, place)
 
     return d.by_whole_warps(op)
