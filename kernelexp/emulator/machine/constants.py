@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.image import RESERVED_SHARED, Bank
+from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.machine.layout import (
     CONSTANT_WINDOW,
     LOCAL_WINDOW,
@@ -32,6 +32,7 @@ from kernelexp.emulator.machine.layout import (
 from kernelexp.launch import Launch
 
 WORD = 4
+RESERVED_SHARED = "reserved shared"
 
 
 def fill(

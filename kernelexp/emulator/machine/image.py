@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.emulator.machine.registers import Constant, Slot, Special
+from kernelexp.emulator.machine.registers import Slot, Special
 from kernelexp.launch import Dim3
-
-RESERVED_SHARED = "reserved shared"
-"""The field of a constant bank with that address."""
 
 
 class Pointed(msgspec.Struct, frozen=True):
@@ -85,6 +82,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     and merges accesses where it has proved that no result depends on it."""
     has_tensor_memory: bool = False
     """Whether the reserved shared memory holds what SASS keeps of its allocations."""
+    reads_reserved: bool = False
+    """Whether it reads from a constant bank where the reserved shared memory lies."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None
@@ -101,11 +100,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def uses_reserved_shared(self) -> bool:
         """Whether it asks where the shared memory lies that the system reserves for kernels."""
-        return any(
-            (isinstance(slot, Special) and slot.name == "reserved_smem_offset_1")
-            or (isinstance(slot, Constant) and self._field(slot) == RESERVED_SHARED)
+        return self.reads_reserved or any(
+            isinstance(slot, Special) and slot.name == "reserved_smem_offset_1"
             for slot in self.slots
         )
-
-    def _field(self, slot: Constant) -> str:
-        return self.banks[slot.bank].fields.get(slot.offset, "")

@@ -8,7 +8,7 @@ from kernelexp.emulator.machine import tmem_access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.machine import Machine, Op, WarpSet
-from kernelexp.emulator.machine.tmem_access import Form
+from kernelexp.emulator.machine.tmem_access import EVERY, Form
 from kernelexp.emulator.sass.decoder import Decoder, once_per_warp
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import ZERO, Register
@@ -16,8 +16,15 @@ from kernelexp.emulator.sass.syntax import ZERO, Register
 _UNIT = 32
 """Columns that allocations are counted in."""
 _UNITS = 16
-_SHAPES = {"16dp256bit": "16x256b", "16dp128bit": "16x128b", "16dp64bit": "16x64b"}
-_SPELLED = "{:|.16dp256bit|.16dp128bit|.16dp64bit}{:|.x2|.x4|.x8|.x16|.x32|.x64|.x128}"
+_SHAPES = {
+    "16dp256bit": "16x256b",
+    "16dp128bit": "16x128b",
+    "16dp64bit": "16x64b",
+    "16dp32bit_t0_t15": "16x32bx2",
+    "16dp32bit_t16_t31": "16x32bx2",
+}
+_THREADS = {"16dp32bit_t0_t15": slice(16), "16dp32bit_t16_t31": slice(16, 32)}
+_SPELLED = f"{{:|.{'|.'.join(_SHAPES)}}}{{:|.x2|.x4|.x8|.x16|.x32|.x64|.x128}}"
 
 
 @covers("UTCATOMSWS{:|.2CTA}.FIND_AND_SET.ALIGN")
@@ -63,14 +70,16 @@ def relinquish(d: Decoder) -> Op:
 
 
 def _form(d: Decoder) -> Form:
-    shape = next((_SHAPES[each] for each in d.modifiers if each in _SHAPES), "32x32b")
+    spelled = next((each for each in d.modifiers if each in _SHAPES), "")
+    shape, threads = _SHAPES.get(spelled, "32x32b"), _THREADS.get(spelled, EVERY)
     count = next((int(each[1:]) for each in d.modifiers if each[0] == "x"), 1)
-    return Form(d.site, shape, count)
+    return Form(d.site, shape, count, threads=threads)
 
 
 @covers(f"LDTM{_SPELLED}")
 def load(d: Decoder) -> Op:
-    """The registers hold their values at once; without a shape it is 32x32b."""
+    """The registers hold their values at once; without a shape it is 32x32b. Of 16x32bx2 each half
+    of the warp has its own."""
     target, address = d.take(d.operands, 2)
     form, where = _form(d), d.tensor_address(address)
     targets = d.to_words(target, form.registers)
