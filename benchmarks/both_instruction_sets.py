@@ -69,12 +69,23 @@ class Outcome(NamedTuple):
     note: str = ""
 
 
+_NEWER = re.compile(r"Unsupported \.version .*current version is '(\d+\.\d+)'")
+
+
 def assemble(ptx: Path, case: Case) -> emulator.Module:
     """The SASS that ptxas makes of a case's entry."""
+    text = ptx.read_text()
     with tempfile.TemporaryDirectory() as folder:
         tools, cubin = toolchain.find(None, Path(folder)), Path(folder) / "k.cubin"
-        options = [f"-arch={case.arch}", f"--entry={case.launch.entry}"]
-        done = processes.run([tools.ptxas, *options, str(ptx), "-o", str(cubin)])
+        target = re.search(r"^\.target (\w+)", text, re.M)
+        arch = target[1] if target else case.arch
+        options = [f"-arch={arch}", f"--entry={case.launch.entry}", "-o", str(cubin)]
+        done = processes.run([tools.ptxas, *options, str(ptx)])
+        newer = _NEWER.search(done.stdout + done.stderr)
+        if newer:  # Triton's own ptxas is ahead of the toolkit's
+            older = Path(folder) / "k.ptx"
+            older.write_text(re.sub(r"^\.version .*", f".version {newer[1]}", text, flags=re.M))
+            done = processes.run([tools.ptxas, *options, str(older)])
         if done.returncode:
             raise SystemExit(f"{ptx}: {done.stdout}{done.stderr}")
         listed = processes.run([tools.cuobjdump, "-sass", str(cubin)])

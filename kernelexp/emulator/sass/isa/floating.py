@@ -68,7 +68,7 @@ def fmul2(d: Decoder) -> Op:
 @covers(f"FFMA2{_PAIR}")
 def ffma2(d: Decoder) -> Op:
     """The operation of two registers each, which may change places (`.LO_HI`); one register
-    (`.F32`), or a literal, stands for both."""
+    (`.F32`), or a literal, stands for both. With `.NP` the second one's sign is the opposite."""
     return _two_rounded(d, f32.fma, 3)
 
 
@@ -91,14 +91,15 @@ def _two(d: Decoder, operand: Operand) -> tuple[Reader, Reader]:
     """The lower and the upper number of a source."""
     if isinstance(operand, Immediate):
         return d.real(operand), d.real(operand)
-    part = part_of(operand)
+    part = part_of(operand).removesuffix(".NP")
     if not isinstance(operand, Register) or part not in ("F32", "F32x2.HI_LO", "F32x2.LO_HI"):
         raise d.refuse("has an operand that is not covered")
-    first = msgspec.structs.replace(operand, part="")
-    if part == "F32" or operand.index == ZERO:
-        return d.real(first), d.real(first)
-    second = msgspec.structs.replace(first, index=first.index + 1)
-    low, high = (second, first) if part.endswith("LO_HI") else (first, second)
+    first = low = high = msgspec.structs.replace(operand, part="")
+    if part != "F32" and operand.index != ZERO:
+        second = msgspec.structs.replace(first, index=first.index + 1)
+        low, high = (second, first) if part.endswith("LO_HI") else (first, second)
+    if part != part_of(operand):
+        high = msgspec.structs.replace(high, negated=not high.negated)
     return d.real(low), d.real(high)
 
 
