@@ -101,6 +101,26 @@ def f2ip(d: Decoder) -> Op:
     )
 
 
+@covers("I2IP.{:U8|S8|U16|S16}.S32.SAT")
+def i2ip(d: Decoder) -> Op:
+    """Two integers to the nearest of a narrow type, the first above; above them is the third
+    source."""
+    target, a, b, c = d.take(d.operands, 4)
+    kind = d.instruction.modifiers[0]
+    bits = int(kind[1:])
+    mask = np.uint32((1 << bits) - 1)
+
+    def function(x: Array, y: Array, rest: Array) -> Array:
+        high, low = (
+            convert.int_to_int(each, "s32", kind.lower(), sat=True).astype(np.uint32) & mask
+            for each in (x, y)
+        )
+        above = rest << np.uint32(2 * bits) if bits == 8 else np.uint32(0)
+        return above | high << np.uint32(bits) | low
+
+    return applied(d.to(target), function, (d.bits(a), d.bits(b), d.bits(c)))
+
+
 @covers(f"I2F{{:|.F16|.BF16|.F64}}{{:|.U8|.S8|.U16|.S16|.U32|.U64|.S64}}{_ROUND}")
 @covers(f"I2FP.F32.{{:S32|U32}}{_ROUND}")
 def i2f(d: Decoder) -> Op:
