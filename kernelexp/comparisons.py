@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp import counters, metrics, widths
+from kernelexp import counters, differences, metrics, widths
 from kernelexp.arm import Arm
+from kernelexp.differences import Difference
 from kernelexp.errors import UsageError
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import FLOOR, Finding, Group
 from kernelexp.measurement import Effect
-from kernelexp.metrics import Difference, Kind
+from kernelexp.metrics import Kind
 from kernelexp.model import AxisValue
 from kernelexp.profile.merging import bare
 from kernelexp.subjects import Subject, different
@@ -124,7 +125,7 @@ def _is_changed(each: Finding) -> bool:
 def _kinds(before: Subject, after: Subject) -> tuple[list[Kind], list[str]]:
     """The kinds of evidence that compare, and a sentence for each kind that does not."""
     one, other = before.arm, after.arm
-    kinds = set(metrics.comparable(one, other))
+    kinds = set(differences.comparable(one, other))
     if one.published and other.published:
         kinds.add("published")
     warnings = []
@@ -141,7 +142,7 @@ def _kinds(before: Subject, after: Subject) -> tuple[list[Kind], list[str]]:
 
 
 def _differences(one: Arm, other: Arm, kind: Kind) -> list[Difference]:
-    found = metrics.differences(one, other, kind, same=True)
+    found = differences.between(one, other, kind, same=True)
     return [each for each in found if each.metric.name not in _RELATIVE]
 
 

@@ -94,10 +94,10 @@ def _total(part: Callable[[ProgramKernel], int]) -> Callable[[ProgramEvidence], 
 def _emulated(
     read: Callable[[EmulatedEvidence], Value],
 ) -> tuple[Kind, Callable[[Arm], Value | None]]:
-    return _entry("emulated", _executed, read)
+    return _entry("emulated", executed, read)
 
 
-def _executed(arm: Arm) -> EmulatedEvidence | None:
+def executed(arm: Arm) -> EmulatedEvidence | None:
     """What an emulation judged the arm by, of PTX unless SASS alone was executed; None where the
     emulator does not cover the kernel."""
     found = arm.emulated or arm.emulated_sass
@@ -324,7 +324,7 @@ CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
 _STATIC = "sass_instructions_"
 _PRINTED = "printed_"
 # What ncu names has `__`, but for the counters of its source page.
-_NCU = re.compile(r".*__|memory_|inst_executed|thread_inst_executed|local_|group:")
+_NCU = re.compile(r".*__|memory_|instexecuted|thread_instexecuted|local_|group:")
 
 
 def kind_of(name: str) -> Kind | None:
@@ -381,84 +381,6 @@ def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
             # What was built goes before what a profile has under the same name of ncu's.
             found.setdefault(metric.name, Figure(metric=metric, value=value))
     return found
-
-
-def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
-    """The kinds of evidence that both arms have under the same conditions.
-
-    Counters of two versions of the emulator, or of two sizes, do not compare. A profile whose size
-    is not known may be of any.
-    """
-    first, second = _executed(one), _executed(other)
-    kinds: list[Kind] = ["built"] if has_code(one) and has_code(other) else []
-    if first and second and (first.emulator, first.size) == (second.emulator, second.size):
-        kinds.append("emulated")
-    if one.measured and other.measured and one.measured.size == other.measured.size:
-        kinds.append("measured")
-    if one.profiled and other.profiled:
-        sizes = {each.size for each in (one.profiled, other.profiled) if each.size}
-        kinds += ["profiled"] if len(sizes) < 2 else []
-    return tuple(kinds)
-
-
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of two arms; a counter that one of them lacks is 0 there."""
-
-    metric: Metric
-    before: Value
-    after: Value
-
-    @property
-    def change(self) -> float | None:
-        """Relative change, 0.1 for 10% more; None where there is no number to divide by."""
-        if isinstance(self.before, str) or isinstance(self.after, str) or not self.before:
-            return None
-        return (self.after - self.before) / abs(self.before)
-
-    @property
-    def factor(self) -> float:
-        """By how much the figure grew or shrank, at least 1: 2 for a doubling and for a halving.
-
-        Infinite where it appears, disappears, changes its sign, or is text.
-        """
-        if self.before == self.after:
-            return 1.0
-        if isinstance(self.before, str) or isinstance(self.after, str):
-            return math.inf
-        if not self.before or not self.after or (self.before < 0) != (self.after < 0):
-            return math.inf
-        small, large = sorted((abs(self.before), abs(self.after)))
-        return large / small
-
-
-def differences(
-    before: Arm, after: Arm, *kinds: Kind, same: bool = False
-) -> tuple[Difference, ...]:
-    """What differs between two arms, in the table's order, of evidence that both of them have.
-
-    With `same` also the figures that do not differ. Where the SASS of both was counted, counts of
-    PTX say nothing more and are left out.
-    """
-    one, other = figures(before, *kinds), figures(after, *kinds)
-    names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
-    if before.counted and after.counted:
-        names = {name: each for name, each in names.items() if not name.startswith(counters.PTX)}
-
-    def value(figures: dict[str, Figure], metric: Metric, arm: Arm) -> Value | None:
-        """Of the same kind: what one arm's profile has is not compared with a count."""
-        found = figures.get(metric.name)
-        same_kind = found and found.metric.kind == metric.kind
-        return found.value if found and same_kind else metric.read(arm)
-
-    pairs = [
-        (metric, value(one, metric, before), value(other, metric, after))
-        for metric in names.values()
-    ]
-    return tuple(
-        Difference(metric=metric, before=was, after=now)
-        for metric, was, now in pairs
-        if (same or was != now) and was is not None and now is not None
-    )
 
 
 BUILD_SUMMARY: dict[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import metrics, records
+from kernelexp import differences, metrics, records
 from kernelexp.arm import Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.measurement import ArrayResult
 from kernelexp.record import Record
@@ -57,13 +57,13 @@ def test_counters_of_a_launch_that_ended_early_are_no_figures() -> None:
     )
     assert metrics.read("ptx__inst_executed", whole) == 10
     assert metrics.read("ptx__inst_executed", hanging) is None
-    assert metrics.differences(emulated(ptx__inst_executed=20), hanging, "emulated") == ()
+    assert differences.between(emulated(ptx__inst_executed=20), hanging, "emulated") == ()
 
 
 def test_a_difference_has_both_values_and_the_relative_change(record: Record) -> None:
     found = {
         each.metric.name: each
-        for each in metrics.differences(record.baseline, record.arms[1], "built")
+        for each in differences.between(record.baseline, record.arms[1], "built")
     }
     registers = found["launch__registers_per_thread"]
     assert (registers.before, registers.after) == (24, 32)
@@ -72,13 +72,13 @@ def test_a_difference_has_both_values_and_the_relative_change(record: Record) ->
 
 
 def test_a_counter_that_one_side_lacks_is_zero_there() -> None:
-    (found,) = metrics.differences(emulated(), emulated(ptx__conflicts=3))
+    (found,) = differences.between(emulated(), emulated(ptx__conflicts=3))
     assert (found.before, found.after, found.change) == (0, 3, None)
 
 
 def test_evidence_that_one_side_lacks_is_no_difference(record: Record) -> None:
     bare = msgspec.structs.replace(record.baseline, build=None, emulated=None, measured=None)
-    assert metrics.differences(record.baseline, bare) == ()
+    assert differences.between(record.baseline, bare) == ()
 
 
 def test_every_figure_is_a_column_of_the_csv_and_a_key_of_the_json(kx: Kx) -> None:
@@ -125,10 +125,10 @@ def test_counts_of_sass_have_ncu_s_names_and_those_of_ptx_their_own() -> None:
 def test_counts_of_ptx_differ_only_where_sass_was_not_counted() -> None:
     arm = counted(memory_l1_wavefronts_shared=32)
     more = emulated(ptx__memory_l1_wavefronts_shared=256)
-    (difference,) = metrics.differences(arm, more, "emulated")
+    (difference,) = differences.between(arm, more, "emulated")
     assert (difference.before, difference.after) == (128, 256)
     both = msgspec.structs.replace(more, emulated_sass=arm.emulated_sass)
-    assert metrics.differences(arm, both, "emulated") == ()
+    assert differences.between(arm, both, "emulated") == ()
 
 
 def test_counts_of_sass_that_did_wrong_are_no_figures() -> None:
@@ -152,7 +152,7 @@ def test_what_a_profile_has_is_not_compared_with_a_count_of_the_same_name() -> N
     assert metrics.read(name, one) == 4096.0
     assert metrics.read(name, one, "emulated") == 32
     other = counted(memory_l1_wavefronts_shared=16)
-    assert metrics.differences(one, other, "profiled") == ()
-    (both,) = metrics.differences(one, other, "emulated")
+    assert differences.between(one, other, "profiled") == ()
+    (both,) = differences.between(one, other, "emulated")
     assert both.metric.name == name
     assert (both.before, both.after) == (32, 16)

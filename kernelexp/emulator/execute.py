@@ -211,7 +211,7 @@ def _run(
                 try:
                     scheduler.run()
                 finally:
-                    machine.undefined.finish(execution.world.arena.state)
+                    machine.end()
                     hang = scheduler.hang
                     count.add(program, scheduler)
         except Fatal:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import metrics
+from kernelexp import differences, metrics
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm, EmulatedEvidence
 from kernelexp.counters import EXECUTED, PTX
@@ -176,7 +176,7 @@ def _instead(name: str, arm: Arm) -> str:
 def _compares(kind: Kind, before: Arm, after: Arm) -> bool:
     if kind in ("published", "profiled"):
         return True
-    return kind in metrics.comparable(before, after)
+    return kind in differences.comparable(before, after)
 
 
 def _judge_words(judged: Judged) -> Judged:

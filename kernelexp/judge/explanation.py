@@ -13,12 +13,13 @@ import msgspec
 
 from kernelexp import counters, metrics
 from kernelexp.arm import Arm
+from kernelexp.differences import Difference, between, comparable
 from kernelexp.judge import bounds, ranking
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
 from kernelexp.judge.expectations import command
 from kernelexp.judge.ranking import Finding
-from kernelexp.metrics import Difference, Kind
+from kernelexp.metrics import Kind
 
 Way: TypeAlias = Literal["with the time", "against it", ""]
 
@@ -90,7 +91,7 @@ def differences(before: Arm, after: Arm) -> tuple[Told, ...]:
     slower = slowdown(before, after)
     differing = [
         each
-        for each in metrics.differences(before, after, *_kinds(before, after))
+        for each in between(before, after, *_kinds(before, after))
         if not each.metric.name.startswith(_MINOR)
     ]
     kept = [each for each in ranking.collapse(differing) if _is_kept(each)]
@@ -120,7 +121,7 @@ def slowdown(before: Arm, after: Arm) -> float | None:
 
 
 def _kinds(before: Arm, after: Arm) -> Sequence[Kind]:
-    kinds = list(metrics.comparable(before, after))
+    kinds = list(comparable(before, after))
     if before.profiled and after.profiled and "profiled" not in kinds:
         kinds.append("profiled")
     if before.published and after.published:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kernelexp import counters
-from kernelexp.metrics import Difference
+from kernelexp.differences import Difference
 
 FLOOR = 0.05
 """Relative change below which a figure is not shown."""

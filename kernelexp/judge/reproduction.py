@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp import metrics
+from kernelexp import differences, metrics
 from kernelexp.arm import Arm, Status, Verdict
+from kernelexp.differences import Difference
 from kernelexp.judge.standing import SILENT
 from kernelexp.judge.verdict import measured
-from kernelexp.metrics import Difference, Kind
+from kernelexp.metrics import Kind
 from kernelexp.record import Candidate, Record, is_of, measurement_of
 
 _SHOWN = 4
@@ -148,14 +149,14 @@ def _effects(
 def _figures(baseline: Arm, candidate: Arm, record: Record, before: Candidate) -> Reproduction:
     """Every built and emulated figure of both arms, where both runs have that evidence."""
     pairs = (("baseline", record.baseline, baseline), ("candidate", before.arm, candidate))
-    both = [set(metrics.comparable(then, now)) for _, then, now in pairs]
+    both = [set(differences.comparable(then, now)) for _, then, now in pairs]
     kinds: list[Kind] = [kind for kind in ("built", "emulated") if kind in both[0] & both[1]]
     if not kinds:
         return Reproduction()
     differing = [
         f"{name}: {_spell(difference)}"
         for name, then, now in pairs
-        for difference in metrics.differences(then, now, *kinds)
+        for difference in differences.between(then, now, *kinds)
     ]
     whose = f"run {record.run}"
     words = " and ".join(kinds)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import metrics, sources
+from kernelexp import differences, metrics, sources
 from kernelexp.arm import Arm
 from kernelexp.errors import UsageError
 from kernelexp.model import AxisValue, spell, spell_point
@@ -215,9 +215,9 @@ def _figures(arm: ArmDifference) -> Iterator[Block]:
         yield table((arm.name, "before", "after", "change"), rows, numbers=(1, 2, 3))
 
 
-def _differences(one: Arm, other: Arm) -> Sequence[metrics.Difference]:
-    kinds = metrics.comparable(one, other)
-    return metrics.differences(one, other, *kinds) if kinds else ()
+def _differences(one: Arm, other: Arm) -> Sequence[differences.Difference]:
+    kinds = differences.comparable(one, other)
+    return differences.between(one, other, *kinds) if kinds else ()
 
 
 def _spell(value: AxisValue | None) -> str:

@@ -9,9 +9,10 @@ import msgspec
 from kernelexp import counters
 from kernelexp.comparisons import Comparison, evidence_of
 from kernelexp.counters import Better
+from kernelexp.differences import Difference
 from kernelexp.judge.ranking import Group
 from kernelexp.measurement import Effect
-from kernelexp.metrics import Difference, Kind, Value
+from kernelexp.metrics import Kind, Value
 from kernelexp.model import AxisValue, spell
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kernelexp import metrics
+from kernelexp import differences, metrics
 from kernelexp.arm import Arm, PublishedResult
 from kernelexp.measurement import Effect
 from kernelexp.record import Record, unusual
@@ -69,7 +69,7 @@ def _number(each: float) -> str:
     return f"{each:,.0f}" if abs(each) >= 1e4 else f"{each:.4g}"
 
 
-def growth(each: metrics.Difference) -> str:
+def growth(each: differences.Difference) -> str:
     """The relative change of a figure in a few characters: "+35.4%", "x 5,228", "new", "gone"."""
     before, after = each.before, each.after
     if before == after:
@@ -88,13 +88,13 @@ def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> s
     return f"{candidate - baseline:+,}" if candidate != baseline else ""
 
 
-def difference(each: metrics.Difference) -> str:
+def difference(each: differences.Difference) -> str:
     """One figure of two arms: "registers per thread 24 → 26"."""
     unit = each.metric.unit if each.metric.unit == "B" else ""
     return f"{each.metric.label.strip()} {value(each.before)} → {value(each.after, unit)}"
 
 
-def relative(each: metrics.Difference) -> str:
+def relative(each: differences.Difference) -> str:
     """The relative change of a figure: "+12.5%"; nothing where it was zero, or is no number."""
     if each.change is None or each.metric.unit == "%":
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelexp import metrics
+from kernelexp import differences, metrics
 from kernelexp.arm import Arm
 from kernelexp.judge import expectations as judging
 from kernelexp.model import spell, spell_point
@@ -128,7 +128,7 @@ def _side_by_side(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
     differing = {
         each.metric.name: each.metric
         for arm in candidates.values()
-        for each in metrics.differences(base, arm, *arms.KINDS)
+        for each in differences.between(base, arm, *arms.KINDS)
         if not each.metric.name.startswith(_MINOR)
     }
     rows = []
@@ -190,7 +190,7 @@ def _hidden(record: Record) -> str:
     differing = {
         each.metric.name
         for arm in shown
-        for each in metrics.differences(shown[0], arm, *arms.KINDS)
+        for each in differences.between(shown[0], arm, *arms.KINDS)
     }
     words = [compiler] if compiler else []
     if len(record.candidates) > _SIDE_BY_SIDE:

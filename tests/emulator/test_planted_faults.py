@@ -229,6 +229,16 @@ def test_bar_sync_in_a_divergent_branch_is_found():
     assert "divergent-aligned" in found(run(ptx(body), {}))
 
 
+def test_a_lane_that_polls_for_ever_is_a_hang_and_no_divergent_barrier():
+    body = """
+    setp.ne.u32 %p0, %t, 0; @%p0 bra MEET;
+    POLL: ld.volatile.global.u32 %r0, [%flag]; setp.eq.u32 %p1, %r0, 0; @%p1 bra POLL;
+    MEET: bar.sync 0;
+    """
+    result = run(ptx(body, ["flag"]), {"flag": np.zeros(1, np.uint32)}, threads=64)
+    assert found(result) == {"hang"}
+
+
 def test_a_pointer_argument_is_not_taken_for_a_tensor_map():
     body = """
     mov.u32 %r1, s;

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import counters, metrics
+from kernelexp import counters
 from kernelexp.arm import Arm, ProfiledEvidence
+from kernelexp.differences import Difference, between
 from kernelexp.judge import ranking
-from kernelexp.metrics import Difference, Metric
+from kernelexp.metrics import Metric
 
 Figures = dict[str, float | str]
 NUMBERS = st.floats(min_value=1e-6, max_value=1e12)
@@ -23,7 +24,7 @@ def profile(figures: Figures, units: dict[str, str] | None = None) -> Arm:
 
 def differences(before: Figures, after: Figures, unit: str = "") -> tuple[Difference, ...]:
     units = dict.fromkeys((*before, *after), unit)
-    return metrics.differences(profile(before, units), profile(after, units), "profiled", same=True)
+    return between(profile(before, units), profile(after, units), "profiled", same=True)
 
 
 def difference(before: float | str, after: float | str, unit: str = "") -> Difference:

@@ -12,7 +12,7 @@ import pytest
 from support import ROOT
 
 from kernelexp import comparisons, subjects
-from kernelexp.metrics import Difference
+from kernelexp.differences import Difference
 from kernelexp.report import figures
 
 DATA = ROOT.parent / "shared/data"

@@ -4,7 +4,8 @@ Agents are the warps (their ordinary accesses), the warps again (their accesses 
 and the slots of the engines: copies by the mbarrier that they signal, MMAs, bulk stores' reads and
 their writes by who issues them. `seen[w, a]` is the time up to which agent a's accesses are ordered
 before what warp w does now; barriers, mbarriers and atomics carry such rows from one warp to the
-next. On the diagonal stands a warp's own last meeting point, so that lanes of one warp that
+next. One more agent stands for all CTAs of earlier waves. On the diagonal stands a warp's own last
+meeting point, so that lanes of one warp that
 exchange data without __syncwarp() are found too. An access has the time `now`; whatever orders
 accesses ends that time, so that later ones are told from earlier ones.
 """
@@ -46,7 +47,9 @@ class Clocks:
         self.tensor = self.copy + SLOTS
         self.store = self.tensor + SLOTS
         self.output = self.store + SLOTS
-        self.agents = self.output + SLOTS
+        self.earlier = self.output + SLOTS
+        """All CTAs of earlier waves."""
+        self.agents = self.earlier + 1
         agents = 2 * self.agents
         self.seen = np.zeros((warps, agents), np.int64)
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
@@ -71,6 +74,12 @@ class Clocks:
             known += [array for each in self.proxy.values() for array in (each.time, each.seen)]
             for array in known:
                 array.fill(FOREVER)
+
+    def earlier_row(self) -> Array:
+        """What somebody learns who acquires what an earlier wave released: all that it did."""
+        row = np.zeros(2 * self.agents, np.int64)
+        row[self.earlier :: self.agents] = FOREVER
+        return row
 
     def tick(self) -> int:
         self.now += 1

@@ -12,6 +12,7 @@ from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.constants import fill
 from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.findings import Findings
+from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.image import Image
 from kernelexp.emulator.machine.layout import GlobalLayout, LocalLayout, Parameters, SharedLayout
 from kernelexp.emulator.machine.registers import RegisterFile
@@ -20,6 +21,8 @@ from kernelexp.launch import Launch
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
+GLOBAL_READERS = 2
+"""Warps of any CTA whose reads of a word of global memory are told apart."""
 FEW_CLUSTERS = 2
 """That are resident at once where a kernel cancels launches: others have to be left to cancel."""
 
@@ -52,9 +55,9 @@ class Execution:
         self.launch = launch
         self.chance = chance
         self.late = late
+        """Whether asynchronous effects land as late as they may."""
         self.shuffle = shuffle
         """Whether everything that the hardware leaves open is decided by chance."""
-        """Whether asynchronous effects land as late as they may."""
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""
@@ -65,6 +68,8 @@ class Execution:
         """Bytes that malloc() gave, by their address."""
         self.steps = 0
         """Warp instructions so far."""
+        self.announced: frozenset[tuple[int, int]] = frozenset()
+        """Words of global memory that earlier waves released something at, as Flags has them."""
         self.cluster_size = math.prod(launch.cluster)
         self.threads = math.prod(launch.block)
         self.warps_per_cta = -(-self.threads // 32)
@@ -79,6 +84,8 @@ class Execution:
         )
         if before:
             self.world.take_over(before)
+        self.history = History(len(self.world.arena.data), image.global_unit, GLOBAL_READERS)
+        """Who wrote to global memory, and read from it in this wave."""
         self.parameters = Parameters(image, launch, self.world)
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""

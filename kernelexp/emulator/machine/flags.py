@@ -24,14 +24,19 @@ class Flags:
     was made visible before it.
     """
 
-    def __init__(self, clocks: Clocks, cluster_size: int) -> None:
+    def __init__(self, clocks: Clocks, cluster_size: int, announced: frozenset[Key]) -> None:
+        """announced: words of global memory that earlier waves released something at."""
         self.clocks = clocks
         self.cluster_size = cluster_size
-        self.released: dict[Key, Array] = {}
+        self.released: dict[Key, Array] = dict.fromkeys(announced, clocks.earlier_row())
         self.relaxed: dict[Key, Array] = {}
         """Of stores in shared memory that release nothing: they order warps, as shared memory is
         in order, but not the lanes of one."""
-        self._known: set[Key] = set()
+        self._known: set[Key] = set(announced)
+
+    def announced(self) -> frozenset[Key]:
+        """What the next wave is given."""
+        return frozenset(key for key in self.released if key[0] == _GLOBAL)
 
     def release(
         self, warps: Warps, address: Array, m: Mask, *, relaxed: bool, narrow: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -136,9 +136,21 @@ class Gathering:
         fragment.gathering, fragment.gathered = False, fragment.pc
         self._put(fragment)
 
-    def give_up(self) -> bool:
-        """Lets those go on who wait at an aligned barrier for lanes that don't come there."""
-        waiting = [f for f in self._parked if f.gathering and self._blocks[f.pc].gate is not None]
+    def give_up(self, polling: Sequence[Fragment] = ()) -> bool:
+        """Lets those go on who wait at an aligned barrier for lanes that don't come there.
+
+        polling: lanes that may still come, once what they poll has changed.
+        """
+        lanes: dict[int, int] = {}
+        for fragment in polling:
+            lanes[fragment.warp] = lanes.get(fragment.warp, 0) | fragment.mask
+        waiting = [
+            each
+            for each in self._parked
+            if each.gathering
+            and self._blocks[each.pc].gate is not None
+            and not lanes.get(each.warp, 0) & ~each.mask
+        ]
         for fragment in waiting:
             self._release(fragment)
         return bool(waiting)

@@ -45,6 +45,14 @@ class History:
             return self.read[self.used, units]
         return self.read[self.used.reshape(-1, *[1] * units.ndim), units]
 
+    def end_wave(self, epoch: int) -> None:
+        """What was written so far was written at `epoch`; who has read is forgotten."""
+        for page in np.flatnonzero(self.pages).tolist():
+            units = self.written[page << PAGE : (page + 1) << PAGE]
+            units[units != 0] = epoch
+        self.read = np.zeros_like(self.read)
+        self.used = self.used[:0]
+
     def note(self, units: Array) -> None:
         """Somebody writes to these."""
         self.pages[units >> PAGE] = True

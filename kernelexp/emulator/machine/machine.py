@@ -47,9 +47,8 @@ T = TypeVar("T")
 TMEM_BARRIER, TMEM_PARITY = 0x48, 0x50
 """In the reserved shared memory, of kernels with tensor memory."""
 
-# Warps of a CTA whose reads of a word of shared memory are told apart, and of any CTA in global.
+# Warps of a CTA whose reads of a word of shared memory are told apart.
 READERS = 16
-GLOBAL_READERS = 2
 
 
 class WarpSet(Warps):
@@ -121,7 +120,7 @@ class Machine(Residents):
         self.engines = Engines(self.late, execution.chance, not execution.shuffle)
         self.races = self._shared_races()
         self.world_races = self._global_races()
-        self.flags = Flags(self.clocks, self.cluster_size)
+        self.flags = Flags(self.clocks, self.cluster_size, execution.announced)
         self.shared_space = Shared(self.undefined, self, self.mbarriers, self.races)
         self.global_space = Global(self.undefined, self, self.world.arena, self.world_races)
         self.spaces = self._spaces()
@@ -150,10 +149,9 @@ class Machine(Residents):
         )
 
     def _global_races(self) -> Races:
-        arena = self.world.arena
-        history = History(len(arena.data), self.execution.image.global_unit, GLOBAL_READERS)
+        world, history = self.world, self.execution.history
         return self._kind(
-            self, self.clocks, arena, history, "global", self.world.name_at, self.world.object_at
+            self, self.clocks, world.arena, history, "global", world.name_at, world.object_at
         )
 
     def _spaces(self) -> dict[str, Memory]:
@@ -223,6 +221,12 @@ class Machine(Residents):
     def read_clock(self) -> int:
         self.execution.steps += 1
         return self.execution.steps
+
+    def end(self) -> None:
+        """The wave has ended: what it leaves to the next one of the launch."""
+        self.undefined.finish(self.world.arena.state)
+        self.execution.announced = self.flags.announced()
+        self.world_races.end_wave()
 
     def end_cta(self, cta: Cta) -> None:
         """All warps of a CTA have exited: what it leaves behind."""

@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arena import Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
-from kernelexp.emulator.machine.clocks import SLOTS, THREAD, Clocks
+from kernelexp.emulator.machine.clocks import SLOTS, THREAD, THREAD_BITS, Clocks
 from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.repeats import Repeats
 from kernelexp.emulator.machine.residents import Residents
@@ -198,9 +198,15 @@ class Races:
             cause=f"{self.object_of(offset)} {now}, {before}",
         )
 
+    def end_wave(self) -> None:
+        """What was written so far was written by an earlier wave, for the next one."""
+        self.history.end_wave(1 << THREAD_BITS | self.clocks.earlier << 5)
+
     def _agent(self, agent: int) -> str:
         if agent < self.clocks.warps:
             return self.residents.warp_name(agent)
+        if agent == self.clocks.earlier:
+            return "a CTA of an earlier wave"
         in_tensor = self.clocks.tensor <= agent < self.clocks.store
         return "the tensor core" if in_tensor else "the copy engine"
 

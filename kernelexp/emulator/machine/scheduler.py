@@ -205,7 +205,7 @@ class Scheduler:
         if self.polled % PATIENCE == 0:
             now = self._registers(tired)
             self.states[now] = self.states.get(now, 0) + 1
-            if self.states[now] > 1 and not self.gathering.give_up():
+            if self.states[now] > 1 and not self.gathering.give_up(tired):
                 self._hang("warps poll memory that nobody will change")
                 raise Fatal
 
