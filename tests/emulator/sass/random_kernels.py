@@ -1,5 +1,5 @@
-"""Random small kernels of PTX: straight code, guarded parts, loops and switches over a few registers,
-with memory that threads have to themselves, and what warps and CTAs do together."""
+"""Random small kernels of PTX: straight code, guarded parts, loops and switches over a few
+registers, with memory that threads have to themselves, and what warps and CTAs do together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ bfe.u32 {r}, {s}, {t}, {u}; | bfe.s32 {r}, {s}, {t}, {u}; | bfi.b32 {r}, {s}, {t
 bmsk.clamp.b32 {r}, {s}, {t}; | bmsk.wrap.b32 {r}, {s}, {t}; | szext.clamp.s32 {r}, {s}, {t};
 min.s32 {r}, {s}, {t}; | max.u32 {r}, {s}, {t}; | abs.s32 {r}, {s}; | popc.b32 {r}, {s};
 clz.b32 {r}, {s}; | brev.b32 {r}, {s}; | add.u32 {r}, {s}, {n}; | and.b32 {r}, {s}, {n};
-min.s32 {r}, {s}, {t}; min.s32 {r}, {r}, {u}; | add.sat.s32 {r}, {s}, {t}; | sub.sat.s32 {r}, {s}, {t};
+min.s32 {r}, {s}, {t}; min.s32 {r}, {r}, {u}; | add.sat.s32 {r}, {s}, {t};
+sub.sat.s32 {r}, {s}, {t};
 selp.b32 {r}, {s}, {t}, {p}; | slct.u32.s32 {r}, {s}, {t}, {u}; | dp4a.s32.u32 {r}, {s}, {t}, {u};
 dp2a.hi.u32.s32 {r}, {s}, {t}, {u}; | bfind.u32 {r}, {s}; | bfind.shiftamt.s32 {r}, {s};
 vabsdiff4.u32.u32.u32 {r}, {s}, {t}, {u}; | vabsdiff4.s32.s32.s32.add {r}, {s}, {t}, {u};
@@ -34,7 +35,8 @@ cvt.s32.s8 {r}, {s}; | cvt.u32.u16 {r}, {s}; | cvt.sat.s16.s32 {r}, {s}; | cvt.s
 setp.lt.s32 {p}, {r}, {s}; | setp.ge.u32 {p}, {r}, {s}; | setp.eq.and.s32 {p}, {r}, {s}, {q};
 setp.ne.xor.u32 {p}, {r}, {s}, !{q}; | set.gt.u32.s32 {r}, {s}, {t}; | xor.pred {p}, {p}, {q};
 or.b32 {t}, {t}, 1; div.u32 {r}, {s}, {t}; | or.b32 {t}, {t}, 1; rem.s32 {r}, {s}, {t};
-add.cc.u32 {r}, {r}, {s}; addc.u32 {t}, {t}, {u}; | sub.cc.u32 {r}, {r}, {s}; subc.u32 {t}, {t}, {u};
+add.cc.u32 {r}, {r}, {s}; addc.u32 {t}, {t}, {u};
+sub.cc.u32 {r}, {r}, {s}; subc.u32 {t}, {t}, {u};
 mad.lo.cc.u32 {r}, {s}, {t}, {u}; madc.hi.u32 {v}, {s}, {t}, {v};
 add.u16x2 {r}, {s}, {t}; ~ | min.s16x2 {r}, {s}, {t}; ~ | max.relu.s16x2 {r}, {s}, {t}; ~
 """.replace("\n", "|")
@@ -60,7 +62,8 @@ setp.num.or.f32 {p}, {f}, {g}, {q}; | testp.subnormal.f32 {p}, {f}; | set.le.f32
 slct.f32.s32 {f}, {g}, {h}, {r}; | max.f32 {f}, {g}, {h}; max.f32 {f}, {f}, {g};
 selp.f32 {f}, {g}, {h}, {p}; | cvt.rzi.s32.f32 {r}, {f}; | cvt.rn.f32.s32 {f}, {r};
 cvt.rn.f32.u32 {f}, {r}; | cvt.rni.u32.f32 {r}, {f}; | cvt.rmi.f32.f32 {f}, {g};
-cvt.rzi.s64.f32 {d}, {f}; | cvt.rn.f32.u64 {f}, {d}; | cvt.rzi.u8.f32 {r}, {f}; | cvt.rna.tf32.f32 {r}, {f};
+cvt.rzi.s64.f32 {d}, {f}; | cvt.rn.f32.u64 {f}, {d}; | cvt.rzi.u8.f32 {r}, {f};
+cvt.rna.tf32.f32 {r}, {f};
 div.rn.f32 {f}, {g}, {h}; | sqrt.rn.f32 {f}, {g}; | rcp.rn.f32 {f}, {g}; | sqrt.rz.f32 {f}, {g};
 ex2.approx.ftz.f32 {f}, {g}; | rcp.approx.ftz.f32 {f}, {g}; | rsqrt.approx.ftz.f32 {f}, {g};
 lg2.approx.ftz.f32 {f}, {g}; | tanh.approx.f32 {f}, {g}; | mov.b32 {f}, {r}; | mov.b32 {r}, {f};
@@ -70,20 +73,27 @@ cvt.u16.u32 %h0, {s}; cvt.rn.f16x2.e5m2x2 {r}, %h0; ~
 """.replace("\n", "|")
 _DOUBLE = """
 add.rn.f64 {d}, {d}, {e}; | mul.rn.f64 {d}, {d}, {e}; | fma.rn.f64 {d}, {d}, {e}, {e};
-fma.rz.f64 {d}, {d}, {e}, {d}; | min.f64 {d}, {d}, {e}; | setp.lt.f64 {p}, {d}, {e}; | neg.f64 {d}, {e};
-cvt.rn.f32.f64 {f}, {d}; | cvt.f64.f32 {d}, {f}; | cvt.rzi.s32.f64 {r}, {d}; | cvt.rn.f64.u32 {d}, {r};
-cvt.rni.f64.f64 {d}, {e}; | cvt.rzi.u64.f64 {d}, {e}; | div.rn.f64 {d}, {d}, {e}; | sqrt.rn.f64 {d}, {e};
+fma.rz.f64 {d}, {d}, {e}, {d}; | min.f64 {d}, {d}, {e}; | setp.lt.f64 {p}, {d}, {e};
+neg.f64 {d}, {e};
+cvt.rn.f32.f64 {f}, {d}; | cvt.f64.f32 {d}, {f}; | cvt.rzi.s32.f64 {r}, {d};
+cvt.rn.f64.u32 {d}, {r};
+cvt.rni.f64.f64 {d}, {e}; | cvt.rzi.u64.f64 {d}, {e}; | div.rn.f64 {d}, {d}, {e};
+sqrt.rn.f64 {d}, {e};
 """.replace("\n", "|")
 _HALF = """
 fma.rn.f16x2 {r}, {s}, {t}, {u}; | add.rn.f16x2 {r}, {s}, {t}; | mul.rn.ftz.f16x2 {r}, {s}, {t};
-sub.rn.sat.f16x2 {r}, {s}, {t}; | fma.rn.relu.f16x2 {r}, {s}, {t}, {u}; | min.NaN.f16x2 {r}, {s}, {t};
-max.f16x2 {r}, {s}, {t}; | neg.f16x2 {r}, {s}; | abs.f16x2 {r}, {s}; | fma.rn.bf16x2 {r}, {s}, {t}, {u};
+sub.rn.sat.f16x2 {r}, {s}, {t}; | fma.rn.relu.f16x2 {r}, {s}, {t}, {u};
+min.NaN.f16x2 {r}, {s}, {t};
+max.f16x2 {r}, {s}, {t}; | neg.f16x2 {r}, {s}; | abs.f16x2 {r}, {s};
+fma.rn.bf16x2 {r}, {s}, {t}, {u};
 fma.rn.relu.bf16x2 {r}, {s}, {t}, {u}; | max.NaN.bf16x2 {r}, {s}, {t}; | abs.bf16x2 {r}, {s};
 add.rn.bf16x2 {r}, {s}, {t}; ~ | mul.rn.bf16x2 {r}, {s}, {t}; ~ | sub.rn.bf16x2 {r}, {s}, {t}; ~
 ex2.approx.f16x2 {r}, {s}; | tanh.approx.bf16x2 {r}, {s}; ~ | set.lt.f16x2.f16x2 {r}, {s}, {t};
-mov.b32 {{%h0, %h1}}, {s}; cvt.f32.f16 {f}, %h1; | mov.b32 {{%h0, %h1}}, {s}; cvt.rni.s32.f16 {r}, %h0;
+mov.b32 {{%h0, %h1}}, {s}; cvt.f32.f16 {f}, %h1;
+mov.b32 {{%h0, %h1}}, {s}; cvt.rni.s32.f16 {r}, %h0;
 mov.b32 {{%h0, %h1}}, {s}; add.rn.f16 %h0, %h0, %h1; mov.b32 {r}, {{%h1, %h0}};
-mov.b32 {{%h0, %h1}}, {s}; setp.gt.f16 {p}, %h0, %h1; | cvt.rn.f16.f32 %h2, {f}; cvt.u32.u16 {r}, %h2;
+mov.b32 {{%h0, %h1}}, {s}; setp.gt.f16 {p}, %h0, %h1;
+cvt.rn.f16.f32 %h2, {f}; cvt.u32.u16 {r}, %h2;
 """.replace("\n", "|")
 # A thread's own memory, with places that depend on the data.
 _OWN = """
@@ -111,7 +121,8 @@ shfl.sync.bfly.b32 {r}|{p}, {s}, {m}, 0x1f, -1; / shfl.sync.idx.b32 {r}, {s}, {t
 / vote.sync.all.pred {p}, !{q}, -1; / vote.sync.uni.pred {p}, {q}, -1;
 / match.any.sync.b32 {r}, {s}, -1; / and.b32 {s}, {s}, 3; match.any.sync.b32 {r}, {s}, -1;
 / match.all.sync.b32 {r}|{p}, {s}, -1; / redux.sync.add.s32 {r}, {s}, -1;
-/ redux.sync.min.s32 {r}, {s}, -1; / redux.sync.max.u32 {r}, {s}, -1; / redux.sync.xor.b32 {r}, {s}, -1;
+/ redux.sync.min.s32 {r}, {s}, -1; / redux.sync.max.u32 {r}, {s}, -1; / redux.sync.xor.b32 {r},
+{s}, -1;
 / movmatrix.sync.aligned.m8n8.trans.b16 {r}, {s};
 / mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%f0, %f1, %f2, %f3}},
 {{%r0, %r1, %r2, %r3}}, {{%r4, %r5}}, {{%f0, %f1, %f2, %f3}};
@@ -136,10 +147,12 @@ bar.sync 0; ld.shared.u32 {t}, [%mine];
 / and.b32 %i, {s}, 127; mul.wide.u32 %at, %i, 4; add.u64 %at, %at, %a;
 cp.async.ca.shared.global [%mine], [%at], 4; cp.async.commit_group; cp.async.wait_group 0;
 bar.sync 0; xor.b32 %i, %t, {m}; shl.b32 %i, %i, 2; add.u32 %i, %i, %tile; ld.shared.u32 {r}, [%i];
-/ shl.b32 %i, %t, 4; add.u32 %i, %i, %tile; st.shared.v4.u32 [%i], {{%r0, %r1, %r2, %r3}}; bar.sync 0;
+/ shl.b32 %i, %t, 4; add.u32 %i, %i, %tile; st.shared.v4.u32 [%i], {{%r0, %r1, %r2, %r3}};
+bar.sync 0;
 and.b32 %i, %t, 31; shl.b32 %i, %i, 4; add.u32 %i, %i, %tile;
 ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%r0, %r1, %r2, %r3}}, [%i];
-/ shl.b32 %i, %t, 4; add.u32 %i, %i, %tile; st.shared.v4.u32 [%i], {{%r2, %r3, %r4, %r5}}; bar.sync 0;
+/ shl.b32 %i, %t, 4; add.u32 %i, %i, %tile; st.shared.v4.u32 [%i], {{%r2, %r3, %r4, %r5}};
+bar.sync 0;
 and.b32 %i, %t, 31; shl.b32 %i, %i, 4; add.u32 %i, %i, %tile;
 ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {{%r4, %r5}}, [%i];
 / shl.b32 %i, %t, 4; add.u32 %i, %i, %tile;
@@ -185,27 +198,29 @@ def _instruction(templates: list[str]) -> st.SearchStrategy[str]:
         return st.integers(0, count - 1).map(lambda index: f"%{kind}{index}")
 
     def several(names: str, kind: str, count: int) -> st.SearchStrategy[dict[str, str]]:
-        # Results of one instruction may not be the same register: all of a kind are different.
+        # Of the same number twice ptxas makes a copy, which keeps the bits of a NaN.
         return st.permutations(range(count)).map(
             lambda order: {name: f"%{kind}{order[i]}" for i, name in enumerate(names)}
         )
 
-    mixed = {
-        **dict.fromkeys("stuv", one("r", WORDS)),
-        **dict.fromkeys("gh", one("f", FLOATS)),
+    def fill(template: str, results: dict[str, str], *sources: dict[str, str]) -> str:
+        chosen = {name: register for each in sources for name, register in each.items()}
+        # Results of one instruction may not be the same register.
+        return template.format(**(chosen if _apart(template) else chosen | results))
+
+    literals = {
         "n": st.integers(-(1 << 31), (1 << 31) - 1).map(str),
         "m": st.integers(1, 31).map(str),
     }
     return st.builds(
-        lambda template, registers, apart, pairs, predicates, **chosen: template.format(
-            **(chosen | registers | pairs | predicates | (apart if _apart(template) else {}))
-        ),
+        fill,
         st.sampled_from(templates),
-        st.builds(lambda r, f: {"r": r, "f": f}, one("r", WORDS), one("f", FLOATS)),
+        st.fixed_dictionaries({"r": one("r", WORDS), "f": one("f", FLOATS)}),
         several("rstuv", "r", WORDS),
+        several("fgh", "f", FLOATS),
         several("de", "d", PAIRS),
         several("pq", "p", PREDICATES),
-        **mixed,
+        st.fixed_dictionaries(literals),
     )
 
 
@@ -230,9 +245,7 @@ def _part(depth: int, target: str) -> st.SearchStrategy[str]:
         st.sampled_from(["", "!"]),
     )
     either = st.builds(
-        lambda one, other, p: (
-            f"{{ @%p{p} bra ELSE;\n{one}\nbra.uni JOIN;\nELSE:\n{other}\nJOIN: }}"
-        ).replace("bra.uni", "bra"),
+        lambda one, other, p: f"{{ @%p{p} bra ELSE;\n{one}\nbra JOIN;\nELSE:\n{other}\nJOIN: }}",
         inner,
         inner,
         st.integers(0, PREDICATES - 1),
