@@ -65,7 +65,7 @@ cvt.rn.f32.u32 {f}, {r}; | cvt.rni.u32.f32 {r}, {f}; | cvt.rmi.f32.f32 {f}, {g};
 cvt.rzi.s64.f32 {d}, {f}; | cvt.rn.f32.u64 {f}, {d}; | cvt.rzi.u8.f32 {r}, {f};
 cvt.rna.tf32.f32 {r}, {f};
 div.rn.f32 {f}, {g}, {h}; | sqrt.rn.f32 {f}, {g}; | rcp.rn.f32 {f}, {g}; | sqrt.rz.f32 {f}, {g};
-ex2.approx.ftz.f32 {f}, {g}; | rcp.approx.ftz.f32 {f}, {g}; | rsqrt.approx.ftz.f32 {f}, {g};
+ex2.approx.ftz.f32 {f}, {g}; | rsqrt.approx.ftz.f32 {f}, {g};
 lg2.approx.ftz.f32 {f}, {g}; | tanh.approx.f32 {f}, {g}; | mov.b32 {f}, {r}; | mov.b32 {r}, {f};
 cvt.rn.f16x2.f32 {r}, {f}, {g}; | cvt.rz.relu.bf16x2.f32 {r}, {f}, {g};
 cvt.rn.satfinite.e4m3x2.f32 %h0, {f}, {g}; cvt.u32.u16 {r}, %h0; ~
@@ -170,8 +170,10 @@ _CALL = """
 {{ .param .b32 one; .param .b32 other; .param .b32 result; st.param.b32 [one], {s};
 st.param.b32 [other], {t}; call (result), helper, (one, other); ld.param.b32 {r}, [result]; }}
 """
+# Which of two NaNs a double's result is depends on their order, which ptxas changes.
+_SAME_NAN = " setp.nan.f64 %nan, {d}, {d}; selp.b64 {d}, %quiet, {d}, %nan;"
 EVERYWHERE = [
-    template
+    template + (_SAME_NAN if group is _DOUBLE else "")
     for group in (_INTEGER, _WIDE, _FLOAT, _DOUBLE, _HALF, _OWN)
     for template in _split(group, "|")
 ] + [_CALL]
@@ -297,7 +299,8 @@ def _begin() -> str:
         lines += [f"st.shared.v4.u32 [%own+{16 * i}], {{{four}}};"]
         lines += [f"st.local.v4.u32 [%local+{16 * i}], {{{four}}};"]
         lines += [f"mad.lo.u32 %i, %t, 16, %tile; st.shared.v4.u32 [%i+{1024 * i}], {{{four}}};"]
-    registers = ".reg .b32 %own, %local, %tile, %mine, %i; .reg .b64 %at;"
+    registers = ".reg .b32 %own, %local, %tile, %mine, %i; .reg .b64 %at, %quiet;"
+    registers += " .reg .pred %nan; mov.b64 %quiet, 0x7ff8000000000000;"
     local = f".local .align 16 .b8 local[{OWN}];"
     return "\n".join([f".reg .f32 %f<{FLOATS}>;", registers, local, *lines])
 
