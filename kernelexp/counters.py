@@ -27,24 +27,6 @@ EXECUTED = {"ptx": f"{PTX}inst_executed", "sass": "smsp__inst_executed"}
 
 PIPE = "sm__inst_executed_pipe_"
 """Begins the counters of what each pipe executed."""
-PIPES = (
-    *(
-        "fma",
-        "alu",
-        "lsu",
-        "uniform",
-        "xu",
-        "fp64",
-        "fp16",
-        "tensor",
-        "tc",
-        "tmem",
-        "tma",
-        "cbu",
-        "adu",
-    ),
-)
-"""In the order in which tables show them."""
 
 GROUPS = (
     "time",

@@ -11,7 +11,7 @@ import msgspec
 
 from kernelexp import build, emulations, prepare, profiles
 from kernelexp.accesses import Access
-from kernelexp.arm import Arm
+from kernelexp.arm import Arm, Isa
 from kernelexp.build import Artefacts
 from kernelexp.counters import PTX
 from kernelexp.errors import KernelexpError
@@ -59,6 +59,8 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
 class Executed(msgspec.Struct, frozen=True, kw_only=True):
     """The barriers that an emulated launch passed."""
 
+    isa: Isa
+    """What was counted: PTX, which has each barrier of the source; of a cubin, SASS."""
     size: str
     ctas: int
     tiles: int
@@ -203,6 +205,7 @@ def _executed(
     said = emulations.launches(project, arm, list(sizes), limits)
     (facts,) = said.points
     found = Executed(
+        isa=shown.isa,
         size=size,
         ctas=math.prod(main_launch(facts.launches[size]).grid),
         tiles=facts.tiles.get(size, 0),

@@ -225,7 +225,8 @@ def _families(arm: Arm) -> Iterator[tuple[Metric, Value]]:
 
 def _pipes(arm: Arm) -> dict[str, int]:
     code = arm.build or arm.program
-    return code.pipes if code else {}
+    # Older records have FMA and LSU where ncu has fma and lsu.
+    return {pipe.lower(): count for pipe, count in code.pipes.items()} if code else {}
 
 
 def _of_printed(name: str, unit: str, better: Better) -> Metric:
@@ -260,7 +261,7 @@ def spell_printed(name: str, unit: str) -> str:
 @functools.cache
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
-        name=f"{_STATIC}{pipe.lower()}",
+        name=f"{_STATIC}{pipe}",
         label=f"  {pipe}",
         kind="built",
         group="instructions",
@@ -349,10 +350,16 @@ def find(name: str) -> Metric | None:
     if name in METRICS:
         return METRICS[name]
     if name.startswith(_STATIC):
-        return _of_pipe(name.removeprefix(_STATIC).upper())
+        return _of_pipe(name.removeprefix(_STATIC))
     if name.startswith(_PRINTED):
         return _of_printed(name.removeprefix(_PRINTED), "", "")
     return _of_counter(name) if kind_of(name) == "emulated" else None
+
+
+def searchable(name: str) -> Metric | None:
+    """The metric that a search goes by: as find(), and what an emulation of SASS counts under
+    ncu's name."""
+    return find(name) or (_of_counter(name) if kind_of(name) == "profiled" else None)
 
 
 def unknown(name: str) -> str:

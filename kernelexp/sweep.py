@@ -210,7 +210,7 @@ def objective(record: Record) -> dict[str, float]:
         return {}
     sign = 1.0 if tuning.better == "less" else -1.0
     values = {each.arm: each.value for each in tuning.trials if each.arm and each.value is not None}
-    metric = metrics.find(tuning.objective)
+    metric = metrics.searchable(tuning.objective)
     base = metric.read(record.baseline) if metric else None
     if isinstance(base, int | float):
         values["baseline"] = float(base)

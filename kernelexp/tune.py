@@ -55,7 +55,7 @@ def metric_of(objective: str) -> Metric:
     """The figure to improve; UsageError where it is none that a search could go by."""
     if sentence := metrics.unknown(objective):
         raise UsageError(f"--objective: {sentence}")
-    metric = metrics.find(objective)
+    metric = metrics.searchable(objective)
     if metric is None or not (metric.kind in ("built", "emulated") or objective == TIME):
         raise UsageError(
             f"--objective {objective}: a search goes by {TIME} or by a built or emulated figure."

@@ -42,7 +42,7 @@ def collect(variant: Variant, made: Artefacts, launches: Launches) -> BuildEvide
         entry=entry,
         resources=used,
         occupancy=occupancy.compute(arch, used),
-        pipes=instructions.group_by_pipe(opcodes),
+        pipes=instructions.count_pipes(made.sass, [entry]),
         opcodes=opcodes,
         exports=exports,
         warnings=resources.warnings(made.ptxas_report),

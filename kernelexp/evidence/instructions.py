@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
-from kernelexp.opcodes import PADDING, PIPES, pipe_of
+from kernelexp.opcodes import GROUPS, PADDING, group
 
 _INSTRUCTION = re.compile(
-    r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M
+    r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.\w+)*)([^;]*)",
+    re.M,
 )
+_SM = re.compile(r"^\s*(?:code for|arch =) sm_(\d+)", re.M)
 _TEXT = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(\S.*?)\s*;", re.M)
 _FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$", re.M)
 
 
 def count_opcodes(dump: str, entry: str) -> dict[str, int]:
     """Instructions of `entry` in cuobjdump's SASS, by opcode, most frequent first."""
-    counts = Counter(_INSTRUCTION.findall(body(dump, entry)))
+    counts = Counter(opcode for opcode, _, _ in _INSTRUCTION.findall(body(dump, entry)))
     for opcode in PADDING:
         counts.pop(opcode, None)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
@@ -30,12 +33,22 @@ def count_all(dump: str, entry: str) -> int:
     return len(_INSTRUCTION.findall(body(dump, entry)))
 
 
-def group_by_pipe(opcodes: dict[str, int]) -> dict[str, int]:
-    """The same instructions by pipe, in the order of PIPES; pipes without any are left out."""
+def count_pipes(dump: str, entries: Iterable[str]) -> dict[str, int]:
+    """Instructions of entries by the first of their pipes, in the order of opcodes.GROUPS; groups
+    without any are left out."""
     counts: Counter[str] = Counter()
-    for opcode, count in opcodes.items():
-        counts[pipe_of(opcode)] += count
-    return {pipe: counts[pipe] for pipe in PIPES if counts[pipe]}
+    sm = sm_of(dump)
+    for entry in entries:
+        for opcode, modifiers, operands in _INSTRUCTION.findall(body(dump, entry)):
+            if opcode not in PADDING:
+                counts[group(opcode + modifiers, operands, sm)] += 1
+    return {name: counts[name] for name in GROUPS if counts[name]}
+
+
+def sm_of(dump: str) -> int:
+    """The architecture in the head of a dump; 90, as of sm_90a, in one without."""
+    match = _SM.search(dump)
+    return int(match[1]) if match else 90
 
 
 def texts(dump: str, entry: str) -> list[str]:

@@ -45,7 +45,7 @@ def collect(program: Program, arch: str, made: ProgramArtefacts) -> ProgramEvide
     return ProgramEvidence(
         spec=program,
         kernels=tuple(kernels),
-        pipes=instructions.group_by_pipe(ordered),
+        pipes=instructions.count_pipes(made.sass, [kernel.name for kernel in kernels]),
         opcodes=ordered,
         warnings=resources.warnings(made.ptxas_report),
     )

@@ -28,6 +28,8 @@ class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
     """As cuobjdump prints it, without the semicolon."""
     source: Source | None
     """None where the line table does not say."""
+    sm: int = 90
+    """Of the architecture: 90 for sm_90a."""
 
     @property
     def opcode(self) -> str:
@@ -53,7 +55,8 @@ class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pipe(self) -> str:
-        return opcodes.pipe_of(self.opcode)
+        """One of opcodes.GROUPS."""
+        return opcodes.group(self.mnemonic, self.text, self.sm)
 
     @property
     def is_padding(self) -> bool:
@@ -69,10 +72,11 @@ def opcode_of(text: str) -> str:
 
 def read(cubin: Path, dump: str, entry: str) -> tuple[SassInstruction, ...]:
     """The instructions of `entry` in cuobjdump's SASS `dump` of `cubin`, by offset."""
-    return join(instructions.body(dump, entry), line_table.read(cubin, entry))
+    rows = line_table.read(cubin, entry)
+    return join(instructions.body(dump, entry), rows, instructions.sm_of(dump))
 
 
-def join(body: str, rows: Sequence[Row]) -> tuple[SassInstruction, ...]:
+def join(body: str, rows: Sequence[Row], sm: int = 90) -> tuple[SassInstruction, ...]:
     """The instructions of one entry's SASS, with the last of the rows at or before each."""
     found = []
     at = -1
@@ -85,6 +89,7 @@ def join(body: str, rows: Sequence[Row]) -> tuple[SassInstruction, ...]:
                 offset=offset,
                 text=match[2],
                 source=rows[at].source if at >= 0 else None,
+                sm=sm,
             )
         )
     return tuple(found)

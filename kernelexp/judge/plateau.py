@@ -15,23 +15,32 @@ from kernelexp.judge.racing import Interval, Result, Scores, of_values
 from kernelexp.metrics import Figure
 from kernelexp.model import Point, spell
 
-_CONFLICTS = (
-    f"{PTX}l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld",
-    f"{PTX}l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st",
-)
-# What may hold all variants of a sweep back alike, by name: evidence that is the same in all of
-# them is worth a line.
+_CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for op in ("ld", "st"))
+
+
+def _counted(name: str) -> tuple[str, ...]:
+    """What emulations call a counter of ncu's: counted on SASS, and on PTX."""
+    return name, f"{PTX}{name}"
+
+
+def _spelled(name: str) -> tuple[str, ...]:
+    """The same of a counter that ncu does not have."""
+    return f"sass__{name}", f"{PTX}{name}"
+
+
+# What may hold all variants of a sweep back alike, by names of which the first that all of them
+# have is read: evidence that is the same in all is worth a line.
 TELLING = (
-    "occupancy_limit",
-    "ctas_per_sm",
-    "warps_per_sm",
-    "ptx__inst_executed_barrier",
-    "ptx__inst_executed_mbarrier",
-    f"{PTX}memory_l1_wavefronts_shared",
-    *_CONFLICTS,
-    f"{PTX}memory_l2_theoretical_sectors_global",
-    "ptx__inst_executed_mma",
-    f"{PTX}smsp__sass_inst_executed_op_shared_gmma",
+    ("occupancy_limit",),
+    ("ctas_per_sm",),
+    ("warps_per_sm",),
+    _spelled("inst_executed_barrier"),
+    _spelled("inst_executed_mbarrier"),
+    _counted("memory_l1_wavefronts_shared"),
+    *map(_counted, _CONFLICTS),
+    _counted("memory_l2_theoretical_sectors_global"),
+    _spelled("inst_executed_mma"),
+    _counted("smsp__sass_inst_executed_op_shared_gmma"),
 )
 
 
@@ -190,7 +199,8 @@ def plateau(
 def _telling(arms: Sequence[Arm]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     every = [metrics.figures(arm) for arm in arms]
     shared, differing = [], []
-    for name in TELLING:
+    for names in TELLING:
+        name = next((name for name in names if all(name in each for each in every)), names[-1])
         own = [each[name] for each in every if name in each]
         if len(own) == len(every) and len({each.value for each in own}) == 1:
             shared.append(own[0])
@@ -215,11 +225,13 @@ def _same_code(arms: Sequence[Arm]) -> int:
 def _hot_line(arms: Sequence[Arm]) -> str:
     """Its file and number."""
     hottest = set()
+    on_sass = all(arm.counted for arm in arms)
+    names = _CONFLICTS if on_sass else [f"{PTX}{name}" for name in _CONFLICTS]
     for arm in arms:
-        lines = arm.emulated.lines if arm.emulated else ()
+        counted = arm.counted if on_sass else arm.emulated
         weights = {
-            f"{line.file}:{line.line}": sum(line.counters.get(name, 0) for name in _CONFLICTS)
-            for line in lines
+            f"{line.file}:{line.line}": sum(line.counters.get(name, 0) for name in names)
+            for line in (counted.lines if counted else ())
         }
         heaviest = max(weights, key=lambda place: weights[place], default="")
         hottest.add(heaviest if weights.get(heaviest) else "")

@@ -18,9 +18,11 @@ from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, tab
 TOP = 10
 _PLACES = 3
 _TENSOR = frozenset(
-    each for each in opcodes.known() if each.endswith("MMA") and opcodes.pipe_of(each) == "tensor"
+    each
+    for each in opcodes.known()
+    if each.endswith("MMA") and "tensor" in opcodes.pipes(each, "", 90)
 )
-_BULK = frozenset(each for each in opcodes.known() if opcodes.pipe_of(each) == "TMA")
+_BULK = frozenset(each for each in opcodes.known() if "tma" in opcodes.pipes(each, "", 90))
 GROUPS: dict[str, frozenset[str]] = {
     "tensor instructions": _TENSOR,
     "bulk copies": _BULK | {"UTCCP"},
@@ -32,9 +34,9 @@ BARRIER_OPCODES = frozenset(
     """BAR SYNCS WARPSYNC WARPGROUP UCGABAR_ARV UCGABAR_WAIT UTCBAR ARRIVES LDGDEPBAR DEPBAR MEMBAR
     FENCE""".split()
 )
-_REPEATED = frozenset({"tensor", "TMA", "TMEM", "FMA", "FP64", "XU", "LSU"})
+_REPEATED = frozenset({"tensor", "tc", "tma", "tmem", "fma", "fp64", "fp16", "xu", "lsu"})
 """Pipes whose instructions tell how often a line was unrolled."""
-_NOT_REPEATED = frozenset("IMAD S2R S2UR R2UR UR2R LDC LDCU SYNCS MEMBAR FENCE".split())
+_NOT_REPEATED = frozenset("IMAD VIADD S2R MEMBAR FENCE".split())
 
 
 def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
@@ -238,7 +240,7 @@ def _executed(found: Inspection) -> Iterator[Block]:
     ]
     yield paragraph(
         f"Barriers that a launch of size {executed.size} with {executed.ctas:,} CTAs executes "
-        "(emulated):"
+        f"(emulated, counted on {executed.isa.upper()}):"
     )
     header = ("executed", "line", "per CTA", "per tile", "grid")
     yield table(header, rows, numbers=(2, 3, 4))
@@ -342,7 +344,7 @@ def _pipes(found: Inspection) -> Block:
             f"{100 * groups[pipe].total() / len(found.code):.1f}%",
             ", ".join(f"{name} {count:,}" for name, count in groups[pipe].most_common(6)),
         )
-        for pipe in opcodes.PIPES
+        for pipe in opcodes.GROUPS
         if pipe in groups
     ]
     return table(("pipe", "SASS", "of all", "most frequent"), rows, numbers=(1, 2))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelexp.arm import Arm
-from kernelexp.counters import EXECUTED, PIPE, PIPES
+from kernelexp.counters import EXECUTED, PIPE
+from kernelexp.opcodes import PIPES
 from kernelexp.record import Profile
 from kernelexp.report import figures
 from kernelexp.report.document import Block, paragraph, table

@@ -41,7 +41,7 @@ def summary(record: Record, examined: Examined, tuning: Tuning, label: str) -> I
 
 def best(record: Record, examined: Examined) -> tuple[str, metrics.Value | None, Any]:
     """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
-    metric = metrics.find(record.tuning.objective) if record.tuning else None
+    metric = metrics.searchable(record.tuning.objective) if record.tuning else None
     arms = dict(zip(record.names, record.arms, strict=True))
     name = examined.ranking[0]
     if metric is None:
@@ -53,7 +53,7 @@ def metric_of(record: Record) -> metrics.Metric | None:
     """The figure that was searched by, where no other column has it."""
     name = record.tuning.objective if record.tuning and not record.measurement else ""
     shown = ("launch__registers_per_thread", "")
-    return None if name in shown else metrics.find(name)
+    return None if name in shown else metrics.searchable(name)
 
 
 def compared(record: Record) -> str:

@@ -122,7 +122,7 @@ def test_nothing_is_wider_than_80_columns_and_all_is_words_without_colour(kx: Kx
 def test_sass_is_shown_under_its_line_with_its_pipe(kx: Kx) -> None:
     result = kx("lines", "transpose@sm_90a", "--set", "layout=plain", "--sass", "--by", "conflicts")
     below = result.stdout.partition("transpose.cu:59")[2]
-    assert re.search(r"\n +00370  LSU      LDS R7, \[R16\] ", below)
+    assert re.search(r"\n +00370  lsu      LDS R7, \[R16\] ", below)
 
 
 def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:
@@ -142,7 +142,7 @@ def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:
     assert line["figures"]["wavefronts"] == 6144
     assert line["emulated"]["sass__inst_executed_global_stores"] == 192
     assert len(line["instructions"]) == line["figures"]["sass"]
-    assert {each["pipe"] for each in line["instructions"]} == {"LSU", "ALU", "FMA", "uniform"}
+    assert {each["pipe"] for each in line["instructions"]} == {"lsu", "alu", "fma", "none"}
 
 
 def test_markdown_is_a_table_with_the_source(kx: Kx) -> None:

@@ -11,6 +11,7 @@ from schemas import validate
 from support import ROOT, Kx
 
 from kernelexp import errors, records, recounts
+from kernelexp.arm import AccessWidths, EmulatedEvidence
 from kernelexp.record import with_recount
 from kernelexp.recounts import Recount, RecountedArm
 
@@ -114,3 +115,22 @@ def test_a_recount_that_is_none_is_said_with_the_record(tmp_path: Path) -> None:
     (tmp_path / recounts.FOLDER / record.run).mkdir(parents=True)
     (tmp_path / recounts.FOLDER / record.run / "20261122T000000Z-0.json").write_text("{")
     assert "truncated or invalid JSON" in records.read_file(path).recounted
+
+
+def test_a_recount_of_loads_that_ptxas_merged_is_written_and_read(tmp_path: Path) -> None:
+    widths = AccessWidths(
+        file="k.cu", line=3, what="shared load", ptx={32: 4}, sass={128: 1}, ratio=0.25
+    )
+    evidence = EmulatedEvidence(size="emulated", arrays=(), counters={}, widths=(widths,))
+    recount = Recount(
+        version=recounts.VERSION,
+        run="r",
+        experiment="e",
+        created="",
+        tool="",
+        compiler="",
+        host_files={},
+        arms={"baseline": RecountedArm(identity="i", emulated=evidence)},
+    )
+    recounts.write(tmp_path, recount)
+    assert recounts.latest(str(tmp_path), "r") == recount

@@ -68,6 +68,11 @@ def test_an_emulated_figure_is_counted_whatever_the_options_say(scale: Path, kx:
     assert best.axes["width"] == 4  # a quarter of the threads
 
 
+def test_what_an_emulation_of_sass_counts_under_ncu_s_name_is_an_emulated_figure() -> None:
+    metric = tune.metric_of("memory_l1_wavefronts_shared")
+    assert (metric.kind, metric.better) == ("emulated", "less")
+
+
 @pytest.mark.slow
 def test_the_same_seed_makes_the_same_trials_again(scale: Path, kx: Kx) -> None:
     words = (*SEARCH, "--objective", REGISTERS, "--trials", "3", "--seed")

@@ -25,11 +25,40 @@ def test_the_opcodes_of_one_entry_are_counted_without_their_modifiers() -> None:
     assert instructions.count_opcodes(DUMP, "first") == {"FADD": 1, "LDC": 1, "UTCQMMA": 1}
 
 
-def test_opcodes_are_grouped_by_pipe_and_an_unknown_one_is_not_hidden() -> None:
-    counted = instructions.count_opcodes(DUMP, "second")
-    assert instructions.group_by_pipe(counted) == {"TMA": 1, "uniform": 1, "other": 1}
+def test_instructions_are_counted_by_pipe_and_an_unknown_one_is_not_hidden() -> None:
+    counted = instructions.count_pipes(DUMP, ["second"])
+    assert counted == {"uniform": 1, "tma": 1, "unknown": 1}
+    assert instructions.count_pipes(DUMP, ["first"]) == {"fma": 1, "tensor": 1, "adu": 1}
 
 
-def test_no_opcode_belongs_to_two_pipes() -> None:
-    listed = [each for pipe in opcodes._PIPES.values() for each in pipe.split()]
+def test_the_static_counts_are_grouped_as_ncu_counts_what_is_executed() -> None:
+    dump = """
+        code for sm_80
+		Function : k
+        /*0000*/                   S2R R0, SR_TID.X ;
+        /*0010*/                   S2R R1, SR_CTAID.X ;
+        /*0020*/                   VIADD R1, R1, 0x1 ;
+        /*0030*/                   R2UR UR4, R1 ;
+        /*0040*/                   UMOV UR5, 0x400 ;
+        /*0050*/                   HFMA2.MMA R2, -RZ, RZ, 0, 0 ;
+        /*0060*/                   HFMA2 R2, R2, R2, R2 ;
+        /*0070*/                   FLO.U32 R3, R2 ;
+"""
+    assert instructions.sm_of(dump) == 80
+    counted = instructions.count_pipes(dump, ["k"])
+    assert counted == {
+        "fma": 1,
+        "alu": 1,
+        "lsu": 1,
+        "xu": 1,
+        "fp16": 1,
+        "adu": 1,
+        "tensor_op_hmma": 1,
+        "none": 1,
+    }
+
+
+def test_no_opcode_stands_twice_in_the_table() -> None:
+    listed = [each for names in opcodes._TABLE.values() for each in names.split()]
     assert len(listed) == len(set(listed))
+    assert {pipe for names in opcodes._TABLE for pipe in names.split()[:1]} <= {*opcodes.GROUPS}

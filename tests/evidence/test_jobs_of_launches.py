@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
+from kernelexp.counters import PIPE
+
 GLOBAL_LOADS = "ptx__sass__inst_executed_global_loads"
 
 
@@ -47,3 +49,13 @@ def test_the_full_problem_is_counted_launch_by_launch(splits: Path, kx: Kx) -> N
         if counter["counter"].removeprefix("ptx__") == "sass__inst_executed_global_loads"
     ]
     assert loads == [(isa, count) for isa in ("ptx", "sass") for count in (4 << 16, 4 << 11)]
+    sass = [
+        {counter["counter"]: counter["full"] for counter in launch["counters"]}
+        for launch in found["scaled"]
+        if launch["isa"] == "sass"
+    ]
+    for each in sass:
+        pipes = {name: count for name, count in each.items() if name.startswith(PIPE)}
+        assert {f"{PIPE}alu", f"{PIPE}fma", f"{PIPE}lsu"} <= pipes.keys()
+        assert each["sass__inst_executed_global_loads"] < pipes[f"{PIPE}lsu"]
+        assert all(count < each["smsp__inst_executed"] for count in pipes.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import product
 
+import msgspec
 import pytest
 
 from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, EmulatedLine, Occupancy, Resources
@@ -135,6 +136,28 @@ def test_a_plateau_names_what_all_variants_share() -> None:
     assert shared["ptx__inst_executed_barrier"] == 40
     assert shared["occupancy_limit"] == "registers"
     assert flat.same_code == 24
+    assert flat.hot_line == "fa.cu:171"
+
+
+def test_counts_on_sass_go_before_those_on_ptx_where_every_variant_has_them() -> None:
+    conflicts = CONFLICTS.removeprefix("ptx__")
+    sass = msgspec.structs.replace(
+        arm(POINTS["baseline"]).emulated,
+        isa="sass",
+        counters={"sass__inst_executed_barrier": 20, conflicts: 700},
+        lines=(EmulatedLine(file="fa.cu", line=33, counters={conflicts: 700}),),
+    )
+    own = {name: msgspec.structs.replace(each, emulated_sass=sass) for name, each in arms().items()}
+    taken = processes()
+    axes = plateau.findings(taken, POINTS, RISK, MARGIN)
+    flat = plateau.plateau(result(taken), axes, own, MARGIN)
+    shared = {each.metric.name: each.value for each in flat.shared}
+    assert (shared["sass__inst_executed_barrier"], shared[conflicts]) == (20, 700)
+    assert not any(name.startswith("ptx__") for name in shared)
+    assert flat.hot_line == "fa.cu:33"
+    own["candidate 3"] = arm(POINTS["candidate 3"])  # ptxas made something that is not covered
+    flat = plateau.plateau(result(taken), axes, own, MARGIN)
+    assert "ptx__inst_executed_barrier" in {each.metric.name for each in flat.shared}
     assert flat.hot_line == "fa.cu:171"
 
 

@@ -29,7 +29,9 @@ struct Memory {
   int64_t unit;    // bytes
   int64_t agents;  // columns of seen
   int64_t is_global;
-  int64_t cost[5];  // of the last access: wavefronts, ideal ones, sectors, ideal ones, tags
+  // Of the last access, as Cost in access.py: wavefronts, ideal ones, sectors, ideal ones, tags,
+  // conflicts, sectors of the L1, requests.
+  int64_t cost[8];
 };
 
 // A set of warps, and where its accesses to one memory may go.
@@ -91,10 +93,15 @@ bool unordered(const int64_t* seen, int64_t epoch, int64_t thread) {
   return other != thread && seen[other >> 5] < epoch >> kThreadBits;
 }
 
-// Distinct words of the busiest bank, summed over the phases of a shared access.
-int64_t phases(const Lanes& lanes, int size, int per_phase) {
+struct Wavefronts {
+  int64_t all, conflicts;
+};
+
+// Distinct words of the busiest bank, summed over the phases of a shared access; those beyond the
+// first of a phase are conflicts.
+Wavefronts wavefronts_of(const Lanes& lanes, int size, int per_phase) {
   const int words = std::max(1, size / 4);
-  int64_t total = 0;
+  Wavefronts total = {0, 0};
   for (int first = 0; first < kLanes; first += per_phase) {
     int64_t kept[32][kLanes];
     uint8_t counts[32] = {};
@@ -110,26 +117,28 @@ int64_t phases(const Lanes& lanes, int size, int per_phase) {
         busiest = std::max<int>(busiest, count);
       }
     }
-    total += busiest;
+    total.all += busiest;
+    total.conflicts += std::max(0, busiest - 1);
   }
   return total;
 }
 
 bool alike(const Lanes& lanes, int bit) {
   for (int lane = 0; lane < kLanes; ++lane) {
-    if (lanes.offsets[lane] != lanes.offsets[lane ^ bit]) return false;
+    if (lanes.on[lane] && lanes.on[lane ^ bit] && lanes.offsets[lane] != lanes.offsets[lane ^ bit]) return false;
   }
   return true;
 }
 
 void count_shared(Memory& memory, const Lanes& lanes, int size, bool pairs) {
   int per_phase = std::max(4, std::min(32, 128 / size));
-  if (pairs && size > 4 && lanes.count == kLanes && (alike(lanes, 1) || alike(lanes, 2))) {
+  if (pairs && size > 4 && (alike(lanes, 1) || alike(lanes, 2))) {
     per_phase = std::min(32, 2 * per_phase);
   }
-  const int64_t wavefronts = phases(lanes, size, per_phase);
-  memory.cost[0] += wavefronts;
-  memory.cost[1] += std::min<int64_t>(wavefronts, (lanes.count * size + 127) / 128);
+  const Wavefronts wavefronts = wavefronts_of(lanes, size, per_phase);
+  memory.cost[0] += wavefronts.all;
+  memory.cost[1] += std::min<int64_t>(wavefronts.all, (lanes.count * size + 127) / 128);
+  memory.cost[5] += wavefronts.conflicts;
 }
 
 int64_t distinct(int64_t* values, int count) {
@@ -152,6 +161,8 @@ void count_global(Memory& memory, const Lanes& lanes, int size) {
   memory.cost[2] += found;
   memory.cost[3] += std::min<int64_t>(found, (lanes.count * size + 31) / 32);
   memory.cost[4] += distinct(tags, count);
+  memory.cost[6] += found;
+  ++memory.cost[7];
 }
 
 void count(Memory& memory, const Lanes& lanes, int size, bool pairs) {

@@ -2,14 +2,15 @@
 
 Rules (docs/emulator.md, "How it counts"; an H200's counters bear them out in 230 patterns of shared
 accesses): a shared-memory bank is 4 bytes wide, there are 32. Lanes pass in phases of 32, 16 or 8
-for accesses of up to 4, 8 and 16 bytes, loads in half as many where all lanes n and n^1, or n and
-n^2, have the same address; a phase takes as many wavefronts as the busiest bank has distinct words.
-A sector is 32 aligned bytes, a tag 128.
+for accesses of up to 4, 8 and 16 bytes, loads in half as many where all active lanes n and n^1, or
+n and n^2, have the same address; a phase takes as many wavefronts as the busiest bank has distinct
+words. Each wavefront of a phase beyond its first is a bank conflict. A sector is 32 aligned bytes,
+a tag 128. What LDGSTS costs is in copy_cost.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ class Access:
     """Not a load that may come from a cache which does not see writes (ld.global.nc)."""
     used: int | None = None
     """Of a load: a bit for each byte that is used; None: any may be."""
+    counted: bool = True
+    """Not the halves of a cp.async, which is counted as a whole."""
     size: int = field(init=False)
     """Bytes of a lane's access."""
 
@@ -56,6 +59,15 @@ class Cost(NamedTuple):
     sectors: int
     ideal_sectors: int
     tags: int
+    conflicts: int = 0
+    """Of banks of shared memory."""
+    l1_sectors: int = 0
+    """Sectors as the L1 counts them: those of a LDGSTS that bypasses it are others."""
+    requests: int = 0
+    """Warps with an active lane, of an access to global memory."""
+
+
+NOTHING = Cost(0, 0, 0, 0, 0)
 
 
 _stored: dict[tuple[int, bytes, bytes], Cost] = {}
@@ -102,11 +114,16 @@ def _cached(
             ALL_LANES if mask is None else np.flatnonzero(row) for row in _rows(mask, relative)
         ]
         rows = [row_cost(relative[i][lanes[i]], lanes[i], width) for i in range(len(relative))]
-        cost = Cost(*(sum(column) for column in zip(*rows, strict=True)))
+        cost = total(rows)
         if len(memo) > 100_000:
             memo.clear()
         memo[key] = cost
     return cost
+
+
+def total(rows: Sequence[Cost]) -> Cost:
+    """The cost of several warps."""
+    return Cost(*(sum(column) for column in zip(*rows, strict=True)))
 
 
 def _rows(mask: Array | None, relative: Array) -> Array:
@@ -119,30 +136,41 @@ def _stored_row(addresses: Array, lanes: Array, width: int) -> Cost:
 
 def _loaded_row(addresses: Array, lanes: Array, width: int) -> Cost:
     size = max(4, min(32, 128 // width))
-    alike = len(lanes) == 32 and any(
-        np.array_equal(addresses, addresses[ALL_LANES ^ bit]) for bit in (1, 2)
+    return _phases(addresses, lanes, width, 2 * size if _alike(addresses, lanes) else size)
+
+
+def _alike(addresses: Array, lanes: Array) -> bool:
+    """Whether active lanes n and n^1, or n and n^2, never have different addresses."""
+    every = np.zeros(32, addresses.dtype)
+    active = np.zeros(32, bool)
+    every[lanes], active[lanes] = addresses, True
+    return any(
+        not (active & active[ALL_LANES ^ bit] & (every != every[ALL_LANES ^ bit])).any()
+        for bit in (1, 2)
     )
-    return _phases(addresses, lanes, width, 2 * size if alike else size)
 
 
 def _phases(addresses: Array, lanes: Array, width: int, lanes_per_phase: int) -> Cost:
     words = max(1, width // 4)
     wavefronts = 0
     phases = lanes // lanes_per_phase
-    for phase in np.unique(phases):
+    present = np.unique(phases)
+    for phase in present:
         start = addresses[phases == phase] >> 2
         distinct = np.unique((start[:, None] + np.arange(words)).ravel())
         wavefronts += int(np.bincount(distinct % BANKS, minlength=BANKS).max())
     # What ncu calls ideal: the active lanes' bytes, 128 to a wavefront, if it isn't fewer already.
-    return Cost(wavefronts, min(wavefronts, -(-len(lanes) * width // (4 * BANKS))), 0, 0, 0)
+    ideal = min(wavefronts, -(-len(lanes) * width // (4 * BANKS)))
+    return Cost(wavefronts, ideal, 0, 0, 0, conflicts=wavefronts - len(present))
 
 
 def _global_row(addresses: Array, lanes: Array, width: int) -> Cost:
     if not len(addresses):
-        return Cost(0, 0, 0, 0, 0)
+        return NOTHING
     ends = addresses + (width - 1)
     both = np.concatenate([addresses, ends])
     ideal = -(-len(addresses) * width // SECTOR_BYTES)
     sectors, tags = np.unique(both // SECTOR_BYTES), np.unique(both // TAG_BYTES)
     # As for wavefronts: a broadcast's one sector is ideal.
-    return Cost(0, 0, len(sectors), min(len(sectors), ideal), len(tags))
+    best = min(len(sectors), ideal)
+    return Cost(0, 0, len(sectors), best, len(tags), l1_sectors=len(sectors), requests=1)

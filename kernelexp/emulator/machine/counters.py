@@ -26,6 +26,10 @@ class Tally:
     sectors: int = 0
     ideal_sectors: int = 0
     tags: int = 0
+    conflicts: int = 0
+    l1_sectors: int = 0
+    requests: int = 0
+    """To global memory."""
     tma_sectors: int = 0
     multicast_sectors: int = 0
     """Received by all CTAs of multicasts together."""
@@ -38,6 +42,9 @@ class Tally:
         self.sectors += cost.sectors
         self.ideal_sectors += cost.ideal_sectors
         self.tags += cost.tags
+        self.conflicts += cost.conflicts
+        self.l1_sectors += cost.l1_sectors
+        self.requests += cost.requests
 
     def load(self, sectors: int, multicast_to: int) -> None:
         """A bulk load of so many sectors; multicast_to: CTAs that it names, 0 without multicast."""
@@ -240,6 +247,8 @@ _READ = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op"
 _WRITTEN = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op"
 _GLOBAL = ("global load", "global store", "atomic", "cp.async")
 _SHARED = ("shared load", "shared store", "matrix load", "matrix store", "atomic", "cp.async")
+_GENERIC = ("global load", "global store")
+"""Of generic addresses these may lead to shared memory."""
 
 
 def named(counts: Iterable[InstructionCount], listing: str) -> dict[str, int]:
@@ -295,7 +304,7 @@ def _of(counts: list[InstructionCount], *kinds: str) -> list[Tally]:
 def _shared(counts: list[InstructionCount]) -> dict[str, int]:
     """Wavefronts; ncu counts those of wgmma's operands with the others, those of tcgen05.mma's
     apart."""
-    shared = _of(counts, *_SHARED)
+    shared = _of(counts, *_SHARED, *_GENERIC)
     wgmma = sum(t.operand_wavefronts for t in _of(counts, "wgmma"))
     values = {
         "memory_l1_wavefronts_shared": sum(t.wavefronts for t in shared) + wgmma,
@@ -306,21 +315,23 @@ def _shared(counts: list[InstructionCount]) -> dict[str, int]:
         ),
     }
     for verb, name in (("load", "ld"), ("store", "st")):
-        conflicts = sum(
-            t.wavefronts - t.ideal_wavefronts
-            for t in _of(counts, f"shared {verb}", f"matrix {verb}")
-        )
+        kinds = (f"shared {verb}", f"matrix {verb}", f"global {verb}")  # generic ones too
+        conflicts = sum(t.conflicts for t in _of(counts, *kinds))
         values[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{name}"] = conflicts
     return values
 
 
 def _global(counts: list[InstructionCount]) -> dict[str, int]:
+    """A generic access is a request where it leads to global memory for any lane."""
     values = {}
     for name, kinds in (("ld", ("global load", "cp.async")), ("st", ("global store",))):
-        kind = [c for c in counts if c.instruction.kind in kinds]
-        requests, sectors = sum(c.requests for c in kind), sum(c.tally.sectors for c in kind)
-        values[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}"] = requests
-        values[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}"] = sectors
+        tallies = _of(counts, *kinds)
+        values[f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}"] = sum(
+            t.requests for t in tallies
+        )
+        values[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}"] = sum(
+            t.l1_sectors for t in tallies
+        )
     world = _of(counts, *_GLOBAL)
     values["memory_l2_theoretical_sectors_global"] = sum(t.sectors for t in world)
     values["memory_l2_theoretical_sectors_global_ideal"] = sum(t.ideal_sectors for t in world)

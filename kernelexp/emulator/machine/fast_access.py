@@ -31,7 +31,7 @@ class _Memory(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in _POINTERS),
         *((name, ctypes.c_int64) for name in _NUMBERS),
-        ("cost", ctypes.c_int64 * 5),
+        ("cost", ctypes.c_int64 * len(Cost._fields)),
     )
 
 
@@ -80,7 +80,8 @@ class FastAccess:
 
     def _count(self, access: Access) -> None:
         """Counts the access just done."""
-        self._tally(access.site.number).add(Cost(*self._memory.cost))
+        if access.counted:
+            self._tally(access.site.number).add(Cost(*self._memory.cost))
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array | None:
         """As Space.load; None if declined."""

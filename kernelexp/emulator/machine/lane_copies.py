@@ -9,6 +9,7 @@ import numpy as np
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Groups, Pending
+from kernelexp.emulator.machine.copy_cost import copy_cost
 from kernelexp.emulator.machine.gates import Fragment, PendingWait
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.mbarrier import Mbarrier
@@ -20,12 +21,15 @@ class CopyGroups(Groups):
 
 
 class LaneCopy:
-    """An instruction that copies `size` bytes per lane."""
+    """An instruction that copies `size` bytes per lane.
 
-    def __init__(self, site: Site, size: int) -> None:
-        self.size = size
+    bypasses: past the L1. fills: lanes, or some of their bytes, can be zeros.
+    """
+
+    def __init__(self, site: Site, size: int, *, bypasses: bool, fills: bool) -> None:
+        self.size, self.bypasses, self.fills = size, bypasses, fills
         element, elements = (4, 1) if size == 4 else (8, size // 8)
-        self.read = Access(site, element, elements, store=False)
+        self.read = Access(site, element, elements, store=False, counted=False)
         self.write = Access(site, element, elements, store=True)
 
     def issue(self, warps: WarpSet, to: Array, source: Array, kept: Array, m: Mask) -> None:
@@ -36,7 +40,17 @@ class LaneCopy:
         mask: Mask = True if wanted.all() else wanted
         shared = machine.shared_space
         offsets = shared.offsets(warps, to, write, m)
-        shared.count(offsets, write, m)
+        active = np.broadcast_to(np.asarray(m), wanted.shape)
+        cost = copy_cost(
+            to.astype(np.int64),
+            source.astype(np.int64),
+            self.size,
+            active=active,
+            read=wanted,
+            bypasses=self.bypasses,
+            fills=self.fills,
+        )
+        machine.execution.tally(write.site.number).add(cost)
         if wanted.any():
             machine.global_space.offsets(warps, source, self.read, mask)
 

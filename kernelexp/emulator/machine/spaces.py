@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -67,7 +68,7 @@ class Space(Memory):
     def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         """Arena offsets of every lane's access (0 for inactive lanes), checked for bounds."""
 
-    def cost(self, offsets: Array, access: Access, m: Mask) -> Cost | None:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
         return None
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
@@ -78,7 +79,7 @@ class Space(Memory):
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m, load=True)
         self.read(warps, offsets, access, m)
-        self.count(offsets, access, m)
+        self.count(warps, offsets, access, m)
         return self.arena.gather(offsets, access.element, access.elements)
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
@@ -92,7 +93,7 @@ class Space(Memory):
     def deposit(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
         """A store, but for the race check."""
         self._writable(warps, offsets, access, m)
-        self.count(offsets, access, m)
+        self.count(warps, offsets, access, m)
         at, data = (offsets, values) if m is True else (offsets[m], values[m])
         self.arena.scatter(at, data, access.element, access.elements)
         if self.undefined.storing:
@@ -105,7 +106,7 @@ class Space(Memory):
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m)
         self.written(warps, offsets, offsets, access, m)
-        self.count(offsets, access, m)
+        self.count(warps, offsets, access, m)
 
     def _writable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         state = self.arena.state
@@ -114,8 +115,8 @@ class Space(Memory):
         if last.any() or (access.size > 8 and _UNWRITABLE[state[offsets]].any()):
             self._unwritable(warps, offsets, access, m)
 
-    def count(self, offsets: Array, access: Access, m: Mask) -> None:
-        cost = self.cost(offsets, access, m)
+    def count(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        cost = self.cost(warps, offsets, access, m) if access.counted else None
         if cost is not None:
             self.residents.execution.tally(access.site.number).add(cost)
 
@@ -241,7 +242,7 @@ class Global(Space):
             self.fail("out-of-bounds", what, warps, address, access, beyond)
         return off
 
-    def cost(self, offsets: Array, access: Access, m: Mask) -> Cost:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost:
         return global_cost(offsets, access.size, None if m is True else m)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
@@ -304,7 +305,7 @@ class Shared(Space):
             self.fail("out-of-bounds", what, warps, address, access, beyond)
         return off
 
-    def cost(self, offsets: Array, access: Access, m: Mask) -> Cost:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
         mask = None if m is True else m
         return shared_cost(offsets, access.size, mask, pairs=access.pairs and not access.store)
 
@@ -345,9 +346,25 @@ class Cluster(Shared):
         self.aligned(warps, off, access, m)
         return off
 
-    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+        """Of the lanes that stay in their CTA: ncu counts no others."""
+        remote = self._remote(warps, offsets) if self.residents.cluster_size > 1 else None
+        if remote is not None and (remote.any() if m is True else (remote & m).any()):
+            m = ~remote if m is True else ~remote & m
+            if not m.any():
+                return None
+            access = _in_part(access)
+        return super().cost(warps, offsets, access, m)
+
+    def _remote(self, warps: Warps, offsets: Array) -> Array:
+        """Which lanes access another CTA's memory."""
         ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
-        remote = ctas != warps.ctas[:, None]
+        elsewhere: Array = ctas != warps.ctas[:, None]
+        return elsewhere
+
+    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        remote = self._remote(warps, offsets)
+        ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
         remote = remote if m is True else remote & m
         for row in np.flatnonzero(remote.any(axis=1)):
             for cta in set(ctas[row][remote[row]].tolist()):
@@ -369,6 +386,11 @@ class Parameter(Space):
         off = off if m is True else np.where(m, off, 0)
         self.aligned(warps, off, access, m)
         return off
+
+
+def _in_part(access: Access) -> Access:
+    """An access of which other lanes are elsewhere: they keep lanes from sharing a phase."""
+    return dataclasses.replace(access, pairs=False)
 
 
 class Generic(Memory):
@@ -394,7 +416,10 @@ class Generic(Memory):
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
         result: Array | None = None
-        for space, within, lanes in self.parts(address, m):
+        parts = self.parts(address, m)
+        if len(parts) > 1:
+            access = _in_part(access)
+        for space, within, lanes in parts:
             values = space.load(warps, within, access, lanes)
             if result is None:
                 result = values.copy()

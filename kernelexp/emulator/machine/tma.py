@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kernelexp.emulator.machine.access import SECTOR_BYTES
+from kernelexp.emulator.machine.access import SECTOR_BYTES, TAG_BYTES
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.errors import UsageError
 from kernelexp.launch import TensorMap
@@ -174,24 +174,22 @@ def _all(count: int) -> Array:
 def sectors(tensor_map: TensorMap, address: int, start: tuple[int, ...], *, load: bool) -> int:
     """Sectors of 32 bytes that a box of the array at `address` moves, row by row.
 
-    What lies inside counts where it lies. A load counts what is outside too, packed, from the last
-    16 bytes on that are inside in part: so an H200 counted boxes over every edge.
+    A store counts the sectors of the array. A load counts them for each line of 128 bytes of shared
+    memory that the row reaches, in chunks of 16 bytes of which any is inside, and the sectors of
+    shared memory where all of a chunk is outside: so an H200 counted 130 boxes over every edge.
     """
-    width = ELEMENT_BYTES[tensor_map.element]
+    step = CHUNK_BYTES // ELEMENT_BYTES[tensor_map.element]
     offsets, inside = box_offsets(tensor_map, start)
-    rows = (address + offsets).reshape(-1, tensor_map.box[0])
-    kept = inside.reshape(rows.shape)
-    begin, end = rows[:, 0], rows[:, -1] + width
-    first = np.where(kept, rows, rows.max()).min(axis=1)
-    last = np.where(kept, rows + width, 0).max(axis=1)
-    touched = _up_sectors(last) - first // SECTOR_BYTES
-    if load:
-        last = np.minimum(end, first - (first - last) // CHUNK_BYTES * CHUNK_BYTES)
-        touched = _up_sectors(last) - first // SECTOR_BYTES
-        touched += _up_sectors(first - begin) + _up_sectors(end - last)
-    absent = _up_sectors(end - begin) if load else np.zeros_like(begin)
-    return int(np.where(kept.any(axis=1), touched, absent).sum())
-
-
-def _up_sectors(size: Array) -> Array:
-    return -(-size // SECTOR_BYTES)
+    chunks = (row_bytes(tensor_map) // CHUNK_BYTES, step)
+    source = (address + offsets).reshape(-1, *chunks)[..., 0] // SECTOR_BYTES
+    kept = inside.reshape(-1, *chunks).any(axis=-1)
+    row = np.arange(kept.size).reshape(kept.shape) // chunks[0]
+    form = image(tensor_map)
+    pitch = row_bytes(tensor_map) if form is LINEAR else form.pitch
+    to = row * pitch + np.arange(chunks[0]) * CHUNK_BYTES
+    line = to // TAG_BYTES if load else np.zeros_like(to)
+    read = np.unique(np.stack([row[kept], line[kept], source[kept]]), axis=1)
+    if not load:
+        return read.shape[1]
+    filled = np.unique(np.stack([row[~kept], to[~kept] // SECTOR_BYTES]), axis=1)
+    return read.shape[1] + filled.shape[1]

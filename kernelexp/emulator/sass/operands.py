@@ -15,7 +15,6 @@ from kernelexp.emulator.machine.registers import Slot
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 from kernelexp.emulator.sass.classes import classify
 from kernelexp.emulator.sass.faults import refuse
-from kernelexp.emulator.sass.pipes import pipes
 from kernelexp.emulator.sass.syntax import (
     AROUND,
     LISTING,
@@ -27,6 +26,7 @@ from kernelexp.emulator.sass.syntax import (
     Operand,
     Register,
 )
+from kernelexp.opcodes import pipes
 
 Reader: TypeAlias = Callable[[list[Array]], Array]
 SIGN = np.uint32(0x8000_0000)

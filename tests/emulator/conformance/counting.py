@@ -55,7 +55,6 @@ GENERIC = "counted by the space that PTX spells; ncu looks at where the address 
 DIFFERENT: dict[tuple[str, str], str] = {
     ("memory", "store_widths"): "ptxas merges two stores",
     ("copy", "cp_async"): "ptxas leaves out copies of no bytes",
-    ("tma", "load u8 48x5 none +128"): "rows of 48 bytes over an edge: 96 sectors, 90 by the rule",
     **{
         ("matrix", name): WMMA
         for name in (

@@ -86,11 +86,15 @@ def test_the_emulator_counts_the_wavefronts_that_ncu_counted(ptx) -> None:  # ty
     problems = []
     for pattern, case in zip(wavefronts.patterns(), wavefronts.cases(), strict=True):
         result = run(module, case.launch, case.arrays)
-        for metric in ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"):
-            got, gpu = (
-                result.counters.kernel[f"{PTX}{metric}"],
-                counted[pattern.entry, pattern.name][metric],
-            )
+        ncu = counted[pattern.entry, pattern.name]
+        for metric in (
+            "memory_l1_wavefronts_shared",
+            "memory_l1_wavefronts_shared_ideal",
+            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld",
+            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st",
+        ):
+            got = result.counters.kernel[f"{PTX}{metric}"]
+            gpu = ncu.get(metric, ncu.get(f"{metric}.sum"))
             if got != gpu:
                 problems.append(f"{case.name}: {metric} {got}, ncu counted {gpu}")
     assert not problems, "\n".join(problems)

@@ -7,10 +7,8 @@ import re
 from .golden import Counted
 
 POLLING = "time decides how often it is asked"
-ARBITRATION = "hardware's counter of conflicts has those of arbitration too"
-COPIES = "ncu reckons LDGSTS by a rule that is not known"
-GENERIC = "a generic access counts as a request to global memory wherever it leads"
-EDGE = "rows of 48 bytes over an edge: 96 sectors, 90 by the rule"
+ARBITRATION = "hardware's counter of conflicts has those with bulk copies too"
+PREDICATE = "ncu counts LDGSTS.BYPASS wrongly where P0 is its guard or its operand"
 MASK = "hardware's counters have a WARPSYNC with a mask once more than ncu's by opcode"
 _ASKING = ("SYNCS.PHASECHK.TRANS64.TRYWAIT", "USETMAXREG.TRY_ALLOC.CTAPOOL")
 """What is executed until something has happened, in a loop with what follows."""
@@ -22,23 +20,14 @@ _LOOPS = re.compile(
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
 _SOURCE = r"memory_l1_wavefronts_shared(_ideal)?|memory_l2_theoretical_sectors_global(_ideal)?"
 _NAMED = (
-    ("conformance", r"cp_async", _SOURCE, COPIES),
-    ("public", r"mmaAsyncStage3Kernel", _SOURCE, COPIES),
-    ("sgemm", r"12 .*", _SOURCE, COPIES),
-    (
-        "public",
-        r"matmul_v1_kernel stride=72 .*",
-        _SOURCE + "|l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
-        COPIES,
-    ),
+    ("conformance", r"cp_async", _SOURCE, PREDICATE),
     (
         "conformance",
-        r"(neighbours|remote_store|remote_arrive) \d",
-        r"l1tex__t_(requests|sectors)_pipe_lsu_mem_global_op_(ld|st)",
-        GENERIC,
+        r"remote_arrive \d",
+        _SOURCE
+        + "|smsp__inst_executed_op_shared_ld|l1tex__t_(requests|sectors)_pipe_lsu_mem_global_op_st",
+        POLLING,
     ),
-    ("conformance", r"remote_arrive \d", _SOURCE + "|smsp__inst_executed_op_shared_ld", POLLING),
-    ("conformance", r"load u8 48x5 none \+128", r"l1tex__m_xbar2l1tex_read_sectors.*", EDGE),
     ("public", r"shfl_scan_test", r"smsp__(thread_)?inst_executed(_pred_on|_pipe_cbu)?", MASK),
 )
 
@@ -47,7 +36,7 @@ def reason(group: str, name: str, what: str, figures: tuple[int, int], counted: 
     """Why `what`, a metric or an opcode of a launch, may have these figures, (emulated, ncu's);
     empty if it may not."""
     mine, ncu = figures
-    if what.startswith(_CONFLICTS) and ncu >= mine:
+    if group == "hopper" and what.startswith(_CONFLICTS) and ncu >= mine:
         return ARBITRATION
     if any(each in counted.executed for each in _ASKING) and _LOOPS.fullmatch(what):
         return POLLING

@@ -9,7 +9,7 @@ from support import ROOT
 
 from kernelexp import profiles
 from kernelexp.counters import PIPE
-from kernelexp.emulator.sass.pipes import pipes
+from kernelexp.opcodes import pipes
 from kernelexp.record import Profile
 
 PROFILES = [

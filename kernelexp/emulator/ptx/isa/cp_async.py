@@ -21,10 +21,10 @@ def cp_async(d: Decoder) -> Op:
     asynchronous effect."""
     size = d.constant(d.operands[2])
     d.note_unit("shared", 4)
-    copy = LaneCopy(d.site, size)
     to, source = (d.address(operand) for operand in d.operands[:2])
     hint = "L2::cache_hint" in d.parts
     sizes = d.operands[3:-1] if hint else d.operands[3:]
+    copy = LaneCopy(d.site, size, bypasses=d.parts[2] == "cg", fills=bool(sizes))
     if sizes and isinstance(sizes[0], Register | Not) and _is_predicate(d, sizes[0]):
         ignored, flip = d.predicate(sizes[0])
 

@@ -218,11 +218,12 @@ def ldgsts(d: Decoder) -> Op:
     of the address in global memory say how many of the last bytes are zeros."""
     to, source, *others = d.operands
     size = next((int(each) // 8 for each in ("64", "128") if each in d.modifiers), 4)
-    copy, low = LaneCopy(d.site, size), np.uint64(size - 1)
+    fills = "ZFILL" in d.modifiers
+    bypasses, low = "BYPASS" in d.modifiers, np.uint64(size - 1)
+    copy = LaneCopy(d.site, size, bypasses=bypasses, fills=fills or bool(others))
     d.note_unit("shared", 4)
     where, from_ = d.shared_address(to), d.address(source, wide=True)
     wanted = d.predicate(*d.take(others, 1)) if others else None
-    fills = "ZFILL" in d.modifiers
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         address = from_(R)
