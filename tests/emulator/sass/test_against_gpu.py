@@ -39,7 +39,7 @@ _COUNTED = ("memory", "sync", "copy", "tma", "cluster", "matrix", "mma", "wgmma"
 _OTHERS = {
     "sm_80": {
         "integer": 101, "logic": 68, "single": 80, "double": 39, "half": 54, "predicate": 123,
-        "approximate": 19, "float_conversion": 40, "integer_conversion": 184,
+        "approximate": 19, "float_conversion": 42, "integer_conversion": 184,
         "atomics": 79,
     },
     "sm_100a": {

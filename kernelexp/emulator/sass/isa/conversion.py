@@ -153,11 +153,11 @@ def f2fp(d: Decoder) -> Op:
     )
 
 
-@covers(f"F2FP.RELU.{_PAIR}.F32.MERGE_C")
+@covers(f"F2FP.RELU.{_PAIR}.F32.MERGE_C", "F2FP.RELU{:|.BF16}.MERGE_C")
 def f2fp_merge(d: Decoder) -> Op:
     """One f32 to the lower half; the upper one is the second source's."""
     target, a, c = d.take(d.operands, 3)
-    kind = d.instruction.modifiers[1].lower()
+    kind = "bf16" if "BF16" in d.modifiers else "f16"
 
     def function(x: Array, rest: Array) -> Array:
         low = convert.floating(x, "f32", kind, relu=True).astype(np.uint32)
