@@ -1,12 +1,14 @@
 """How strict the emulator's checker is: the share of mutants of kernels that it finds.
 
     python benchmarks/mutation_rate.py [-n PROCESSES] [--kernel NAME ...] [--schedules 3]
-        [--update] [--missed] [--expected]
+        [--update [FILE]] [--missed] [--expected] [--compile FILE | --compiled FILE]
 
-Mutants are made by rule (tests/mutations/rules.py) of the kernels in tests/mutations/subjects.py
-and executed one by one. --update writes tests/mutations/expected.txt, which the tests compare with;
---missed lists what was not found, and what is equivalent or only formally wrong, with the reasons.
---expected executes no mutant: it prints the tables of expected.txt.
+Mutants are made by rule (tests/mutations/rules.py, rules_of_text.py) of the kernels in
+tests/mutations/subjects.py and executed one by one. --update writes tests/mutations/expected.txt,
+which the tests compare with, or another file, kernel by kernel as they are finished; --missed lists
+what was not found, and what is equivalent or only formally wrong, with the reasons. --expected
+executes no mutant: it prints the tables of expected.txt. --compile writes what nvcc makes of the
+kernels to a file, for --compiled on a machine that has no nvcc.
 """
 
 from __future__ import annotations
@@ -18,16 +20,19 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import msgspec
 from mutations import expected, judging
-from mutations.case import Source
+from mutations.case import OF_SOURCE, Source
 from mutations.judging import Answer, Judge
+from mutations.small import Small
 from mutations.subjects import SUBJECTS
+from mutations.texts import TextSubject
 from tabulate import tabulate
 
 from kernelexp.emulator import compiled
@@ -57,41 +62,54 @@ def _answers(kernel: str, keys: Sequence[str], schedules: int) -> list[Answer]:
     return [judge.judge(judge.mutants[key], first_schedules(schedules)) for key in keys]
 
 
-def _chunks(kernels: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """The dearest kernels first."""
-    found = []
-    for kernel in reversed(list(kernels)):
-        keys = list(_judge(kernel).mutants)
-        found += [(kernel, keys[at : at + CHUNK]) for at in range(0, len(keys), CHUNK)]
-    return found
+def _keys(kernel: str) -> list[str]:
+    return list(_judge(kernel).mutants)
 
 
-def _run(processes: int, kernels: Sequence[str], schedules: int) -> list[Answer]:
-    library = native.library(ROOT)
-    sources = {kernel: SUBJECTS[kernel].source() for kernel in kernels}
-    _begin(sources, library)
-    chunks = _chunks(kernels)
-    if processes == 1:
-        return [answer for kernel, keys in chunks for answer in _answers(kernel, keys, schedules)]
-    answers: list[Answer] = []
+def _run(
+    processes: int, sources: dict[str, Source], schedules: int, update: Path | None
+) -> list[Answer]:
+    """The dearest kernels first; answers are written when all of a kernel's are there."""
+    library, kernels, answers = native.library(ROOT), list(sources), {}
     with ProcessPoolExecutor(processes, initializer=_begin, initargs=(sources, library)) as pool:
-        futures = [pool.submit(_answers, *chunk, schedules) for chunk in chunks]
+        keys = dict(zip(kernels, pool.map(_keys, kernels), strict=True))
+        futures = {
+            pool.submit(_answers, kernel, keys[kernel][at : at + CHUNK], schedules): kernel
+            for kernel in reversed(kernels)
+            for at in range(0, len(keys[kernel]), CHUNK)
+        }
+        missing = Counter(futures.values())
         for number, future in enumerate(as_completed(futures), 1):
-            answers += future.result()
+            kernel, error = futures[future], future.exception()
+            if error is not None:  # The other kernels' answers are not lost.
+                print(f"{kernel}: {error!r}", file=sys.stderr)
+                continue
+            answers |= {answer.key: answer for answer in future.result()}
+            missing[kernel] -= 1
+            if update is not None and not missing[kernel]:
+                expected.write([answers[key] for key in keys[kernel]], update)
             print(f"\r{number} of {len(futures)} chunks", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    order = {key: at for at, key in enumerate(k for name in kernels for k in _judge(name).mutants)}
-    return sorted(answers, key=lambda answer: order[answer.key])
+    return [answers[key] for kernel in kernels if not missing[kernel] for key in keys[kernel]]
+
+
+def _sources_of(kernels: Sequence[str], file: Path | None) -> dict[str, Source]:
+    """Compiled now, or as a file has them."""
+    if file is None:
+        return {kernel: SUBJECTS[kernel].source() for kernel in kernels}
+    known = msgspec.msgpack.decode(file.read_bytes(), type=dict[str, Source])
+    return {kernel: known[kernel] for kernel in kernels}
 
 
 def _expected(kernels: Sequence[str]) -> list[Answer]:
     """What expected.txt says."""
     known, answers = expected.read(), []
-    _begin({kernel: SUBJECTS[kernel].source() for kernel in kernels}, native.library(ROOT))
-    for kernel in kernels:
-        for key, mutant in _judge(kernel).mutants.items():
-            if key in known:
-                answers.append(Answer(key, mutant.kind, expected.outcome(known[key])))
+    made = [kernel for kernel in kernels if not isinstance(SUBJECTS[kernel], TextSubject)]
+    _begin(_sources_of(made, None), native.library(ROOT))
+    kinds = {key: mutant.kind for k in made for key, mutant in _judge(k).mutants.items()}
+    for key, said in known.items():
+        if key.split(" | ")[0] in kernels:
+            answers.append(Answer(key, kinds.get(key, OF_SOURCE), expected.outcome(said)))
     return answers
 
 
@@ -114,12 +132,21 @@ def _rate(counts: Counter[str]) -> str:
     return f"{seen / harm:.1%}" if harm else ""
 
 
-def _grouped(answers: Sequence[Answer], by: str) -> dict[str, list[Answer]]:
+def _grouped(answers: Sequence[Answer], name: Callable[[Answer], str]) -> dict[str, list[Answer]]:
     groups: dict[str, list[Answer]] = {}
     for answer in answers:
-        name = answer.kind if by == "kind" else answer.key.split(" | ")[0]
-        groups.setdefault(name, []).append(answer)
+        groups.setdefault(name(answer), []).append(answer)
     return groups
+
+
+def _row(answer: Answer) -> str:
+    """The small kernels together, the variants one by one."""
+    subject = SUBJECTS[answer.key.split(" | ")[0]]
+    if isinstance(subject, Small):
+        return "small kernels"
+    if isinstance(subject, TextSubject) and isinstance(subject.of, Small):
+        return "their sources"
+    return subject.name
 
 
 def main() -> None:
@@ -127,27 +154,31 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=1, metavar="PROCESSES")
     parser.add_argument("--kernel", action="append", choices=list(SUBJECTS), default=[])
     parser.add_argument("--schedules", type=int, default=len(judging.SCHEDULES))
-    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--update", type=Path, nargs="?", const=expected.FILE, metavar="FILE")
     parser.add_argument("--missed", action="store_true")
     parser.add_argument("--expected", action="store_true")
+    parser.add_argument("--compile", type=Path, metavar="FILE")
+    parser.add_argument("--compiled", type=Path, metavar="FILE")
     options = parser.parse_args()
     started = time.perf_counter()
     kernels = options.kernel or list(SUBJECTS)
+    if options.compile:
+        options.compile.write_bytes(msgspec.msgpack.encode(_sources_of(kernels, None)))
+        return
     if options.expected:
         answers = _expected(kernels)
     else:
-        answers = _run(options.n, kernels, options.schedules)
+        sources = _sources_of(kernels, options.compiled)
+        answers = _run(options.n, sources, options.schedules, options.update)
     seconds = time.perf_counter() - started
-    print(_table("kind of change", _grouped(answers, "kind")), end="\n\n")
-    print(_table("kernel", _grouped(answers, "kernel")), end="\n\n")
+    print(_table("kind of change", _grouped(answers, lambda answer: answer.kind)), end="\n\n")
+    print(_table("kernel", _grouped(answers, _row)), end="\n\n")
     print(f"{options.schedules} schedules, {seconds:.0f} s, {options.n} processes, {_machine()}")
     if options.missed:
         for outcome in (judging.NOT_FOUND, judging.ACCUSED, judging.FORMAL, judging.EQUIVALENT):
             for answer in answers:
                 if answer.outcome == outcome:
                     print(f"{answer.line()} {answer.sentence}")
-    if options.update:
-        expected.write(answers)
 
 
 def _machine() -> str:

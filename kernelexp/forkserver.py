@@ -8,6 +8,7 @@ the worker: what kills it kills the worker, and it ends as the worker did.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -66,6 +67,7 @@ class _Server:
             link.close()
             return
         module = _import(request["module"])
+        gc.freeze()  # what is imported stays: collections in workers need not go through it
         pid = os.fork()
         if pid == 0:
             self._become(request, standard, module)

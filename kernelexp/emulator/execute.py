@@ -291,16 +291,16 @@ class _Count(Runs):
         """A wave's, from how often its blocks ran."""
         guarded: dict[int, list[int]] = {}
         for warps in scheduler.machine.sets.values():
-            for number, (times, lanes) in warps.predicated.items():
-                old = guarded.setdefault(number, [0, 0])
-                old[0] += times
-                old[1] += lanes
             for first in warps.ran:
                 for number in range(first, program.blocks[first].last):
                     self.indices[number] = self.indices.get(number, 0) | warps.indices
-        for first, times in scheduler.executed.items():
-            for number in range(first, program.blocks[first].last):
-                whole = times, scheduler.lanes[first]
+        for number, times, active in scheduler.guarded():
+            old = guarded.setdefault(number, [0, 0])
+            old[0] += times
+            old[1] += active
+        for first in program.blocks:
+            whole = scheduler.executed[first], scheduler.lanes[first]
+            for number in range(first, program.blocks[first].last if whole[0] else first):
                 on = guarded.get(number, whole)
                 self.warps[number] = self.warps.get(number, 0) + on[0]
                 self.lanes[number] = self.lanes.get(number, 0) + on[1]
@@ -308,6 +308,8 @@ class _Count(Runs):
                 self.issued_lanes[number] = self.issued_lanes.get(number, 0) + whole[1]
         for number, times in scheduler.gathering.arrivals.items():
             self.issued[number] = self.issued.get(number, 0) + times
+        if scheduler.interpreter is not None:
+            scheduler.interpreter.add_costs()
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from kernelexp.errors import EnvironmentFault
 VARIABLE = "KERNELEXP_CACHE"
 """Names a folder to use instead of ~/.cache/kernelexp."""
 COMPILERS = ("g++", "c++", "clang++")
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 SOURCES = Path(__file__).parent.parent / "emulator" / "compiled"
 # None of them lets the compiler reorder or fuse additions.
 FLAGS = ("-O3", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")

@@ -53,7 +53,9 @@ def program(*, skew: int = 0, written: bool = True) -> Program:
         warps.machine.spaces["global"].store(warps, R[ADDRESS], values, store, m)
 
     gate = CtaBarrier(sites[2], number=ZERO, count=ZERO, aligned=True, waits=True, vote=None)
-    blocks = [Block(0, 2, [where, put]), Block(2, 3, gate=gate), Block(3, 4, end=Exit())]
+    blocks = [Block(0, 2), Block(2, 3, gate=gate), Block(3, 4, end=Exit())]
+    for number, op in enumerate((where, put)):
+        blocks[0].add(number, op)
     image = Image(
         entry="k",
         slots=SLOTS,

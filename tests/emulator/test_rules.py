@@ -95,6 +95,20 @@ def test_a_multicast_names_ctas_of_its_cluster(mask: int, names: set[str]) -> No
     assert found(run(module, arrays, grid=2, cluster=2)) == names
 
 
+@pytest.mark.parametrize(
+    ("waits", "names"),
+    [("", set()), ("@%p3 bra OUT;", {"exit-with-pending-copy", "remote-cta-exited"})],
+)
+def test_a_multicast_lands_in_each_cta_at_a_time_of_its_own(waits: str, names: set[str]) -> None:
+    text = "mov.u32 %r1, s;" + MULTICAST.replace("MASK", "3")
+    text = text.replace("setp.ne.or.u32 %p2, %r2, 0, %p0;", "setp.ne.or.s32 %p2, %r2, 0, %p0;")
+    text = text.replace("WAITS:", "WAITS: setp.eq.u32 %p3, %r2, 0;" + waits)
+    text = text.replace("bra WAIT;", "bra WAIT; OUT:")
+    module = ptx(text, ["in"], shared=SHARED, target="sm_90a")
+    arrays = {"in": np.zeros(64, np.uint32)}
+    assert found(run(module, arrays, grid=2, cluster=2, schedule=LATE)) == names
+
+
 def test_a_wait_is_for_the_own_ctas_mbarrier() -> None:
     body = INIT.replace("COUNT", "32") + "mbarrier.arrive.shared::cta.b64 _, [%r1];"
     sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
@@ -234,6 +248,26 @@ def test_an_mbarrier_initialised_again_without_inval_is_a_warning() -> None:
         result = run(text, {})
         assert result.findings == ()
         assert {warning.name for warning in result.warnings} == expected
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(4088, set()), (4096, {"out-of-bounds"})])
+def test_an_mbarrier_lies_in_the_ctas_memory(offset: int, expected: set[str]) -> None:
+    body = f"mov.u32 %r1, s; @%p0 bra OUT; mbarrier.init.shared::cta.b64 [%r1+{offset}], 1; OUT:"
+    text = ptx("setp.ne.u32 %p0, %t, 0;" + body, shared=SHARED, target="sm_90a")
+    assert found(run(text, {})) == expected
+
+
+@pytest.mark.parametrize(("lanes", "expected"), [(1, set()), (32, {"missing-inval"})])
+def test_an_mbarrier_initialised_by_several_lanes_is_a_warning(
+    lanes: int, expected: set[str]
+) -> None:
+    body = f"""
+    mov.u32 %r1, s; setp.ge.u32 %p0, %t, {lanes};
+    @%p0 bra OUT; mbarrier.init.shared::cta.b64 [%r1], 1; OUT:
+    """
+    result = run(ptx(body, shared=SHARED, target="sm_90a"), {})
+    assert result.findings == ()
+    assert {warning.name for warning in result.warnings} == expected
 
 
 EXTERN = """

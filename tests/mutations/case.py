@@ -33,6 +33,8 @@ class Source(NamedTuple):
     ptx: str
     entry: str
     exports: Mapping[str, int] = {}
+    changed: Mapping[str, str] | None = None
+    """PTX of the mutants of its text, by key, if those are the ones to judge."""
 
 
 class Loaded:
@@ -47,3 +49,19 @@ class Loaded:
         functions = {**self.module.functions, changed.name: changed}
         module = msgspec.structs.replace(self.module, functions=functions)
         return emulator.Module(entries={changed.name: decode(module, changed.name)})
+
+
+OF_SOURCE = "source"
+"""The kind of all mutants of CUDA text."""
+
+
+class TextMutant(NamedTuple):
+    """A mutant of a kernel's text, and what the compiler made of it."""
+
+    key: str
+    ptx: str
+    kind: str = OF_SOURCE
+
+    def program(self, loaded: Loaded) -> emulator.Module:
+        entry = loaded.function.name
+        return emulator.Module(entries={entry: decode(parse(self.ptx), entry)})

@@ -7,34 +7,13 @@ ISA forbids it, and no hardware has been seen to do anything else than with the 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from kernelexp.emulator.ptx.cfg import targets
 from kernelexp.emulator.ptx.syntax import Function, Immediate
+from mutations import reviewed_texts
+from mutations.case import TextMutant
+from mutations.reviewed import Harmless, equivalent, formal
 from mutations.rules import Mutant
-
-
-class Harmless(NamedTuple):
-    """Why nobody needs to find a mutant."""
-
-    formal: bool
-    reason: str
-
-
-class Reviewed(NamedTuple):
-    """Mutants by a pattern of their keys."""
-
-    pattern: str
-    harmless: Harmless
-
-
-def _equivalent(pattern: str, reason: str) -> Reviewed:
-    return Reviewed(pattern, Harmless(False, reason))
-
-
-def _formal(pattern: str, reason: str) -> Reviewed:
-    return Reviewed(pattern, Harmless(True, reason))
-
 
 # Decided by rule
 
@@ -113,129 +92,133 @@ _SEEN = (
     "the acquiring half of a flag: loads are not speculated, so that they come after the flag that "
     "decided the branch"
 )
-_SCOPE = "hardware has no narrower wait for an mbarrier: what it sees of the cluster is the same"
+_SCOPE = (
+    "the wider wait differs by emptying the first-level cache, and what is handed over here is "
+    "shared memory"
+)
 
 REVIEWED = (
-    _equivalent(
+    equivalent(
         r".* \| tcgen05\.relinquish_alloc_permit \d+ \| dropped",
         "no other CTA of the SM waits to allocate",
     ),
-    _equivalent(
+    equivalent(
         r".* \| cp\.async\.bulk\.wait_group \d+ \| read only",
         "the kernel reads nothing of what the copy writes, and its end completes the write",
     ),
-    _equivalent(
+    equivalent(
         r".* \| mbarrier\.arrive\.expect_tx \d+ \| relaxed",
         "the thread has written nothing that those who wait will read",
     ),
-    _equivalent(r".* \| fence\.proxy\.async \d+ \| after bar\.(warp\.)?sync", _ISSUER),
-    _equivalent(
+    equivalent(r".* \| fence\.proxy\.async \d+ \| after bar\.(warp\.)?sync", _ISSUER),
+    equivalent(
         r".* \| tcgen05\.wait::ld \d+ \| after tcgen05\.fence::before_thread_sync",
         "the fence orders the loads, whether they are complete or not",
     ),
-    _equivalent(
+    equivalent(
         r"multiply \| bar\.sync 2 \| (dropped|of the warp only)",
         "a wgmma group is the warpgroup's: who has waited for it knows that all of it is complete",
     ),
-    _equivalent(
+    equivalent(
         r"multiply \| wgmma\.wait_group 1 \| after bar\.sync",
         "a wgmma group is the warpgroup's: who has waited for it knows that all of it is complete",
     ),
-    _equivalent(
+    equivalent(
         r"staged_multiply \| bar\.sync 1 \| after wgmma\.fence",
         "the fence is about registers, which the barrier does not touch",
     ),
-    _equivalent(
+    equivalent(
         r"flash_attention_hopper \| bar\.sync 2 \| (dropped|of the warp only|after wgmma\.fence"
         r"|arrives only)",
         "the barrier says which warpgroup multiplies first, and hands over no data",
     ),
-    _equivalent(
-        r"flash_attention_hopper \| mbarrier\.arrive 5 \| relaxed",
-        "a CTA of this variant has one block of queries: nobody waits for their place to be free",
-    ),
-    _equivalent(
+    equivalent(
         r"flash_attention_hopper \| wgmma\.mma_async \d+ \| B: leading offset",
         "V's 64 columns are one swizzle wide",
     ),
-    _equivalent(
+    equivalent(
         r"flash_attention_hopper \| wgmma\.fence 3 \| dropped",
         "no register has been written since the fence before the product of Q and K",
     ),
-    _equivalent(
+    equivalent(
         r"patch_embed_gemm@sm_100a \| tcgen05\.fence::before_thread_sync 3 \| "
         r"moved before the access",
         "the access is to shared memory, and the fence is about tensor memory",
     ),
-    _equivalent(
+    equivalent(
         r"patch_embed_gemm@sm_90a \| mapa 4 \| the other CTA",
         "lanes 0 and 1 each arrive at one of the two CTAs, and change places",
     ),
-    _equivalent(
+    equivalent(
         r"(flash_attention_hopper|patch_embed_gemm@\w+) \| shfl 1 \| lane \+ 1",
         "the value is the warp's number: all lanes hold the same",
     ),
-    _equivalent(
+    equivalent(
         r"scan \| bar\.sync 2 \| moved after the access",
         "the access is a load of the thread's own word",
     ),
-    _equivalent(
+    equivalent(
         r"barrier_votes \| bar\.red 2 \| predicate inverted",
         "some threads vote for and some against, so that either way one does",
     ),
-    _equivalent(
+    equivalent(
         r"copies_arrive \| bar\.sync 1 \| moved after the access",
         "the copy does not use the mbarrier; what arrives there for it still comes after",
     ),
-    _equivalent(
+    equivalent(
         r"last_adds \| membar 1 \| after bar\.sync",
         "the fence of the thread that takes the ticket covers what the barrier has shown it",
     ),
-    _equivalent(
+    equivalent(
         r"cluster_exchange \| barrier\.cluster\.arrive 2 \| moved before the access",
         "the access is a load of the CTA's own memory",
     ),
-    _equivalent(
+    equivalent(
         r"ring_of_tma \| bar\.sync [23] \| number \+ 1",
         "the same threads meet at a barrier that nobody else uses",
     ),
-    _equivalent(
+    equivalent(
         r"remote_stores \| barrier\.cluster\.(arrive 2 \| moved before the access"
         r"|wait 2 \| dropped)",
         "each CTA has waited for all that others do to its memory",
     ),
-    _equivalent(
+    equivalent(
         r"remote_stores \| fence\.mbarrier_init 1 \| after mbarrier\.arrive\.expect_tx",
         "the arrival is the same thread's, and the fence still comes before the cluster's barrier",
     ),
-    _equivalent(
+    equivalent(
         r"(multicast|remote_stores|patch_embed.*) \| barrier\.cluster\.arrive 1 \| relaxed",
         "fence.mbarrier_init lets relaxed operations carry the inits, and there is nothing else",
     ),
-    _equivalent(
+    formal(
+        r"cluster_exchange \| barrier\.cluster\.arrive 2 \| relaxed",
+        "PTX lets the load of the other CTA's word come after a relaxed arrival; hardware has its "
+        "value by then",
+    ),
+    equivalent(
         r".* \| barrier\.cluster\.arrive 2 \| relaxed",
         "the last barrier keeps the CTAs alive; it hands over no data",
     ),
-    _equivalent(
+    equivalent(
         r"five_tiles \| mbarrier\.arrive 1 \| relaxed",
         "tcgen05.fence::before_thread_sync orders the loads before an arrival of any kind",
     ),
-    _formal(r".* \| mbarrier\.try_wait \d+ \| relaxed", _ENGINES),
-    _formal(
+    formal(r".* \| mbarrier\.try_wait \d+ \| relaxed", _ENGINES),
+    formal(
         r"patch_embed_gemm@sm_100a \| (tcgen05\.fence::after_thread_sync 7 \| .*"
         r"|barrier\.cluster\.wait 2 \| after tcgen05\.fence::after_thread_sync)",
         "what follows frees columns of which all uses have been waited for",
     ),
-    _formal(r".* \| mbarrier\.(try_wait|arrive) \d+ \| for the CTA only", _SCOPE),
-    _formal(r".* \| bar\.warp\.sync \d+ \| .*", _TOGETHER),
-    _formal(r"(grid_barrier|last_adds) \| membar 2 \| .*", _SEEN),
-    _formal(r"look_back \| ld\.acquire 1 \| relaxed", _SEEN),
-    _formal(r"spin_lock \| membar 1 \| .*", _SEEN),
-    _formal(
+    formal(r".* \| mbarrier\.(try_wait|arrive) \d+ \| for the CTA only", _SCOPE),
+    formal(r".* \| bar\.warp\.sync \d+ \| .*", _TOGETHER),
+    formal(r"(grid_barrier|last_adds) \| membar 2 \| .*", _SEEN),
+    formal(r"look_back \| ld\.acquire 1 \| relaxed", _SEEN),
+    formal(r"spin_lock \| membar 1 \| .*", _SEEN),
+    formal(
         r".* \| setmaxnreg\.\w+ \d+ \| (dropped|8 (more|fewer))",
         "ptxas, not PTX, says how many registers the code needs",
     ),
-    _formal(
+    formal(
         r".* \| tcgen05\.fence::before_thread_sync \d+ \| after "
         r"(mbarrier\.arrive|barrier\.cluster\.arrive|bar\.warp\.sync)",
         "the loads have been waited for, so that they are over",
@@ -244,12 +227,13 @@ REVIEWED = (
 """In order: the first pattern that matches counts."""
 
 
-def harmless(mutant: Mutant, function: Function) -> Harmless | None:
+def harmless(mutant: Mutant | TextMutant, function: Function) -> Harmless | None:
     """Why a mutant need not be found; None if it must."""
-    for decide in RULES:
-        if found := decide(mutant, function):
-            return found
-    for each in REVIEWED:
+    if isinstance(mutant, Mutant):
+        for decide in RULES:
+            if found := decide(mutant, function):
+                return found
+    for each in (*REVIEWED, *reviewed_texts.REVIEWED):
         if re.fullmatch(each.pattern, mutant.key):
             return each.harmless
     return None

@@ -24,14 +24,14 @@ def outcome(said: str) -> str:
     return next(each for each in OUTCOMES if said.startswith(each))
 
 
-def write(answers: Iterable[Answer]) -> None:
+def write(answers: Iterable[Answer], file: Path = FILE) -> None:
     """Replaces the lines of these mutants' kernels; those of other kernels stay."""
     answers = list(answers)
     kernels = {_kernel(answer.key) for answer in answers}
-    kept = FILE.read_text().splitlines() if FILE.exists() else []
+    kept = file.read_text().splitlines() if file.exists() else []
     lines = [line for line in kept if _kernel(line) not in kernels]
     lines += [answer.line() for answer in answers]
-    FILE.write_text("\n".join(sorted(lines)) + "\n")
+    file.write_text("\n".join(sorted(lines)) + "\n")
 
 
 def _kernel(key: str) -> str:

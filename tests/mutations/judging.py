@@ -10,10 +10,11 @@ from kernelexp import emulator
 from kernelexp.emulator import Schedule
 from kernelexp.schedule import USUAL, first_schedules
 from mutations import rules_of_operands, rules_of_order  # noqa: F401 - they fill the table
-from mutations.case import Case, Loaded, Source
+from mutations.case import Case, Loaded, Source, TextMutant
 from mutations.classes import harmless
 from mutations.rules import Mutant, mutants
 from mutations.subjects import SUBJECTS
+from mutations.texts import TextSubject
 
 SCHEDULES = first_schedules(USUAL)
 NAME, RESULT, HANG, REFUSED, WARNING = "name", "result", "hang", "refused", "warning"
@@ -49,13 +50,14 @@ class Judge:
     def __init__(self, name: str, source: Source) -> None:
         self.name = name
         self.subject = SUBJECTS[name]
+        self.source = source
         self.loaded = Loaded(source)
         self.case: Case = self.subject.case(source.exports)
         self.limit = 10_000_000
         """Warp instructions of a mutant: much more than the kernel itself needs."""
 
     @functools.cached_property
-    def mutants(self) -> Mapping[str, Mutant]:
+    def mutants(self) -> Mapping[str, Mutant | TextMutant]:
         """By key; the kernel itself must be right."""
         function = self.loaded.function
         result, right = self.run(self.loaded.program(function), SCHEDULES[0])
@@ -68,6 +70,9 @@ class Judge:
             if x.executed
         }
         self.limit = 5 * result.warp_instructions + 20_000
+        if self.source.changed is not None:
+            return {key: TextMutant(key, ptx) for key, ptx in self.source.changed.items()}
+        assert not isinstance(self.subject, TextSubject)
         found = mutants(self.name, function, self.subject.per_kind, executed)
         return {mutant.key: mutant for mutant in found}
 
@@ -84,7 +89,9 @@ class Judge:
         )
         return result, self.case.right(arrays)
 
-    def judge(self, mutant: Mutant, schedules: Sequence[Schedule] = SCHEDULES) -> Answer:
+    def judge(
+        self, mutant: Mutant | TextMutant, schedules: Sequence[Schedule] = SCHEDULES
+    ) -> Answer:
         """Runs a mutant under the schedules, up to the first finding that has a name."""
         answer = self._seen(mutant, schedules)
         known = harmless(mutant, self.loaded.function)
@@ -97,10 +104,10 @@ class Judge:
             return answer._replace(outcome=outcome, sentence=known.reason)
         return answer
 
-    def _seen(self, mutant: Mutant, schedules: Sequence[Schedule]) -> Answer:
+    def _seen(self, mutant: Mutant | TextMutant, schedules: Sequence[Schedule]) -> Answer:
         best = Answer(mutant.key, mutant.kind, NOT_FOUND)
         try:
-            module = self.loaded.program(mutant.change.edit(self.loaded.function))
+            module = mutant.program(self.loaded)
             for schedule in schedules:
                 answer = _answer(best, *self.run(module, schedule))
                 best = min(best, answer, key=lambda x: OUTCOMES.index(x.outcome))

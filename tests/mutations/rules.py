@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernelexp.emulator.ptx.syntax import Function, Instruction
 from mutations import edits
 from mutations.edits import Edit
+
+if TYPE_CHECKING:
+    from kernelexp import emulator
+    from mutations.case import Loaded
 
 
 class Change(NamedTuple):
@@ -85,6 +89,9 @@ class Mutant(NamedTuple):
     at: int
     instruction: Instruction
     change: Change
+
+    def program(self, loaded: Loaded) -> emulator.Module:
+        return loaded.program(self.change.edit(loaded.function))
 
 
 def mutants(

@@ -21,11 +21,12 @@ from mutations.case import Case, Source
 KERNELS = Path(__file__).parent / "kernels"
 
 
+INCLUDE = ROOT / "variants" / "include"
+
+
 @functools.cache
-def _compiled(file: str) -> str:
-    target = "sm_100a" if file == "tensor_memory" else "sm_90a"
-    include = [ROOT / "variants" / "include"]
-    return compile_cu(KERNELS / f"{file}.cu", target=target, include=include)
+def _compiled(path: Path, target: str) -> str:
+    return compile_cu(path, target=target, include=[INCLUDE])
 
 
 U32 = np.uint32
@@ -56,8 +57,28 @@ class Small(NamedTuple):
     def per_kind(self) -> int:
         return 3
 
+    @property
+    def arch(self) -> str:
+        return "sm_100a" if self.file == "tensor_memory" else "sm_90a"
+
+    def path(self) -> Path:
+        return KERNELS / f"{self.file}.cu"
+
+    def folders(self) -> tuple[Path, ...]:
+        """Of headers."""
+        return (INCLUDE,)
+
+    def defines(self) -> tuple[str, ...]:
+        return ()
+
+    def part(self, text: str) -> slice:
+        """Its body, among those of its file."""
+        first = text.index(f" {self.name}(")
+        end = text.find("\n}\n", first)
+        return slice(first, end)
+
     def source(self) -> Source:
-        return Source(_compiled(self.file), self.name)
+        return Source(_compiled(self.path(), self.arch), self.name)
 
     def case(self, exports: Mapping[str, int]) -> Case:
         x, y = self.threads if isinstance(self.threads, tuple) else (self.threads, 1)

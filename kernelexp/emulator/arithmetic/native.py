@@ -43,10 +43,7 @@ def mma(
 
 
 def single(operation: int, a: Bits, b: Bits, c: Bits, flush: bool) -> Bits | None:
-    """An operation on f32 patterns [rows, columns], rounded to nearest; `c` counts for FMA only.
-
-    Where `flush` makes subnormals zeros, the smallest results are NumPy's.
-    """
+    """An operation on f32 patterns [rows, columns], rounded to nearest; `c` counts for FMA only."""
     if not compiled.is_loaded() or a.ndim != 2:
         return None
     result = np.empty(a.shape, np.uint32)

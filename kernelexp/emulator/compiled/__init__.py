@@ -18,6 +18,7 @@ SOURCES = Path(__file__).parent
 class _Loaded:
     library: Any = None
     functions: ClassVar[dict[tuple[Any, ...], Any]] = {}
+    operations: ClassVar[dict[str, int]] = {}
 
 
 def load(path: Path) -> None:
@@ -29,6 +30,7 @@ def load(path: Path) -> None:
     if not check(matrix, matrix.ctypes.data, *matrix.shape, *matrix.strides):
         raise OSError(f"{path} does not know NumPy {np.__version__}'s arrays.")
     _Loaded.functions.clear()
+    _Loaded.operations.clear()
     _Loaded.library = library
 
 
@@ -52,4 +54,13 @@ def function(name: str, *arguments: Any) -> Any:
     if found is None:
         found = _Loaded.functions[key] = _Loaded.library[name]
         found.argtypes = list(arguments)
+    return found
+
+
+def operation(name: str) -> int:
+    """The index of an operation of the interpreter, -1 if there is none of that name."""
+    found = _Loaded.operations.get(name)
+    if found is None:
+        found = function("kx_operation", ctypes.c_char_p)(name.encode())
+        _Loaded.operations[name] = found
     return found

@@ -15,12 +15,13 @@ struct Array {
 
 // An operand of [warps, 32] in rows: its first element, and the bytes to the next row and lane.
 struct Rows {
-  const char* data;
+  char* data;
   int64_t row;
   int64_t lane;
 
-  explicit Rows(const Array* a) : data(a->data), row(a->strides[0]), lane(a->strides[1]) {}
-  const char* at(int64_t i, int64_t j) const { return data + i * row + j * lane; }
+  Rows(char* data, int64_t row, int64_t lane) : data(data), row(row), lane(lane) {}
+  explicit Rows(const Array* a) : Rows(a->data, a->strides[0], a->strides[1]) {}
+  char* at(int64_t i, int64_t j) const { return data + i * row + j * lane; }
 };
 
 template <class T>
@@ -34,6 +35,9 @@ T load(const char* at) {
 
 #if defined(__x86_64__)
 #define KX_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+// Of what there is a lot of: each clone is compiled.
+#define KX_TWO_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define KX_CLONES
+#define KX_TWO_CLONES
 #endif

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Container
 
-from kernelexp.emulator.machine.arrays import Mask
+from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.gates import Fragment, Meeting
 from kernelexp.emulator.machine.machine import WarpSet
 from kernelexp.emulator.machine.warps import ALL, expand
@@ -24,8 +25,16 @@ class Batch:
         self.mask: Mask = True
         self.lanes = 32 * len(masks)
         if any(mask != ALL for mask in masks):
-            self.mask = expand(masks)
+            self.mask = _lanes(tuple(masks))
             self.lanes = sum(mask.bit_count() for mask in masks)
+
+
+@functools.lru_cache(maxsize=4096)
+def _lanes(masks: tuple[int, ...]) -> Array:
+    """Lane masks as bool [n, 32], which nobody may change."""
+    lanes = expand(list(masks))
+    lanes.flags.writeable = False
+    return lanes
 
 
 def merge(fragments: list[Fragment]) -> list[Fragment]:
@@ -43,6 +52,8 @@ def merge(fragments: list[Fragment]) -> list[Fragment]:
 def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
     """Fragments of warps at equal distances: of one index in neighbouring CTAs, or, `resident`
     places apart, of one CTA."""
+    if len(fragments) == 1:
+        return [fragments]
     found = []
     while fragments:
         waiting = {fragment.warp: fragment for fragment in reversed(fragments)}

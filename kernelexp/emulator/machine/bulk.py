@@ -16,11 +16,13 @@ from kernelexp.emulator.machine.asynchronous import Groups, Issuer, Pending
 from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.copying import (
     Destination,
+    Landing,
     Reduction,
     fetch_shared,
+    issue_load,
     land,
     land_reduced,
-    landing,
+    landings,
     refused,
     shared_range,
 )
@@ -124,33 +126,28 @@ def load(
     """Copies bytes from global memory, or the own CTA's shared memory, to shared memory, or
     reduces them into it."""
     _check_size(machine, issuer, size)
-    place = landing(machine, issuer, destination, size, ALIGN)
+    places = landings(machine, issuer, destination, size, ALIGN)
     if not from_shared:
-        multicast_to = 0 if destination.ranks is None else len(place.ctas)
+        multicast_to = 0 if destination.ranks is None else len(places)
         tally = machine.execution.tally(issuer.site.number)
         tally.load(_sectors(source, size), multicast_to)
-    agent = machine.clocks.copy_agent(machine.arena_offset(place.barrier_cta, place.barrier))
+    first = places[0]
+    agent = machine.clocks.copy_agent(machine.arena_offset(first.barrier_cta, first.barrier))
 
-    def arrive() -> None:
+    @functools.cache
+    def read() -> Array:
         if from_shared:
-            data = _read_shared(machine, issuer, source, size, agent)
-        else:
-            data = _read_global(machine, issuer, source, size)
+            return _read_shared(machine, issuer, source, size, agent)
+        return _read_global(machine, issuer, source, size)
+
+    def arrive(place: Landing) -> None:
         if reduction is None:
-            land(machine, issuer, place, data, tma.LINEAR)
+            land(machine, issuer, place, read(), tma.LINEAR)
         else:
-            land_reduced(machine, issuer, place, data, reduction)
+            land_reduced(machine, issuer, place, read(), reduction)
 
     what = f"a bulk load of {size} bytes ({issuer.site.where()})"
-    machine.engines.issue(
-        Pending(
-            what,
-            arrive,
-            issuer.site,
-            touches=place.touches(machine, size),
-            signals=place.signals(machine),
-        )
-    )
+    issue_load(machine, issuer, places, size, what, arrive)
 
 
 def _sectors(address: int, size: int) -> int:

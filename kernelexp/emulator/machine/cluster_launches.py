@@ -10,8 +10,8 @@ import numpy as np
 
 from kernelexp.emulator.machine import tma
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.asynchronous import Issuer, Pending
-from kernelexp.emulator.machine.copying import Destination, land, landing
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.copying import Destination, Landing, issue_load, land, landings
 from kernelexp.emulator.machine.machine import Machine
 
 BYTES = 16
@@ -20,19 +20,18 @@ BYTES = 16
 def try_cancel(machine: Machine, issuer: Issuer, to: int, barrier: int, *, multicast: bool) -> None:
     """Asks for a cluster; the answer goes to the issuer's CTA, or to all of its cluster."""
     ranks = (1 << machine.cluster_size) - 1 if multicast else None
-    place = landing(machine, issuer, Destination(to, barrier, ranks), BYTES, BYTES)
+    places = landings(machine, issuer, Destination(to, barrier, ranks), BYTES, BYTES)
     answer = np.zeros(4, np.uint32)
     index = machine.cancel()
     if index is not None:
         x, y, z = index
         answer[:3] = x, y | z << 16, 1
 
-    def arrive() -> None:
+    def arrive(place: Landing) -> None:
         land(machine, issuer, place, answer.view(np.uint8), tma.LINEAR)
 
     what = f"the answer to a clusterlaunchcontrol.try_cancel ({issuer.site.where()})"
-    touches, signals = place.touches(machine, BYTES), place.signals(machine)
-    machine.engines.issue(Pending(what, arrive, issuer.site, touches=touches, signals=signals))
+    issue_load(machine, issuer, places, BYTES, what, arrive)
 
 
 def cancelled(low: Array, high: Array) -> Array:

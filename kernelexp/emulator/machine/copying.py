@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,11 +11,10 @@ import numpy as np
 from kernelexp.emulator.machine import tma
 from kernelexp.emulator.machine.arena import BARRIER, UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.emulator.machine.mbarrier import Mbarrier
 
 
 class Destination(NamedTuple):
@@ -31,36 +31,58 @@ class Destination(NamedTuple):
 
 
 class Landing(NamedTuple):
-    """A destination that was checked: resident CTAs and offsets in their shared memory."""
+    """Where a load lands in one CTA, checked: resident CTAs, and offsets in their shared memory."""
 
-    ctas: list[int]
+    cta: int
     low: int
     barrier_cta: int
     barrier: int
-    pair: bool
-
-    def signals(self, machine: Machine) -> tuple[int, ...]:
-        """Arena offsets of the mbarriers that it may complete on."""
-        return tuple(
-            machine.arena_offset(cta, self.barrier) for cta in {*self.ctas, self.barrier_cta}
-        )
-
-    def touches(self, machine: Machine, size: int) -> tuple[tuple[int, int], ...]:
-        base = [machine.arena_offset(cta, self.low) for cta in self.ctas]
-        return tuple((first, first + size) for first in base)
 
 
-def landing(
+def landings(
     machine: Machine, issuer: Issuer, destination: Destination, size: int, align: int
-) -> Landing:
+) -> list[Landing]:
+    """One for each CTA that receives a multicast: it lands in each at a time of its own."""
     cta, low = shared_range(machine, issuer, destination.to, size, align)
-    _, barrier_cta, barrier = machine.shared_offset(
+    _, named, barrier = machine.shared_offset(
         issuer.place, destination.barrier & WINDOW, issuer.site
     )
     ctas = [cta]
     if destination.ranks is not None:
         ctas = machine.multicast(issuer.place, destination.ranks, issuer.site)
-    return Landing(ctas, low, barrier_cta, barrier, destination.pair)
+
+    def signalled(cta: int) -> int:
+        # Multicast: the same offset in each receiving CTA; in pairs, in the CTA of the pair that
+        # has the parity of the one named.
+        if ctas == [named]:
+            return named
+        if destination.pair:
+            return (cta & ~1) | (machine.ctas[named].rank & 1)
+        return cta if len(ctas) > 1 else named
+
+    return [Landing(cta, low, signalled(cta), barrier) for cta in ctas]
+
+
+def issue_load(
+    machine: Machine,
+    issuer: Issuer,
+    places: list[Landing],
+    size: int,
+    what: str,
+    arrive: Callable[[Landing], None],
+) -> None:
+    """Issues a load whose bytes arrive in `size` bytes of each place."""
+    for place in places:
+        base = machine.arena_offset(place.cta, place.low)
+        machine.engines.issue(
+            Pending(
+                what,
+                functools.partial(arrive, place),
+                issuer.site,
+                touches=((base, base + size),),
+                signals=(machine.arena_offset(place.barrier_cta, place.barrier),),
+            )
+        )
 
 
 class Reduction(NamedTuple):
@@ -79,23 +101,21 @@ def land(
     form: tma.Image,
     count: int | None = None,
 ) -> None:
-    """Writes a load's bytes to every CTA that receives them, and completes `count` of them there,
-    or all."""
-    for cta in place.ctas:
-        barrier = _signalled(machine, issuer, cta, place)
-        agent = machine.clocks.copy if barrier is None else barrier.agent
-        _land_in_shared(machine, issuer, cta, place.low, data, form, agent)
-        machine.mbarriers.landed(barrier, len(data) if count is None else count, issuer)
+    """Writes a load's bytes to a CTA that receives them, and completes `count` of them there, or
+    all."""
+    barrier = machine.mbarriers.find_in(place.barrier_cta, place.barrier, issuer.site)
+    agent = machine.clocks.copy if barrier is None else barrier.agent
+    _land_in_shared(machine, issuer, place.cta, place.low, data, form, agent)
+    machine.mbarriers.landed(barrier, len(data) if count is None else count, issuer)
 
 
 def land_reduced(
     machine: Machine, issuer: Issuer, place: Landing, data: Array, reduction: Reduction
 ) -> None:
     """Reduces a copy's bytes into shared memory of another CTA, and completes them there."""
-    (cta,) = place.ctas
-    barrier = _signalled(machine, issuer, cta, place)
+    barrier = machine.mbarriers.find_in(place.barrier_cta, place.barrier, issuer.site)
     agent = machine.clocks.copy if barrier is None else barrier.agent
-    base = machine.arena_offset(cta, place.low)
+    base = machine.arena_offset(place.cta, place.low)
     machine.clocks.tick()
     machine.races.engine_reduction(_units(machine, base, place.low, len(data), tma.LINEAR), agent)
     view, kind = machine.shared.data[base : base + len(data)], f"u{reduction.element}"
@@ -173,19 +193,6 @@ def shared_range(
         sentence = f"a copy of {size} bytes at shared {low:#x} leaves the CTA's memory."
         raise refused(machine, issuer, "out-of-bounds", sentence)
     return cta, low
-
-
-def _signalled(machine: Machine, issuer: Issuer, cta: int, place: Landing) -> Mbarrier | None:
-    """The barrier that the part of a copy which lands in `cta` completes on."""
-    target, ctas = place.barrier_cta, place.ctas
-    if len(ctas) > 1 or target not in ctas:
-        # Multicast: the same offset in each receiving CTA; in pairs, in the CTA of the pair that
-        # has the parity of the one named.
-        if place.pair:
-            target = (cta & ~1) | (machine.ctas[target].rank & 1)
-        elif len(ctas) > 1:
-            target = cta
-    return machine.mbarriers.find_in(target, place.barrier, issuer.site)
 
 
 def fetch_shared(

@@ -35,8 +35,9 @@ class Tally:
     """Received by all CTAs of multicasts together."""
     operand_wavefronts: int = 0
 
-    def add(self, cost: Cost) -> None:
-        self.accesses += 1
+    def add(self, cost: Cost, accesses: int = 1) -> None:
+        """What so many accesses cost together."""
+        self.accesses += accesses
         self.wavefronts += cost.wavefronts
         self.ideal_wavefronts += cost.ideal_wavefronts
         self.sectors += cost.sectors

@@ -12,35 +12,19 @@ from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Access, Cost
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.counters import Tally
+from kernelexp.emulator.machine.forms import MEMORIES
+from kernelexp.emulator.machine.native_layout import MemoryLayout, WarpsLayout
 from kernelexp.emulator.machine.races import Races
 from kernelexp.emulator.machine.warps import Warps
 
-_POINTERS = ("data", "state", "written", "read", "pages", "seen")
-_NUMBERS = ("size", "units", "unit", "agents", "is_global")
 _OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
-_MATRICES = (_POINTER, _POINTER, _OBJECT, _INT, _LONG, _INT, _INT, _OBJECT)
+_MATRICES = (_POINTER, _POINTER, _OBJECT, _INT, _LONG, _INT, _INT, _OBJECT, _INT)
 _COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
 
 
 Bounds: TypeAlias = Callable[[Warps], tuple[Array, Array, int]]
 """Of a set of warps: what makes its addresses arena offsets, the first offset that is allowed, both
 int64 [n]; the bytes from there that are."""
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in _POINTERS),
-        *((name, ctypes.c_int64) for name in _NUMBERS),
-        ("cost", ctypes.c_int64 * len(Cost._fields)),
-    )
-
-
-class _Warps(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("base", "lower", "places", "columns")),
-        ("rows", ctypes.c_int64),
-        ("extent", ctypes.c_int64),
-    )
 
 
 class FastAccess:
@@ -50,20 +34,33 @@ class FastAccess:
         self.races = races
         self._bounds = bounds
         self._tally = tally
+        self._which = MEMORIES[races.space]
         history, arena, seen = races.history, races.arena, races.clocks.seen
         arrays = (arena.data, arena.state, history.written, history.read, history.pages, seen)
-        self._memory = _Memory(
-            *(array.ctypes.data for array in arrays),
-            *(len(arena.data), len(history.written), history.unit, seen.shape[1]),
-            races.space == "global",
+        self._used = history.used
+        self._memory = MemoryLayout(
+            *(array.ctypes.data for array in (*arrays, self._used)),
+            *(len(self._used), len(arena.data), len(history.written), history.unit),
+            *(seen.shape[1], races.space == "global"),
         )
         self._address = ctypes.addressof(self._memory)
         self._sets: dict[int, tuple[int, Any]] = {}
-        """By the identity of a set: the address of its _Warps, and what that needs to live."""
+        """By the identity of a set: the address of its layout, and what that needs to live."""
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
-        self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT, _OBJECT)
-        self._load_matrices = compiled.function("kx_load_matrices", *_MATRICES)
-        self._store_matrices = compiled.function("kx_store_matrices", *_MATRICES, _OBJECT)
+        self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT)
+        self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
+
+    def address(self) -> int:
+        """Of the memory as it now is."""
+        if self._used is not self.races.history.used:
+            self._used = self.races.history.used
+            self._memory.used, self._memory.used_count = self._used.ctypes.data, len(self._used)
+        return self._address
+
+    def withheld(self) -> tuple[bool, bool]:
+        """Whether Python has to look at every load, and at every store."""
+        races = self.races
+        return races.clocks.unsure and races.space == "global", bool(races.repeats)
 
     def _known(self, warps: Warps) -> int:
         """The address of a set of warps: sets live as the machine does."""
@@ -74,8 +71,9 @@ class FastAccess:
             arrays = [
                 np.ascontiguousarray(a, np.int64) for a in (base, lower, warps.warps, columns)
             ]
-            made = _Warps(*(array.ctypes.data for array in arrays), warps.count, extent)
+            made = WarpsLayout(*(array.ctypes.data for array in arrays), warps.count, extent)
             found = self._sets[id(warps)] = ctypes.addressof(made), (made, arrays)
+            warps.native.warps[self._which] = found[0]
         return found[0]
 
     def _count(self, access: Access) -> None:
@@ -85,7 +83,7 @@ class FastAccess:
 
     def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array | None:
         """As Space.load; None if declined."""
-        if access.relaxed or (self.races.clocks.unsure and self.races.space == "global"):
+        if access.relaxed or self.withheld()[0]:
             return None
         shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
         out = np.empty(shape, f"u{access.element}")
@@ -100,12 +98,11 @@ class FastAccess:
 
     def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> bool:
         """As Space.store; False if declined."""
-        if access.relaxed or self.races.repeats or values.itemsize != access.element:
+        if access.relaxed or self.withheld()[1] or values.itemsize != access.element:
             return False
-        used = self.races.history.used
         declined = self._store(
-            *(self._address, self._known(warps), address, address.itemsize, m, m is not True),
-            *(self.races.clocks.now, access.size, values, access.element, used),
+            *(self.address(), self._known(warps), address, address.itemsize, m, m is not True),
+            *(self.races.clocks.now, access.size, values, access.element),
         )
         if not declined:
             self._count(access)
@@ -116,9 +113,9 @@ class FastAccess:
     ) -> Array | None:
         """As MatrixAccess.load; None if declined."""
         out = np.empty((len(address), count, 32), np.uint32)
-        declined = self._load_matrices(
+        declined = self._move_matrices(
             *(self._address, self._known(warps), address, address.itemsize),
-            *(self.races.clocks.now, count, transposed, out),
+            *(self.races.clocks.now, count, transposed, out, False),
         )
         if declined:
             return None
@@ -136,10 +133,9 @@ class FastAccess:
     ) -> bool:
         """As MatrixAccess.store; False if declined."""
         values = np.ascontiguousarray(values, np.uint32)
-        used = self.races.history.used
-        declined = self._store_matrices(
-            *(self._address, self._known(warps), address, address.itemsize),
-            *(self.races.clocks.now, count, transposed, values, used),
+        declined = self._move_matrices(
+            *(self.address(), self._known(warps), address, address.itemsize),
+            *(self.races.clocks.now, count, transposed, values, True),
         )
         if not declined:
             self._count(access)

@@ -11,6 +11,7 @@ from kernelexp.emulator.machine.arena import BARRIER, WRITTEN, Arena
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import Clocks
+from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.residents import Residents
@@ -123,6 +124,10 @@ class Mbarriers:
     def init(self, place: int, address: int, count: int, site: Site) -> None:
         """Phase 0, `count` arrivals pending."""
         offset, cta, low = self.residents.shared_offset(place, address, site)
+        if not self.shared.state[offset : offset + MBARRIER_BYTES].all():
+            sentence = f"mbarrier.init at shared {address:#x}, outside the CTA's memory."
+            self.residents.report("out-of-bounds", sentence, site, place)
+            raise Fatal
         if not 1 <= count <= MAX_COUNT:
             self._misused(f"mbarrier.init with count {count}: it must be 1 to {MAX_COUNT}.", site)
         old = self.at.get(offset)

@@ -31,7 +31,8 @@ def init(warps: WarpSet, m: Mask, addresses: Array, counts: Array, site: Site) -
     """Phase 0, `counts` arrivals pending."""
     mbarriers = warps.machine.mbarriers
     for row, place, at, lanes in mbarriers.named(warps, m, addresses, site):
-        mbarriers.init(place, at, int(counts[row, lanes[0]]), site)
+        for lane in lanes:
+            mbarriers.init(place, at, int(counts[row, lane]), site)
 
 
 def invalidate(warps: WarpSet, m: Mask, addresses: Array, site: Site) -> None:

@@ -38,9 +38,12 @@ class PhaseTest(Gate):
         bases = addresses.tolist()
         wanted = (machine.value(self.wanted, fragment.warp) >> self.shift).tolist()
         groups: dict[tuple[int, int], int] = {}
-        for lane in lanes_of(fragment.mask):
-            key = bases[lane], wanted[lane]
-            groups[key] = groups.get(key, 0) | 1 << lane
+        if bases.count(bases[0]) == wanted.count(wanted[0]) == len(bases):
+            groups[bases[0], wanted[0]] = fragment.mask
+        else:
+            for lane in lanes_of(fragment.mask):
+                key = bases[lane], wanted[lane]
+                groups[key] = groups.get(key, 0) | 1 << lane
         find, offset = machine.mbarriers.find, self.at.offset
         asked = tuple(
             (find(fragment.warp, base + offset & WINDOW, self.site), want, lanes)

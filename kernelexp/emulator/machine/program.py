@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import numpy as np
+
+from kernelexp.emulator import compiled
+from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.forms import ACCESSES, Form, Formed
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image
 from kernelexp.emulator.machine.machine import Op
+from kernelexp.emulator.machine.native_layout import INSTRUCTION, NUMBERS, SLOTS
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.undefined import Uses
 
@@ -37,6 +44,8 @@ class Block:
     ops: list[Op] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     """Of the instructions that `ops` execute."""
+    forms: list[Form | None] = field(default_factory=list)
+    """The same compiled, where they have such a form."""
     loads: bool = False
     """Whether any of them may read memory that was never written."""
     gate: Gate | None = None
@@ -53,6 +62,42 @@ class Block:
     """Where lanes that part at this block's end meet again."""
     joins: bool = False
     """Whether some block's lanes meet here."""
+
+    def add(self, number: int, op: Op) -> None:
+        """Adds an instruction."""
+        form = op.form if isinstance(op, Formed) else None
+        self.ops.append(op.op if isinstance(op, Formed) else op)
+        self.numbers.append(number)
+        self.forms.append(form)
+
+
+class Code(NamedTuple):
+    """A block for compiled code."""
+
+    instructions: Array
+    """Of native_layout.INSTRUCTION; those without a form are Python's."""
+    address: int
+    compiled: list[bool]
+    """Which have a form."""
+    accesses: bool
+    """Whether any of them makes an access to memory."""
+
+
+def _code(block: Block) -> Code:
+    rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
+    instructions = np.array(rows, INSTRUCTION)
+    known = (instructions["operation"] >= 0).tolist()
+    accesses = any(form is not None and form.operation in ACCESSES for form in block.forms)
+    return Code(instructions, instructions.ctypes.data, known, accesses)
+
+
+def _row(number: int, form: Form | None) -> tuple[object, ...]:
+    """An instruction as compiled code has it."""
+    form = form or Form("", ())
+    slots = (*form.slots, *[-1] * (SLOTS - len(form.slots)))
+    numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
+    operation = compiled.operation(form.operation)
+    return operation, form.guard, form.negated, number, slots, numbers, form.offset
 
 
 # Blocks that a batch may run before others get their turn: most batches stop at a barrier long
@@ -76,3 +121,11 @@ class Program:
         self.blocks = blocks
         self.uses = uses or []
         """What each instruction does with registers; none: not known."""
+        self._code: dict[int, Code] = {}
+
+    def code(self, first: int) -> Code:
+        """The block that begins there for compiled code, which has to be loaded."""
+        found = self._code.get(first)
+        if found is None:
+            found = self._code[first] = _code(self.blocks[first])
+        return found

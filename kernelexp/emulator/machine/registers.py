@@ -8,13 +8,15 @@ an instruction for every warp that stands at it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import DTYPES, POISON, Array
+from kernelexp.emulator.machine.native_layout import SLOT
 
 WORD = 32
 
@@ -73,7 +75,11 @@ class RegisterFile:
         self.words: Array = np.full((len(names), warps, 32), POISON[WORD], DTYPES[WORD])
         """The registers of 32 bits, [registers, warps, 32]: those of a matrix are taken at once."""
         self.registers: dict[str, Array] = dict(zip(names, self.words, strict=True))
-        self.arrays = [self._array(slot, warps) for slot in slots]
+        literals = _literals([slot for slot in slots if isinstance(slot, Literal)], warps)
+        self.arrays = [
+            literals[slot] if isinstance(slot, Literal) else self._array(slot, warps)
+            for slot in slots
+        ]
         rows = {name: row for row, name in enumerate(names)}
         self._rows = [
             rows.get(slot.name, -1) if isinstance(slot, Register) and slot.bits == WORD else -1
@@ -85,8 +91,6 @@ class RegisterFile:
         return np.array([self._rows[slot] for slot in slots])
 
     def _array(self, slot: Slot, warps: int) -> Array:
-        if isinstance(slot, Literal):
-            return np.full((warps, 32), slot.value, DTYPES[slot.bits])
         if not isinstance(slot, Register):
             return np.zeros((warps, 32), DTYPES[slot.bits])
         if slot.name not in self.registers:
@@ -102,6 +106,35 @@ class RegisterFile:
         for register in self.registers.values():
             register.fill(POISON[register.dtype.itemsize * 8 if register.dtype != bool else 1])
 
+    @functools.cached_property
+    def layout(self) -> Array:
+        """Where compiled code finds the slots."""
+        rows = [(a.__array_interface__["data"][0], *a.strides) for a in self.arrays]
+        return np.array(rows, SLOT)
+
     def rows(self, warps: slice) -> list[Array]:
-        """The slots of these warps."""
-        return [array[warps] for array in self.arrays]
+        """The slots of these warps, by index."""
+        return cast("list[Array]", _Rows(self.arrays, warps))
+
+
+def _literals(slots: Sequence[Literal], warps: int) -> dict[Slot, Array]:
+    """Arrays of literals, which are made together: there may be thousands."""
+    arrays: dict[Slot, Array] = {}
+    for bits in {slot.bits for slot in slots}:
+        own = [slot for slot in slots if slot.bits == bits]
+        values = np.array([slot.value for slot in own], DTYPES[bits])
+        arrays.update(zip(own, values[:, None, None].repeat(warps, 1).repeat(32, 2), strict=True))
+    return arrays
+
+
+class _Rows(dict[int, Array]):
+    """Stands for the list of all slots of a set of warps, most of which are never asked for."""
+
+    def __init__(self, arrays: list[Array], warps: slice) -> None:
+        super().__init__()
+        self._arrays = arrays
+        self._warps = warps
+
+    def __missing__(self, slot: int) -> Array:
+        rows = self[slot] = self._arrays[slot][self._warps]
+        return rows

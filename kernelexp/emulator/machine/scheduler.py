@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.asynchronous import Pending
 from kernelexp.emulator.machine.batches import Batch, merge, runs
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.gates import Fragment
 from kernelexp.emulator.machine.gathering import Gathering
 from kernelexp.emulator.machine.hangs import Waiter, waiters
+from kernelexp.emulator.machine.interpreter import Interpreter
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.partings import Partings
 from kernelexp.emulator.machine.program import POLL, QUANTUM, Block, Branch, Program
@@ -33,9 +37,9 @@ class Scheduler:
         self.limit = limit
         self.ready: dict[int, list[Fragment]] = {}
         self.parked: list[Fragment] = []
-        self.executed: dict[int, int] = {}
+        self.executed = [0] * len(program.sites)
         """Times a block ran, in warps, by its first instruction."""
-        self.lanes: dict[int, int] = {}
+        self.lanes = [0] * len(program.sites)
         self.exited = machine.exited
         self.hang: tuple[Waiter, ...] = ()
         self.tired: list[Fragment] = []
@@ -50,6 +54,8 @@ class Scheduler:
         self.states: dict[int, int] = {}
         """How often the registers were seen to be the same meanwhile, by their hash."""
         machine.undefined.uses = program.uses
+        self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
+        self._execute = self._python if self.interpreter is None else self._compiled
         self.partings = Partings(self._put)
         self.gathering = Gathering(machine, program, self.partings, self.parked, self._put)
 
@@ -84,6 +90,14 @@ class Scheduler:
     def _put(self, fragment: Fragment) -> None:
         self.ready.setdefault(fragment.pc, []).append(fragment)
 
+    def guarded(self) -> Iterator[tuple[int, int, int]]:
+        """(number, warps with an active lane, active lanes) of guarded instructions, in parts."""
+        for warps in self.machine.sets.values():
+            for number, (times, lanes) in warps.predicated.items():
+                yield number, times, lanes
+        if self.interpreter is not None:
+            yield from self.interpreter.guarded()
+
     # Picking
 
     def _pick(self) -> list[Batch]:
@@ -112,9 +126,7 @@ class Scheduler:
         """Runs a batch until it waits, parts or ends."""
         pc = batch.fragments[0].pc
         blocks, executed, lanes = self.blocks, self.executed, self.lanes
-        execution, warps = self.execution, batch.set
-        R, mask = warps.R, batch.mask
-        undefined = self.machine.undefined
+        execution, warps, execute = self.execution, batch.set, self._execute
         first = batch.fragments[0].warp
         turn, polls = self.spent.get(first, (0, 0))
         while turn < QUANTUM:
@@ -130,8 +142,8 @@ class Scheduler:
                 return
             turn += block.weight
             polls += block.weight > 1
-            executed[pc] = executed.get(pc, 0) + warps.count
-            lanes[pc] = lanes.get(pc, 0) + batch.lanes
+            executed[pc] += warps.count
+            lanes[pc] += batch.lanes
             warps.ran.add(pc)
             execution.steps += (block.last - block.first) * warps.count
             if block.gate is not None:
@@ -139,11 +151,7 @@ class Scheduler:
                     return
                 pc = block.last
                 continue
-            if undefined.live or block.loads:
-                self._carefully(batch, block)
-            else:
-                for op in block.ops:
-                    op(R, mask, warps)
+            execute(batch, block)
             end = block.end
             if end is None:
                 pc = block.last
@@ -158,17 +166,44 @@ class Scheduler:
                 return
         self._yield(batch, pc, polls > 0)
 
-    def _carefully(self, batch: Batch, block: Block) -> None:
-        """Executes a block that may read, or use, what nobody wrote."""
+    def _python(self, batch: Batch, block: Block) -> None:
+        """Executes a block."""
         undefined, warps, mask = self.machine.undefined, batch.set, batch.mask
+        if not (undefined.live or block.loads):
+            for op in block.ops:
+                op(warps.R, mask, warps)
+            return
         for number, op in zip(block.numbers, block.ops, strict=True):
             if undefined.live:
                 undefined.before(number, warps.R, warps, mask)
             op(warps.R, mask, warps)
         if undefined.live:
-            if isinstance(block.end, Branch) and block.end.guard is not None:
-                undefined.decides(block.end.guard, warps, mask, "decides a branch")
-            undefined.settle()
+            self._settle(batch, block)
+
+    def _compiled(self, batch: Batch, block: Block) -> None:
+        """The same, in compiled code where it can be."""
+        assert self.interpreter is not None
+        code, undefined = self.program.code(block.first), self.machine.undefined
+        warps, mask = batch.set, batch.mask
+        at, last = 0, len(code.compiled)
+        while at < last:
+            if code.compiled[at]:
+                at = self.interpreter.run(code, at, batch)
+                if at == last:
+                    break
+            if undefined.live:
+                undefined.before(block.numbers[at], warps.R, warps, mask)
+            block.ops[at](warps.R, mask, warps)
+            at += 1
+        if undefined.live:
+            self._settle(batch, block)
+
+    def _settle(self, batch: Batch, block: Block) -> None:
+        """After a block with marked values: whether its branch depends on them."""
+        undefined = self.machine.undefined
+        if isinstance(block.end, Branch) and block.end.guard is not None:
+            undefined.decides(block.end.guard, batch.set, batch.mask, "decides a branch")
+        undefined.settle()
 
     def _check_limit(self) -> None:
         if self.execution.steps > self.limit:

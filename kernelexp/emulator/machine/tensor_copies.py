@@ -10,14 +10,16 @@ from kernelexp.emulator.arithmetic.reductions import reduction
 from kernelexp.emulator.machine import tensor_maps, tma
 from kernelexp.emulator.machine.arena import UNWRITTEN, WRITTEN
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.asynchronous import Issuer, Pending
+from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.bulk import issue_store
 from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.copying import (
     Destination,
+    Landing,
     fetch_shared,
+    issue_load,
     land,
-    landing,
+    landings,
     refused,
     shared_range,
 )
@@ -51,31 +53,25 @@ def load(
     tensor = placed.tensor
     form = tma.image(tensor)
     footprint = form.footprint(tma.box_bytes(tensor))
-    place = landing(machine, issuer, destination, footprint, ALIGN)
+    places = landings(machine, issuer, destination, footprint, ALIGN)
     multicast = destination.ranks is not None
-    if not destination.pair and not multicast and place.barrier_cta != place.ctas[0]:
+    if not destination.pair and not multicast and places[0].barrier_cta != places[0].cta:
         sentence = "the barrier of a copy without cta_group::2 lies in another CTA than its data."
         machine.report("mbarrier-misuse", sentence, issuer.site, issuer.place)
     plain, start = _in_bytes(machine, issuer, placed, start)
     sectors = tma.sectors(plain.tensor, placed.base + GLOBAL_BASE, start, load=True)
     tally = machine.execution.tally(issuer.site.number)
-    tally.load(sectors, len(place.ctas) if multicast else 0)
+    tally.load(sectors, len(places) if multicast else 0)
 
-    def arrive() -> None:
-        data = _read_box(machine, issuer, plain, start)
+    read = functools.cache(functools.partial(_read_box, machine, issuer, plain, start))
+
+    def arrive(place: Landing) -> None:
+        data = read()
         # Padding does not count: so DeepGEMM and CUTLASS expect it of E2M1 that they unpack.
         land(machine, issuer, place, tma.padded(data, tensor), form, len(data))
 
     what = f"the load of the box at {start} of {tensor.array} ({issuer.site.where()})"
-    machine.engines.issue(
-        Pending(
-            what,
-            arrive,
-            issuer.site,
-            touches=place.touches(machine, footprint),
-            signals=place.signals(machine),
-        )
-    )
+    issue_load(machine, issuer, places, footprint, what, arrive)
 
 
 def store(

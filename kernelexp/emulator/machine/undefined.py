@@ -8,6 +8,7 @@ computed one is stored to global memory. Stores of other marked values leave mem
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -70,6 +71,13 @@ class Undefined:
         """Whether any register is marked."""
         self._expected: dict[str, dict[int, tuple[Site, Callable[[], None]]]] = {}
         """Registers that a load fills and that nobody may read before its wait: by place."""
+        self._slots: dict[str, list[int]] = {}
+        """Of each register."""
+        for slot, name in enumerate(self._names):
+            self._slots.setdefault(name, []).append(slot)
+        self._watched = (ctypes.c_uint8 * len(slots))()
+        self._watching: set[str] = set()
+        """Registers that `_watched` is of."""
         self.storing: list[tuple[Array, Origin]] = []
         """Marks of the elements that the store at hand stores, [n, 32] each."""
 
@@ -220,6 +228,17 @@ class Undefined:
             places.pop(place, None)
             if not places:
                 self._expected.pop(self._names[slot], None)
+        if not self._marks:
+            self.live = bool(self._expected)
+
+    def watched(self) -> int:
+        """The address of a byte for each slot: whether compiled code may not touch its register."""
+        names = {*self._marks, *self._expected}
+        for name in names ^ self._watching:
+            for slot in self._slots[name]:
+                self._watched[slot] ^= 1
+        self._watching = names
+        return ctypes.addressof(self._watched)
 
     def _early(self, uses: Uses, warps: Warps) -> None:
         for slot in (*uses.reads, *uses.decides):

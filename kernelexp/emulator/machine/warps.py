@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.native_layout import SetLayout
 
 ALL = 0xFFFF_FFFF
 _BITS = np.arange(32, dtype=np.uint32)
@@ -31,6 +34,10 @@ class Warps:
         self.threads = (places[:, None] * 32 + np.arange(32)).astype(np.int32)
         self.ctas = ctas
         """Resident CTA of each warp, [n]."""
+        step = int(places[1] - places[0]) if len(places) > 1 else 1
+        self.native = SetLayout(int(places[0]), step, len(places))
+        """The same for compiled code, at `address`."""
+        self.address = ctypes.addressof(self.native)
 
     def active(self, m: Mask) -> Array:
         """The mask as bool [n, 32]."""

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.forms import Form, Formed
 from kernelexp.emulator.machine.frames import STACK, STACK_BYTES
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
@@ -142,8 +143,13 @@ def _checked(checks: list[Op], op: Op) -> Op:
 
 
 def _guard(decoder: Decoder, op: Op) -> Op:
-    slot = decoder.guard(decoder.instruction.guard)
-    return guarded(op, slot, decoder.instruction.guard_negated, decoder.site.number)
+    slot, negated = decoder.guard(decoder.instruction.guard), decoder.instruction.guard_negated
+    if isinstance(op, Formed):
+        return Formed(
+            guarded(op.op, slot, negated, decoder.site.number),
+            op.form._replace(guard=slot, negated=negated),
+        )
+    return guarded(op, slot, negated, decoder.site.number)
 
 
 def _pure(decoder: Decoder, entry: Alu) -> Op:
@@ -163,8 +169,11 @@ def _pure(decoder: Decoder, entry: Alu) -> Op:
 
     width = decoder.width(target)
     if operands[0] is not None and width != width_of(kinds[0]):
-        function = _widened(function, kinds[0], width)
-    return _applied(function, target, sources, entry.ufunc)
+        return _applied(_widened(function, kinds[0], width), target, sources, entry.ufunc)
+    op = _applied(function, target, sources, entry.ufunc)
+    if operands[0] is None or len(operands) > least:
+        return op
+    return Formed(op, Form(decoder.instruction.opcode, (target, *sources)))
 
 
 def _widened(function: Callable[..., Array], kind: str, width: int) -> Callable[..., Array]:
@@ -256,8 +265,7 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
         if isinstance(item, Gate):
             block.gate = item
         elif item is not None:
-            block.ops.append(item)
-            block.numbers.append(number)
+            block.add(number, item)
             block.loads |= decoder.sites[number].opcode.startswith(
                 ("ld", "wmma.load", "tcgen05.ld")
             )

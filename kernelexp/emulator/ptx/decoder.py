@@ -224,17 +224,23 @@ class Decoder:
 
     def address(self, operand: Operand) -> Callable[[list[Array]], Array]:
         """A function that gives the address operand [base + offset] as uint64 or int64 [n, 32]."""
+        return self.reader(*self.addressed(operand))
+
+    def addressed(self, operand: Operand) -> tuple[int, int]:
+        """The slot of the base of an address operand, of 32 or 64 bits, and the offset."""
         if not isinstance(operand, Address) or operand.extra:
             raise self.refuse("has an address of unknown form")
         base, offset = operand.base, operand.offset
         if isinstance(base, Symbol):
-            slot = self._source(Symbol(base.name, base.offset + offset), "u64")
-            return lambda R: R[slot]
-        slot = self._base(base)
+            return self._source(Symbol(base.name, base.offset + offset), "u64"), 0
+        return self._base(base), offset
+
+    def reader(self, slot: int, offset: int) -> Callable[[list[Array]], Array]:
+        """As address(), of what addressed() gives."""
         if offset == 0:
             return lambda R: R[slot]
         step = np.int64(offset)
-        if isinstance(base, Register) and self.register_width(base) == 32:
+        if self.slots[slot].bits == 32:
             return lambda R: R[slot].astype(np.int64) + step
         return lambda R: R[slot].view(np.int64) + step
 

@@ -208,8 +208,7 @@ def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
         for number in range(first, last):
             ins = decoder.code[number]
             if isinstance(made[number], Turn) and ins.guard is not None and ins.base != AROUND:
-                block.ops.append(_noting(decoder, number))
-                block.numbers.append(number)
+                block.add(number, _noting(decoder, number))
             _put(block, number, made[number])
         if _polls(block, decoder.code[first:last]):
             block.weight = POLL
@@ -227,12 +226,10 @@ def _put(block: Block, number: int, each: Result) -> None:
         block.end = each
     elif isinstance(each, Turn):
         if each.before is not None:
-            block.ops.append(each.before)
-            block.numbers.append(number)
+            block.add(number, each.before)
         block.end = Branch(each.targets, number + 1, each.guard, each.negated, each.index)
     else:
-        block.ops.append(each)
-        block.numbers.append(number)
+        block.add(number, each)
 
 
 def _polls(block: Block, code: Sequence[Instruction]) -> bool:

@@ -8,8 +8,9 @@ import numpy as np
 
 from kernelexp.emulator.arithmetic.bits import permute
 from kernelexp.emulator.arithmetic.integers import bits, typed
-from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.machine import Op
+from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.forms import Form, Formed
+from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.ptx.decoder import Decoder, copyto
 from kernelexp.emulator.ptx.registry import alu, builder
 
@@ -188,7 +189,11 @@ def lop3(d: Decoder) -> Op:
     target = d.destination(d.operands[0])
     a, b, c = (d.source(operand, "b32") for operand in d.operands[1:4])
     table = d.constant(d.operands[4])
-    return lambda R, m, warps: copyto(R[target], _lop3(R[a], R[b], R[c], table), where=m)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[target], _lop3(R[a], R[b], R[c], table), where=m)
+
+    return Formed(op, Form("lop3.b32", (target, a, b, c), (table,)))
 
 
 @alu("prmt.b32", "b32 b32 b32 b32")

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelexp.emulator.arithmetic import fragments
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.forms import MEMORIES, Form, Formed
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.matrices import MatrixAccess
 from kernelexp.emulator.ptx.decoder import Decoder
@@ -28,7 +29,8 @@ def _matrices(d: Decoder, *, store: bool) -> MatrixAccess:
 def ldmatrix(d: Decoder) -> Op:
     """8 x 8 matrices of b16, transposed or not."""
     matrices = _matrices(d, store=False)
-    where = d.address(d.operands[1])
+    base, offset = d.addressed(d.operands[1])
+    where = d.reader(base, offset)
     targets = d.destinations(d.operands[0], matrices.count)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -36,7 +38,10 @@ def ldmatrix(d: Decoder) -> Op:
         for index, slot in enumerate(targets):
             R[slot][...] = values[:, index]
 
-    return op
+    numbers = (MEMORIES["shared"], d.slots[base].bits // 8, matrices.count, matrices.transposed)
+    if any(d.width(slot) != 32 for slot in targets):
+        return op
+    return Formed(op, Form("ldmatrix", (base, *targets), numbers, offset))
 
 
 @builder(f"stmatrix.sync.aligned.{_X}.m8n8{{t:|.trans}}{_SHARED}.b16", sync=True)
@@ -45,13 +50,15 @@ def ldmatrix(d: Decoder) -> Op:
 def stmatrix(d: Decoder) -> Op:
     """8 x 8 matrices of b16, transposed or not."""
     matrices = _matrices(d, store=True)
-    where = d.address(d.operands[0])
+    base, offset = d.addressed(d.operands[0])
+    where = d.reader(base, offset)
     sources = d.sources(d.operands[1], "b32", matrices.count)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         matrices.store(warps, where(R), np.stack([R[slot] for slot in sources], axis=1))
 
-    return op
+    numbers = (MEMORIES["shared"], d.slots[base].bits // 8, matrices.count, matrices.transposed)
+    return Formed(op, Form("stmatrix", (base, *sources), numbers, offset))
 
 
 @builder("movmatrix.sync.aligned.m8n8.trans.b16", sync=True)

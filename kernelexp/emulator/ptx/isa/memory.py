@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from kernelexp.emulator.arithmetic.reductions import reduction
-from kernelexp.emulator.machine import remote
+from kernelexp.emulator.machine import forms, remote
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.layout import WINDOW, WINDOW_BITS
@@ -85,6 +85,17 @@ class Form:
             used=self.used,
         )
 
+    def compiled(
+        self, name: str, op: Op, slots: tuple[int, ...], address_bits: int, offset: int
+    ) -> Op:
+        """The instruction, with its compiled form if it is of a memory that has any."""
+        if self.space not in forms.MEMORIES:
+            return op
+        where = forms.MEMORIES[self.space], address_bits // 8
+        coherent = "nc" not in self.site.opcode.split(".")
+        numbers = (*where, self.element, self.elements, self.kind[0] == "s", coherent)
+        return forms.Formed(op, forms.Form(name, slots, numbers, offset))
+
 
 @builder("ld{n:|.nc}" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _ORDER + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
@@ -99,7 +110,8 @@ def ld(d: Decoder) -> Op:
         return _ld_param(d, form)
     access = form.access(store=False, relaxed=form.relaxed)
     poll = form.access(store=False, relaxed=True)
-    where = d.address(d.operands[1])
+    base, offset = d.addressed(d.operands[1])
+    where = d.reader(base, offset)
     if form.wide:
         targets = list(d.halves(d.operands[0], to=True))
     else:
@@ -131,7 +143,9 @@ def ld(d: Decoder) -> Op:
 
     if form.polls and not form.relaxed:
         return polling
-    return acquiring if form.relaxed else op
+    if form.relaxed:
+        return acquiring
+    return form.compiled("ld", op, (base, *targets), d.slots[base].bits, offset)
 
 
 def _ld_param(d: Decoder, form: Form) -> Op:
@@ -166,7 +180,8 @@ def st(d: Decoder) -> Op:
     form = Form(d)
     space = "local" if form.space == "param" else form.space
     access = form.access(store=True, relaxed=form.relaxed)
-    where = d.address(d.operands[0])
+    base, offset = d.addressed(d.operands[0])
+    where = d.reader(base, offset)
     wide, value = form.wide, d.operands[1]
     sources = list(d.halves(value)) if wide else d.sources(value, form.kind, form.elements)
     single = form.elements == 1
@@ -183,7 +198,9 @@ def st(d: Decoder) -> Op:
         flags.release(warps, where(R), m, relaxed=not form.ordered, narrow=form.narrow)
         op(R, m, warps)
 
-    return releasing if form.relaxed else op
+    if form.relaxed:
+        return releasing
+    return form.compiled("st", op, (base, *sources), d.slots[base].bits, offset)
 
 
 @builder("prefetch{s:|.global|.local}{c:.L1|.L2|.L2::evict_last|.L2::evict_normal}")

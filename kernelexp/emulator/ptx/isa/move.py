@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
+from kernelexp.emulator.machine.forms import Form, Formed
 from kernelexp.emulator.machine.layout import RANK_SHIFT, SHARED_WINDOW, WINDOW_BITS
 from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.registers import Register
 from kernelexp.emulator.machine.specials import CLOCKS
 from kernelexp.emulator.machine.windows import WINDOWS, lies_in
 from kernelexp.emulator.ptx.decoder import Decoder, copyto
@@ -48,7 +50,19 @@ def mov(d: Decoder) -> Op:
     if isinstance(source, Special) and source.name[1:] in CLOCKS:
         return _clock(d, source.name)
     target, value = d.destination(to), d.source(source, t)
-    return lambda R, m, warps: copyto(R[target], R[value], where=m)
+    return _moved(d, target, value)
+
+
+def _moved(d: Decoder, target: int, value: int) -> Op:
+    """Copies a slot to a register as wide or wider."""
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[target], R[value], where=m)
+
+    bits = d.width(target)
+    if d.slots[value].bits != bits:
+        return op
+    return Formed(op, Form("mov.pred" if bits == 1 else f"mov.b{bits}", (target, value)))
 
 
 def _pack(d: Decoder, vector: Vector, t: str) -> Op:
@@ -64,7 +78,9 @@ def _pack(d: Decoder, vector: Vector, t: str) -> Op:
             value |= R[slot].astype(wide) << wide(index * part)
         copyto(R[target], value, where=m)
 
-    return op
+    if d.width(target) != width_of(t):
+        return op
+    return Formed(op, Form(f"pack.b{width_of(t)}.b{part}", (target, *sources)))
 
 
 def _unpack(d: Decoder, vector: Vector, t: str) -> Op:
@@ -79,7 +95,11 @@ def _unpack(d: Decoder, vector: Vector, t: str) -> Op:
             piece = (whole >> wide(index * part)).astype(narrow)
             copyto(R[slot], piece, where=m)
 
-    return op
+    # What nobody wants goes to a slot of another width.
+    wanted = [slot if isinstance(d.slots[slot], Register) else -1 for slot in targets]
+    if any(slot >= 0 and d.width(slot) != part for slot in wanted):
+        return op
+    return Formed(op, Form(f"unpack.b{width_of(t)}.b{part}", (*wanted, value)))
 
 
 def _clock(d: Decoder, name: str) -> Op:
@@ -113,7 +133,7 @@ def cvta(d: Decoder) -> Op:
             address = address - window if back else _into(address, window)
         copyto(R[target], address.astype(R[target].dtype), where=m)
 
-    return op
+    return _moved(d, target, value) if window == 0 else op
 
 
 def _into(address: Array, window: np.uint64) -> Array:

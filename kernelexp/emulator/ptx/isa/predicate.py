@@ -11,7 +11,9 @@ from kernelexp.emulator.arithmetic.floats import bf16, f16
 from kernelexp.emulator.arithmetic.integers import typed
 from kernelexp.emulator.arithmetic.packed import packed_bool
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.forms import Form, Formed
 from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.registers import Register
 from kernelexp.emulator.ptx.decoder import Decoder, copyto, pair
 from kernelexp.emulator.ptx.isa.floating import FORMATS
 from kernelexp.emulator.ptx.registry import alu, builder
@@ -79,7 +81,13 @@ def setp(d: Decoder) -> Op:
         if q is not None:
             copyto(R[q], other, where=m)
 
-    return op if combine is None and q is None else full
+    combined = combine is not None
+    name = ".".join(part for part in parts if part not in _COMBINE)
+    slots = (p, -1 if q is None else q, a, b, c if combined else -1)
+    number = 1 + [*_COMBINE.values()].index(combine) if combined else 0
+    if not isinstance(d.slots[p], Register):
+        return full
+    return Formed(full if combined or q is not None else op, Form(name, slots, (number, int(flip))))
 
 
 @builder(f"setp.{{o:{_FLOAT_OPS}}}{{ftz:|.ftz}}.{{t:f16x2|bf16x2}}")

@@ -10,6 +10,7 @@ import numpy as np
 from kernelexp.emulator.arithmetic.floats import f32
 from kernelexp.emulator.arithmetic.integers import typed
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.forms import Form, Formed
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import pack
@@ -65,7 +66,10 @@ def shfl(d: Decoder) -> Op:
         if ok_slot is not None:
             copyto(R[ok_slot], ok, where=m)
 
-    return op
+    if d.width(target) != 32:
+        return op
+    slots = (target, -1 if ok_slot is None else ok_slot, a, b, c)
+    return Formed(op, Form(d.instruction.opcode, slots))
 
 
 def _shuffle(mode: str, b: Array, c: Array) -> tuple[Array, Array]:

@@ -1,0 +1,571 @@
+// Instructions on registers, by the names that PTX has for them: what ptx/isa says, lane by lane.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "interpreter.hpp"
+#include "single.hpp"
+
+namespace {
+
+using kx::Call;
+using kx::kLanes;
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+using s8 = int8_t;
+using s16 = int16_t;
+using s32 = int32_t;
+using s64 = int64_t;
+
+template <class T>
+constexpr int kBits = 8 * sizeof(T);
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+
+// Rows of a warp, of elements of so many bytes
+
+using Buffers = char[kx::kSources][8 * kLanes];
+
+template <class T>
+KX_INLINE const void* gathered(const kx::Rows& operand, int64_t row, char* buffer) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    reinterpret_cast<T*>(buffer)[lane] = kx::load<T>(operand.at(row, lane));
+  }
+  return buffer;
+}
+
+// An operand where it lies, or gathered from the low parts of wider registers.
+KX_INLINE const void* lanes_of(const kx::Rows& operand, int64_t row, int bytes, char* buffer) {
+  if (operand.lane == bytes) return operand.at(row, 0);
+  return bytes == 1   ? gathered<u8>(operand, row, buffer)
+         : bytes == 2 ? gathered<u16>(operand, row, buffer)
+                      : gathered<u32>(operand, row, buffer);
+}
+
+template <class T>
+KX_INLINE void blend(char* to, const u8* active, const void* values) {
+  T* at = reinterpret_cast<T*>(to);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    at[lane] = active[lane] ? static_cast<const T*>(values)[lane] : at[lane];
+  }
+}
+
+// Writes whole registers of the active lanes; of several rows if all are active.
+KX_INLINE void put(const kx::Rows& to, int64_t row, int64_t rows, const u8* active,
+                   const void* values, int bytes) {
+  char* at = to.at(row, 0);
+  if (!active) {
+    std::memcpy(at, values, rows * kLanes * bytes);
+  } else if (bytes == 1) {
+    blend<u8>(at, active, values);
+  } else if (bytes == 2) {
+    blend<u16>(at, active, values);
+  } else if (bytes == 4) {
+    blend<u32>(at, active, values);
+  } else {
+    blend<u64>(at, active, values);
+  }
+}
+
+// result = F(sources...), by lane.
+template <class F, class D, class... S, size_t... I>
+KX_INLINE void each_lane(int count, D* __restrict result, const void* const* sources,
+                         std::index_sequence<I...>) {
+  for (int lane = 0; lane < count; ++lane) {
+    result[lane] = static_cast<D>(F::of(static_cast<const S*>(sources[I])[lane]...));
+  }
+}
+
+template <class F, class D, class... S>
+KX_TWO_CLONES void lanes(int count, void* result, const void* const* sources) {
+  each_lane<F, D, S...>(count & -kLanes, static_cast<D*>(result), sources,
+                        std::index_sequence_for<S...>());
+}
+
+// Integers
+
+#define FUNCTION(Name, result, ...)         \
+  struct Name {                             \
+    template <class T>                      \
+    static KX_INLINE auto of(__VA_ARGS__) {    \
+      return result;                        \
+    }                                       \
+  };
+
+FUNCTION(Move, a, T a)
+FUNCTION(Add, Unsigned<T>(a) + Unsigned<T>(b), T a, T b)
+FUNCTION(Sub, Unsigned<T>(a) - Unsigned<T>(b), T a, T b)
+FUNCTION(Mul, u64(a) * u64(b), T a, T b)
+FUNCTION(Mad, u64(a) * u64(b) + u64(c), T a, T b, T c)
+FUNCTION(Min, std::min(a, b), T a, T b)
+FUNCTION(Max, std::max(a, b), T a, T b)
+FUNCTION(Abs, a < 0 ? 0 - Unsigned<T>(a) : Unsigned<T>(a), T a)
+FUNCTION(Neg, 0 - Unsigned<T>(a), T a)
+FUNCTION(And, a & b, T a, T b)
+FUNCTION(Or, a | b, T a, T b)
+FUNCTION(Xor, a ^ b, T a, T b)
+FUNCTION(Not, ~a, T a)
+FUNCTION(NotBit, a ^ 1, T a)
+FUNCTION(Shl, n < kBits<T> ? a << n : 0, T a, u32 n)
+FUNCTION(Shr, n < kBits<T> ? a >> n : (a < 0 ? -1 : 0), T a, u32 n)
+FUNCTION(Select, p ? a : b, T a, T b, u8 p)
+FUNCTION(Popc, __builtin_popcountll(a), T a)
+FUNCTION(Clz, a ? __builtin_clzll(a) - (64 - kBits<T>) : kBits<T>, T a)
+
+template <class T>
+using Wider = std::conditional_t<
+    std::is_signed_v<T>,
+    std::conditional_t<sizeof(T) == 2, s32, std::conditional_t<sizeof(T) == 4, s64, __int128>>,
+    std::conditional_t<sizeof(T) == 2, u32,
+                       std::conditional_t<sizeof(T) == 4, u64, unsigned __int128>>>;
+
+FUNCTION(MulHi, (Wider<T>(a) * Wider<T>(b)) >> kBits<T>, T a, T b)
+FUNCTION(MadHi, Unsigned<T>((Wider<T>(a) * Wider<T>(b)) >> kBits<T>) + Unsigned<T>(c), T a, T b,
+         T c)
+FUNCTION(MulWide, Wider<T>(a) * Wider<T>(b), T a, T b)
+
+struct MadWide {
+  template <class T, class W>
+  static KX_INLINE W of(T a, T b, W c) {
+    return W(Wider<T>(a) * Wider<T>(b)) + c;
+  }
+};
+
+// Division by zero gives all ones.
+struct Div {
+  template <class T>
+  static KX_INLINE Unsigned<T> of(T a, T b) {
+    using U = Unsigned<T>;
+    if (!b) return U(~U(0));
+    const U x = a < 0 ? U(0) - U(a) : U(a), y = b < 0 ? U(0) - U(b) : U(b);
+    const U quotient = x / y;
+    return (a < 0) != (b < 0) ? U(0) - quotient : quotient;
+  }
+};
+FUNCTION(Rem, Unsigned<T>(a) - u64(Div::of(a, b)) * Unsigned<T>(b), T a, T b)
+
+template <bool kLeft, bool kWraps>
+struct Funnel {
+  static KX_INLINE u32 of(u32 a, u32 b, u32 n) {
+    n = kWraps ? n & 31 : std::min<u32>(n, 32);
+    const u64 both = u64(b) << 32 | a;
+    return kLeft ? both << n >> 32 : both >> n;
+  }
+};
+
+// Four bytes of {b, a}; bit 3 of a choice repeats the byte's sign.
+struct Permute {
+  static KX_INLINE u32 of(u32 a, u32 b, u32 selector) {
+    const u64 both = u64(b) << 32 | a;
+    u32 result = 0;
+    for (int position = 0; position < 4; ++position) {
+      const u32 chosen = selector >> 4 * position & 15;
+      const u32 byte = both >> 8 * (chosen & 7) & 0xFF;
+      result |= (chosen & 8 ? (byte >> 7) * 0xFF : byte) << 8 * position;
+    }
+    return result;
+  }
+};
+
+template <class U>
+KX_INLINE U ones(u32 count) {
+  return !count ? 0 : U(~U(0)) >> (count < kBits<U> ? kBits<U> - count : 0);
+}
+
+// Position and length modulo 256 for 32 bits and unchanged for 64, as on an H200.
+struct Extract {
+  template <class T>
+  static KX_INLINE Unsigned<T> of(T a, u32 position, u32 length) {
+    using U = Unsigned<T>;
+    constexpr u32 kMost = sizeof(T) == 4 ? 0xFF : 0xFFFFFFFF;
+    const u32 p = position & kMost, n = length & kMost;
+    const U shifted = Shr::of(a, p), kept = ones<U>(n);
+    if (!n || !std::is_signed_v<T>) return shifted & kept;
+    const u64 at = std::min<u64>(u64(p) + n - 1, kBits<T> - 1);
+    return U(a) >> at & 1 ? shifted | U(~kept) : shifted & kept;
+  }
+};
+
+struct Insert {
+  template <class U>
+  static KX_INLINE U of(U a, U b, u32 position, u32 length) {
+    const u32 p = position & 0xFF;
+    const U mask = Shl::of(ones<U>(length & 0xFF), p);
+    return (b & ~mask) | (U(Shl::of(a, p)) & mask);
+  }
+};
+
+// The same offset in the CTA of that rank of the cluster.
+FUNCTION(MapShared, (a & 0xFFFFFF) | rank << 24, T a, T rank)
+
+// From and to integers of fewer bits than a register has too.
+struct Convert {
+  template <class T>
+  static KX_INLINE T of(T a) {
+    return a;
+  }
+};
+
+// f32
+
+struct FromF32 {
+  template <class T>
+  static KX_INLINE T integral(u32 bits, bool truncates) {
+    const double value = kx::value_of(bits);
+    const double rounded = truncates ? std::trunc(value) : std::rint(value);
+    constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+    if (!(rounded == rounded)) return 0;
+    return rounded <= kLow ? std::numeric_limits<T>::min()
+                           : rounded >= kHigh ? std::numeric_limits<T>::max() : T(rounded);
+  }
+};
+
+template <class T, bool kTruncates>
+struct ToInteger {
+  static KX_INLINE T of(u32 a) { return FromF32::integral<T>(a, kTruncates); }
+};
+
+FUNCTION(ToSingle, kx::bits_of(static_cast<float>(a)), T a)
+
+using kx::Single;
+
+// Both halves of a pair of f32.
+template <class F, bool kFlush>
+struct SinglePair {
+  template <class... S>
+  static KX_INLINE u64 of(S... sources) {
+    const u32 low = Single<F, kFlush>::of(u32(sources)...);
+    const u32 high = Single<F, kFlush>::of(u32(sources >> 32)...);
+    return u64(high) << 32 | low;
+  }
+};
+
+FUNCTION(PackBf16, kx::packed_bf16(a, b), T a, T b)
+FUNCTION(PackF16, kx::f16_of(a) << 16 | kx::f16_of(b), T a, T b)
+FUNCTION(ToBf16, kx::bf16_of(a), T a)
+FUNCTION(ToF16, kx::f16_of(a), T a)
+FUNCTION(OfBf16, u32(a) << 16, T a)
+FUNCTION(OfF16, kx::f32_of(a), T a)
+
+// Comparisons
+
+FUNCTION(Eq, a == b, T a, T b)
+FUNCTION(Ne, a != b, T a, T b)
+FUNCTION(Lt, a < b, T a, T b)
+FUNCTION(Le, a <= b, T a, T b)
+FUNCTION(Gt, a > b, T a, T b)
+FUNCTION(Ge, a >= b, T a, T b)
+
+// kOfNan: what a comparison with a NaN gives.
+template <class F, bool kFlush, bool kOfNan>
+struct Ordered {
+  static KX_INLINE bool of(u32 a, u32 b) {
+    if (kFlush) a = kx::flushed(a), b = kx::flushed(b);
+    const bool holds = F::of(kx::value_of(a), kx::value_of(b));
+    return kx::is_nan(a) || kx::is_nan(b) ? kOfNan : holds;
+  }
+};
+
+// Whole instructions
+
+// Warps that are computed at once, where their rows lie side by side.
+constexpr int64_t kTogether = 16;
+
+bool is_dense(const kx::Rows& operand, int bytes) {
+  return operand.lane == bytes && operand.row == kLanes * bytes;
+}
+
+// destination = lanes(sources...), the first of which is operand `first`.
+bool apply_from(int first, const Call& call, const kx::Named& named) {
+  Buffers buffers;
+  alignas(64) char result[kTogether * 8 * kLanes];
+  const void* sources[kx::kSources];
+  const kx::Rows to = call.operand(0);
+  bool dense = call.set.rows > 1 && !call.on && is_dense(to, named.result);
+  for (int i = 0; i < kx::kSources && named.sources[i]; ++i) {
+    dense = dense && is_dense(call.operand(first + i), named.sources[i]);
+  }
+  for (int64_t row = 0; row < call.set.rows;) {
+    const int64_t rows = dense ? std::min(kTogether, call.set.rows - row) : 1;
+    for (int i = 0; i < kx::kSources && named.sources[i]; ++i) {
+      sources[i] = lanes_of(call.operand(first + i), row, named.sources[i], buffers[i]);
+    }
+    named.lanes(rows * kLanes, result, sources);
+    put(to, row, rows, call.active(row), result, named.result);
+    row += rows;
+  }
+  return true;
+}
+
+bool apply(const Call& call, const kx::Named& named) { return apply_from(1, call, named); }
+
+// p|q, a, b, and a predicate c with which both are combined: by numbers[0] as 1 and, 2 or, 3 xor,
+// negated if numbers[1].
+bool set_predicates(const Call& call, const kx::Named& named) {
+  if (!call.instruction.numbers[0] && !call.has(1)) return apply_from(2, call, named);
+  alignas(64) u8 both[2][kLanes];
+  Buffers buffers;
+  const int combined = call.instruction.numbers[0], flip = call.instruction.numbers[1];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const void* sources[] = {lanes_of(call.operand(2), row, named.sources[0], buffers[0]),
+                             lanes_of(call.operand(3), row, named.sources[1], buffers[1])};
+    named.lanes(kLanes, both[0], sources);
+    for (int lane = 0; lane < kLanes; ++lane) both[1][lane] = !both[0][lane];
+    const char* with = combined ? call.operand(4).at(row, 0) : nullptr;
+    for (int lane = 0; with && lane < kLanes; ++lane) {
+      const u8 c = with[lane] ^ flip;
+      for (u8* each : both) {
+        each[lane] = combined == 1   ? each[lane] & c
+                     : combined == 2 ? each[lane] | c
+                                     : each[lane] ^ c;
+      }
+    }
+    put(call.operand(0), row, 1, call.active(row), both[0], 1);
+    if (call.has(1)) put(call.operand(1), row, 1, call.active(row), both[1], 1);
+  }
+  return true;
+}
+
+// Any logic function, by the truth table in numbers[0].
+bool lop3(const Call& call, const kx::Named&) {
+  const u32 table = call.instruction.numbers[0];
+  alignas(64) u32 result[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const u32* sources[3];
+    for (int i = 0; i < 3; ++i) {
+      sources[i] = reinterpret_cast<const u32*>(call.operand(i + 1).at(row, 0));
+    }
+    std::memset(result, 0, sizeof result);
+    for (int index = 0; index < 8; ++index) {
+      if (!(table >> index & 1)) continue;
+      const u32 a = index & 4 ? 0 : ~0u, b = index & 2 ? 0 : ~0u, c = index & 1 ? 0 : ~0u;
+      for (int lane = 0; lane < kLanes; ++lane) {
+        result[lane] |= (sources[0][lane] ^ a) & (sources[1][lane] ^ b) & (sources[2][lane] ^ c);
+      }
+    }
+    put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
+  }
+  return true;
+}
+
+// 2^a or log2(a). Python's float64 and this one differ by a few units in the last place: where that
+// may make another f32, it is left to Python.
+template <double (*kFunction)(double), bool kFlush>
+bool approximate(const Call& call, const kx::Named&) {
+  u32* const results = call.machine.results;
+  const kx::Rows from = call.operand(1);
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const u32 a = kx::load<u32>(from.at(row, lane));
+      const double value = kFunction(kx::value_of(kFlush ? kx::flushed(a) : a));
+      const u32 low = kx::rounded_to_f32(value * (1 - 0x1p-50), kFlush);
+      const u32 high = kx::rounded_to_f32(value * (1 + 0x1p-50), kFlush);
+      if (low != high) return false;
+      results[row * kLanes + lane] = kx::canonical(kx::rounded_to_f32(value, kFlush));
+    }
+  }
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    put(call.operand(0), row, 1, call.active(row), results + row * kLanes, sizeof(u32));
+  }
+  return true;
+}
+
+// d|p, a, b, c: shfl.sync by its modes.
+enum class Mode { kUp, kDown, kXor, kIndex };
+
+template <Mode kMode>
+bool shuffle(const Call& call, const kx::Named&) {
+  alignas(64) u32 result[kLanes];
+  u8 found[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int b = kx::load<u32>(call.operand(3).at(row, lane)) & 31;
+      const u32 c = kx::load<u32>(call.operand(4).at(row, lane));
+      const int segment = c >> 8 & 31, highest = (lane & segment) | (c & 31 & ~segment);
+      const int from = kMode == Mode::kUp     ? lane - b
+                       : kMode == Mode::kDown ? lane + b
+                       : kMode == Mode::kXor  ? lane ^ b
+                                              : (lane & segment) | (b & ~segment);
+      found[lane] = kMode == Mode::kUp ? from >= highest : from <= highest;
+      result[lane] = kx::load<u32>(call.operand(2).at(row, found[lane] ? from : lane));
+    }
+    put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
+    if (call.has(1)) put(call.operand(1), row, 1, call.active(row), found, 1);
+  }
+  return true;
+}
+
+// One register from several, the first of which becomes the low part.
+template <class D, class S>
+bool pack(const Call& call, const kx::Named&) {
+  alignas(64) D result[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    std::memset(result, 0, sizeof result);
+    for (int part = 0; part < int(sizeof(D) / sizeof(S)); ++part) {
+      const kx::Rows from = call.operand(part + 1);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        result[lane] |= D(kx::load<S>(from.at(row, lane))) << part * kBits<S>;
+      }
+    }
+    put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
+  }
+  return true;
+}
+
+// Several registers from one, the last operand.
+template <class D, class S>
+bool unpack(const Call& call, const kx::Named&) {
+  constexpr int kParts = sizeof(S) / sizeof(D);
+  alignas(64) S whole[kLanes];
+  alignas(64) D result[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const kx::Rows from = call.operand(kParts);
+    for (int lane = 0; lane < kLanes; ++lane) whole[lane] = kx::load<S>(from.at(row, lane));
+    for (int part = 0; part < kParts; ++part) {
+      if (!call.has(part)) continue;
+      for (int lane = 0; lane < kLanes; ++lane) result[lane] = D(whole[lane] >> part * kBits<D>);
+      put(call.operand(part), row, 1, call.active(row), result, sizeof *result);
+    }
+  }
+  return true;
+}
+
+// The table
+
+template <class F, class D, class... S>
+constexpr kx::Named of_lanes(const char* name, kx::Operation operation = apply) {
+  return {name, operation, lanes<F, D, S...>, sizeof(D), {sizeof(S)...}};
+}
+
+constexpr kx::Named whole(const char* name, kx::Operation operation) {
+  return {name, operation, nullptr, 0, {}};
+}
+
+#define UNARY(name, F, T) of_lanes<F, T, T>(name)
+#define BINARY(name, F, T) of_lanes<F, T, T, T>(name)
+#define TERNARY(name, F, T) of_lanes<F, T, T, T, T>(name)
+#define SIGNED(ARITY, name, F) ARITY(name ".s16", F, s16), ARITY(name ".s32", F, s32), \
+    ARITY(name ".s64", F, s64)
+#define UNSIGNED(ARITY, name, F) ARITY(name ".u16", F, u16), ARITY(name ".u32", F, u32), \
+    ARITY(name ".u64", F, u64)
+#define INTEGERS(ARITY, name, F) SIGNED(ARITY, name, F), UNSIGNED(ARITY, name, F)
+// Where the sign makes no difference.
+#define WORDS(ARITY, name, F) UNSIGNED(ARITY, name, F), ARITY(name ".s16", F, u16), \
+    ARITY(name ".s32", F, u32), ARITY(name ".s64", F, u64)
+#define BITS(ARITY, name, F) ARITY(name ".b16", F, u16), ARITY(name ".b32", F, u32), \
+    ARITY(name ".b64", F, u64)
+#define SHIFT(name, F, T) of_lanes<F, T, T, u32>(name)
+#define SELECT(name, F, T) of_lanes<F, T, T, T, u8>(name)
+#define WIDE(name, F, D, T) of_lanes<F, D, T, T>(name)
+#define WIDE_MAD(name, F, D, T) of_lanes<F, D, T, T, D>(name)
+#define SET(name, F, T) of_lanes<F, u8, T, T>("setp." name, set_predicates)
+#define SETS(name, F) INTEGERS(SET, name, F), BITS(SET, name, F)
+#define CVT_FROM(to, D, from, S) of_lanes<Convert, D, S>("cvt." to "." from)
+#define CVT(to, D) CVT_FROM(to, D, "u8", u8), CVT_FROM(to, D, "s8", s8), \
+    CVT_FROM(to, D, "u16", u16), CVT_FROM(to, D, "s16", s16), CVT_FROM(to, D, "u32", u32), \
+    CVT_FROM(to, D, "s32", s32), CVT_FROM(to, D, "u64", u64), CVT_FROM(to, D, "s64", s64)
+#define TO_F32(from, S) of_lanes<ToSingle, u32, S>("cvt.rn.f32." from)
+#define ROUNDED(to, T) \
+    of_lanes<ToInteger<T, true>, T, u32>("cvt.rzi." to ".f32"), \
+    of_lanes<ToInteger<T, true>, T, u32>("cvt.rzi.ftz." to ".f32"), \
+    of_lanes<ToInteger<T, false>, T, u32>("cvt.rni." to ".f32"), \
+    of_lanes<ToInteger<T, false>, T, u32>("cvt.rni.ftz." to ".f32")
+#define REAL(name, type, Form, F, ...) \
+    of_lanes<Form<F, false>, __VA_ARGS__>(name "." type), \
+    of_lanes<Form<F, true>, __VA_ARGS__>(name ".ftz." type)
+#define REALS(name, F, ...) REAL(name, "f32", Single, F, __VA_ARGS__), \
+    REAL(name ".rn", "f32", Single, F, __VA_ARGS__)
+#define SET_REAL(name, F, of_nan) \
+    of_lanes<Ordered<F, false, of_nan>, u8, u32, u32>("setp." name ".f32", set_predicates), \
+    of_lanes<Ordered<F, true, of_nan>, u8, u32, u32>("setp." name ".ftz.f32", set_predicates)
+
+const kx::Named kNamed[] = {
+    BITS(UNARY, "mov", Move), UNARY("mov.pred", Move, u8),
+    WORDS(BINARY, "add", Add), WORDS(BINARY, "sub", Sub),
+    WORDS(BINARY, "mul.lo", Mul), WORDS(TERNARY, "mad.lo", Mad),
+    INTEGERS(BINARY, "mul.hi", MulHi), INTEGERS(TERNARY, "mad.hi", MadHi),
+    WIDE("mul.wide.u16", MulWide, u32, u16), WIDE("mul.wide.s16", MulWide, u32, s16),
+    WIDE("mul.wide.u32", MulWide, u64, u32), WIDE("mul.wide.s32", MulWide, u64, s32),
+    WIDE_MAD("mad.wide.u16", MadWide, u32, u16), WIDE_MAD("mad.wide.s16", MadWide, u32, s16),
+    WIDE_MAD("mad.wide.u32", MadWide, u64, u32), WIDE_MAD("mad.wide.s32", MadWide, u64, s32),
+    INTEGERS(BINARY, "div", Div), INTEGERS(BINARY, "rem", Rem),
+    INTEGERS(BINARY, "min", Min), INTEGERS(BINARY, "max", Max),
+    SIGNED(UNARY, "abs", Abs), SIGNED(UNARY, "neg", Neg),
+    BITS(BINARY, "and", And), BITS(BINARY, "or", Or), BITS(BINARY, "xor", Xor),
+    BITS(UNARY, "not", Not), BINARY("and.pred", And, u8), BINARY("or.pred", Or, u8),
+    BINARY("xor.pred", Xor, u8), UNARY("not.pred", NotBit, u8),
+    BITS(SHIFT, "shl", Shl), BITS(SHIFT, "shr", Shr), INTEGERS(SHIFT, "shr", Shr),
+    of_lanes<Funnel<true, true>, u32, u32, u32, u32>("shf.l.wrap.b32"),
+    of_lanes<Funnel<true, false>, u32, u32, u32, u32>("shf.l.clamp.b32"),
+    of_lanes<Funnel<false, true>, u32, u32, u32, u32>("shf.r.wrap.b32"),
+    of_lanes<Funnel<false, false>, u32, u32, u32, u32>("shf.r.clamp.b32"),
+    TERNARY("prmt.b32", Permute, u32), whole("lop3.b32", lop3),
+    of_lanes<Popc, u32, u32>("popc.b32"), of_lanes<Popc, u32, u64>("popc.b64"),
+    of_lanes<Clz, u32, u32>("clz.b32"), of_lanes<Clz, u32, u64>("clz.b64"),
+    of_lanes<Extract, u32, u32, u32, u32>("bfe.u32"),
+    of_lanes<Extract, u32, s32, u32, u32>("bfe.s32"),
+    of_lanes<Extract, u64, u64, u32, u32>("bfe.u64"),
+    of_lanes<Extract, u64, s64, u32, u32>("bfe.s64"),
+    of_lanes<Insert, u32, u32, u32, u32, u32>("bfi.b32"),
+    of_lanes<Insert, u64, u64, u64, u32, u32>("bfi.b64"),
+    BITS(SELECT, "selp", Select), WORDS(SELECT, "selp", Select),
+    SELECT("selp.f32", Select, u32), SELECT("selp.f64", Select, u64),
+    SETS("eq", Eq), SETS("ne", Ne), SETS("lt", Lt), SETS("le", Le), SETS("gt", Gt), SETS("ge", Ge),
+    SETS("lo", Lt), SETS("ls", Le), SETS("hi", Gt), SETS("hs", Ge),
+    SET_REAL("eq", Eq, false), SET_REAL("ne", Ne, false), SET_REAL("lt", Lt, false),
+    SET_REAL("le", Le, false), SET_REAL("gt", Gt, false), SET_REAL("ge", Ge, false),
+    SET_REAL("equ", Eq, true), SET_REAL("neu", Ne, true), SET_REAL("ltu", Lt, true),
+    SET_REAL("leu", Le, true), SET_REAL("gtu", Gt, true), SET_REAL("geu", Ge, true),
+    whole("pack.b64.b32", pack<u64, u32>), whole("pack.b32.b16", pack<u32, u16>),
+    whole("pack.b64.b16", pack<u64, u16>), whole("pack.b16.b8", pack<u16, u8>),
+    whole("pack.b32.b8", pack<u32, u8>),
+    whole("unpack.b64.b32", unpack<u32, u64>), whole("unpack.b32.b16", unpack<u16, u32>),
+    whole("unpack.b64.b16", unpack<u16, u64>),
+    CVT("u16", u16), CVT("s16", u16), CVT("u32", u32), CVT("s32", u32), CVT("u64", u64),
+    CVT("s64", u64),
+    TO_F32("u8", u8), TO_F32("s8", s8), TO_F32("u16", u16), TO_F32("s16", s16),
+    TO_F32("u32", u32), TO_F32("s32", s32), TO_F32("u64", u64), TO_F32("s64", s64),
+    ROUNDED("u32", u32), ROUNDED("s32", s32),
+    REALS("add", kx::AddF32, u32, u32, u32), REALS("sub", kx::SubF32, u32, u32, u32),
+    REALS("mul", kx::MulF32, u32, u32, u32),
+    REAL("fma.rn", "f32", Single, kx::FmaF32, u32, u32, u32, u32),
+    REAL("min", "f32", Single, kx::MinF32, u32, u32, u32),
+    REAL("max", "f32", Single, kx::MaxF32, u32, u32, u32),
+    REAL("neg", "f32", Single, kx::NegF32, u32, u32),
+    REAL("abs", "f32", Single, kx::AbsF32, u32, u32),
+    of_lanes<MapShared, u32, u32, u32>("mapa.shared::cluster.u32"),
+    whole("shfl.sync.up.b32", shuffle<Mode::kUp>),
+    whole("shfl.sync.down.b32", shuffle<Mode::kDown>),
+    whole("shfl.sync.bfly.b32", shuffle<Mode::kXor>),
+    whole("shfl.sync.idx.b32", shuffle<Mode::kIndex>),
+    REAL("div.rn", "f32", Single, kx::DivF32, u32, u32, u32),
+    REAL("div.full", "f32", Single, kx::DivFullF32, u32, u32, u32),
+    REAL("div.approx", "f32", Single, kx::DivApproxF32, u32, u32, u32),
+    REAL("rcp.rn", "f32", Single, kx::RcpRoundedF32, u32, u32),
+    REAL("sqrt.rn", "f32", Single, kx::SqrtRoundedF32, u32, u32),
+    of_lanes<Single<kx::SaturateF32, false>, u32, u32>("cvt.sat.f32.f32"),
+    REAL("rcp.approx", "f32", Single, kx::RcpF32, u32, u32),
+    REAL("sqrt.approx", "f32", Single, kx::SqrtF32, u32, u32),
+    REAL("rsqrt.approx", "f32", Single, kx::RsqrtF32, u32, u32),
+    whole("ex2.approx.f32", approximate<std::exp2, false>),
+    whole("ex2.approx.ftz.f32", approximate<std::exp2, true>),
+    whole("lg2.approx.f32", approximate<std::log2, false>),
+    whole("lg2.approx.ftz.f32", approximate<std::log2, true>),
+    REAL("add.rn", "f32x2", SinglePair, kx::AddF32, u64, u64, u64),
+    REAL("sub.rn", "f32x2", SinglePair, kx::SubF32, u64, u64, u64),
+    REAL("mul.rn", "f32x2", SinglePair, kx::MulF32, u64, u64, u64),
+    REAL("fma.rn", "f32x2", SinglePair, kx::FmaF32, u64, u64, u64, u64),
+    of_lanes<PackBf16, u32, u32, u32>("cvt.rn.bf16x2.f32"),
+    of_lanes<PackF16, u32, u32, u32>("cvt.rn.f16x2.f32"),
+    of_lanes<ToBf16, u16, u32>("cvt.rn.bf16.f32"), of_lanes<ToF16, u16, u32>("cvt.rn.f16.f32"),
+    of_lanes<OfBf16, u32, u16>("cvt.f32.bf16"), of_lanes<OfF16, u32, u16>("cvt.f32.f16"),
+};
+
+}  // namespace
+
+const kx::Table kx::kArithmetic = {kNamed, sizeof kNamed / sizeof *kNamed};

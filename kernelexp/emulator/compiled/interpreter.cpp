@@ -1,0 +1,98 @@
+// Executes the instructions of a block that have a compiled form, one after the other, each for all
+// warps of a set.
+#include "interpreter.hpp"
+
+#include <cstring>
+#include <initializer_list>
+
+namespace {
+
+using kx::kLanes;
+
+const kx::Named* named(int index) {
+  for (const kx::Table* table : {&kx::kArithmetic, &kx::kAccesses}) {
+    if (index < table->count) return table->first + index;
+    index -= table->count;
+  }
+  return nullptr;
+}
+
+bool uses_any(const kx::Instruction& instruction, const uint8_t* watched) {
+  for (const int32_t slot : instruction.slots) {
+    if (slot >= 0 && watched[slot]) return true;
+  }
+  return instruction.guard >= 0 && watched[instruction.guard];
+}
+
+struct Guarded {
+  int64_t warps = 0;
+  int64_t lanes = 0;
+};
+
+// Writes for which of the active lanes a guard holds.
+Guarded hold(const kx::Machine& machine, const kx::Set& set, const kx::Instruction& instruction,
+             const uint8_t* mask) {
+  const kx::Slot& guard = machine.slots[instruction.guard];
+  Guarded found;
+  for (int64_t row = 0; row < set.rows; ++row) {
+    const char* holds = guard.data + (set.first + row * set.step) * guard.row;
+    uint8_t* on = machine.lanes + row * kLanes;
+    int lanes = 0;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      on[lane] = (holds[lane] != instruction.negated) & (mask ? mask[row * kLanes + lane] : 1);
+      lanes += on[lane];
+    }
+    found.lanes += lanes;
+    found.warps += lanes != 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+// The index of an operation, -1 if there is none of that name.
+extern "C" int kx_operation(const char* name) {
+  for (int index = 0; const kx::Named* each = named(index); ++index) {
+    if (!std::strcmp(each->name, name)) return index;
+  }
+  return -1;
+}
+
+// Copies the name of the operation of an index; 0 if there is none.
+extern "C" int kx_operation_name(int index, char* name, int size) {
+  const kx::Named* found = named(index);
+  if (found) std::strncpy(name, found->name, size);
+  return found != nullptr;
+}
+
+// Executes code[at], code[at + 1] ... up to `count`; returns the index of the first one that Python
+// has to execute, or `count`. watched: by slot, those that nothing may be done with; or null.
+extern "C" int kx_execute(const kx::Machine* machine, const kx::Set* set,
+                          const kx::Instruction* code, int at, int count, const kx::Array* mask,
+                          int masked, int64_t now, int withheld, const uint8_t* watched) {
+  const uint8_t* active = nullptr;
+  if (masked) {
+    if (mask->strides[0] != kLanes || mask->strides[1] != 1) return at;
+    active = reinterpret_cast<const uint8_t*>(mask->data);
+  }
+  for (; at < count; ++at) {
+    const kx::Instruction& each = code[at];
+    if (each.operation < 0 || (watched && uses_any(each, watched))) return at;
+    const kx::Named& operation = *named(each.operation);
+    const auto execute = [&](const uint8_t* on) {
+      return operation.operation({*machine, *set, each, on, now, withheld}, operation);
+    };
+    if (each.guard < 0) {
+      if (!execute(active)) return at;
+      continue;
+    }
+    const Guarded guarded = hold(*machine, *set, each, active);
+    const bool whole = guarded.lanes == set->rows * kLanes;
+    if (guarded.lanes && !execute(whole ? nullptr : machine->lanes)) return at;
+    int64_t* counts = machine->guarded + 3 * each.site;
+    counts[0] += 1;
+    counts[1] += guarded.warps;
+    counts[2] += guarded.lanes;
+  }
+  return at;
+}

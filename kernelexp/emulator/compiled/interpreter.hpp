@@ -1,0 +1,92 @@
+// What instructions with a compiled form act on, and how they find their operands.
+#pragma once
+#include <cstdint>
+
+#include "array.hpp"
+
+namespace kx {
+
+constexpr int kLanes = 32;
+constexpr int kSlots = 10;
+constexpr int kNumbers = 6;
+constexpr int kCosts = 8;
+
+struct Memory;  // access.cpp
+struct Warps;
+
+// machine/interpreter.py has the same fields in the same order.
+
+// A register or any other operand, of all warps.
+struct Slot {
+  char* data;
+  int64_t row;   // bytes from a warp to the next
+  int64_t lane;  // the same of lanes: more than the operand's own in a part of a register
+};
+
+struct Instruction {
+  int32_t operation;  // its index; negative: Python's
+  int32_t guard;      // slot, or negative
+  int32_t negated;
+  int32_t site;
+  int32_t slots[kSlots];  // destinations first; negative: none
+  int32_t numbers[kNumbers];
+  int64_t offset;  // of an address
+};
+
+struct Machine {
+  const Slot* slots;
+  Memory* memories[2];  // shared, global
+  int64_t* guarded;     // [sites, 3]: executions, warps with a lane for which a guard holds, lanes
+  int64_t* costs;       // [sites, 1 + kCosts]: accesses, and what they cost
+  uint8_t* lanes;       // [warps, 32], for lanes for which a guard holds
+  uint32_t* results;    // [warps, 32], for what may yet have to be left to Python
+};
+
+// Warps that execute together.
+struct Set {
+  int64_t first;
+  int64_t step;
+  int64_t rows;
+  const Warps* warps[2];  // by memory; null until Python has made the first access
+};
+
+struct Call {
+  const Machine& machine;
+  const Set& set;
+  const Instruction& instruction;
+  const uint8_t* on;  // active lanes, [rows, 32]; null: all
+  int64_t now;
+  int withheld;  // accesses that Python has to look at: bits as in interpreter.py
+
+  Rows operand(int index) const {
+    const Slot& slot = machine.slots[instruction.slots[index]];
+    return Rows(slot.data + set.first * slot.row, set.step * slot.row, slot.lane);
+  }
+  bool has(int index) const { return instruction.slots[index] >= 0; }
+  const uint8_t* active(int64_t row) const { return on ? on + row * kLanes : nullptr; }
+};
+
+struct Named;
+
+// Executes an instruction; false if Python has to, and then nothing has changed.
+using Operation = bool (*)(const Call&, const Named&);
+
+constexpr int kSources = 4;
+
+struct Named {
+  const char* name;
+  Operation operation;
+  // What it does to `count` lanes, a multiple of 32.
+  void (*lanes)(int count, void* result, const void* const* sources);
+  int result;             // bytes
+  int sources[kSources];  // the same of each; 0: none
+};
+
+struct Table {
+  const Named* first;
+  int count;
+};
+
+extern const Table kArithmetic, kAccesses;
+
+}  // namespace kx

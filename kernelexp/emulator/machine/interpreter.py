@@ -1,0 +1,73 @@
+"""Executes instructions that have a compiled form: straight on, until one is left to Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import numpy as np
+
+from kernelexp.emulator import compiled
+from kernelexp.emulator.machine.access import Cost
+from kernelexp.emulator.machine.batches import Batch
+from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.native_layout import COSTS, MachineLayout
+from kernelexp.emulator.machine.program import Code, Program
+
+_POINTER, _INT = ctypes.c_void_p, ctypes.c_int
+_ARGUMENTS = (*[_POINTER] * 3, _INT, _INT, ctypes.py_object, _INT, ctypes.c_int64, _INT, _POINTER)
+
+
+class Interpreter:
+    """Compiled code at work on the machine of one wave."""
+
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self._machine = machine
+        self._guarded = np.zeros((len(program.sites), 3), np.int64)
+        self._costs = np.zeros((len(program.sites), 1 + COSTS), np.int64)
+        self._lanes = np.empty((machine.execution.warps, 32), np.uint8)
+        self._memories = [machine.shared_space.fast, machine.global_space.fast]
+        self._results = np.empty((machine.execution.warps, 32), np.uint32)
+        arrays = self._guarded, self._costs, self._lanes, self._results
+        self._layout = MachineLayout(
+            machine.registers.layout.ctypes.data,
+            (ctypes.c_void_p * 2)(*(each.address() for each in self._memories if each)),
+            *(array.ctypes.data for array in arrays),
+        )
+        self._address = ctypes.addressof(self._layout)
+        self._execute = compiled.function("kx_execute", *_ARGUMENTS)
+
+    def run(self, code: Code, at: int, batch: Batch) -> int:
+        """Executes the instructions of a block from one on; the first that Python has to execute,
+        or their number."""
+        machine, mask, undefined = self._machine, batch.mask, self._machine.undefined
+        count: int = self._execute(
+            *(self._address, batch.set.address, code.address, at, len(code.compiled)),
+            *(mask, mask is not True, machine.clocks.now),
+            self._withheld() if code.accesses else 0,
+            undefined.watched() if undefined.live else None,
+        )
+        return count
+
+    def _withheld(self) -> int:
+        """Accesses that Python has to look at: loads of shared and of global memory, then stores,
+        a bit each."""
+        bits = 0
+        for index, memory in enumerate(self._memories):
+            assert memory is not None
+            memory.address()
+            load, store = memory.withheld()
+            bits |= load << index | store << (2 + index)
+        return bits
+
+    def guarded(self) -> Iterator[tuple[int, int, int]]:
+        """(number, warps with an active lane, active lanes) of guarded instructions."""
+        for number in np.flatnonzero(self._guarded[:, 0]).tolist():
+            _, warps, lanes = self._guarded[number].tolist()
+            yield number, warps, lanes
+
+    def add_costs(self) -> None:
+        """Adds what accesses have cost to the tallies of the launch."""
+        for number in np.flatnonzero(self._costs[:, 0]).tolist():
+            accesses, *cost = self._costs[number].tolist()
+            self._machine.execution.tally(number).add(Cost(*cost), accesses)

@@ -1,0 +1,67 @@
+"""What compiled/*.cpp is given, field by field as interpreter.hpp and access.cpp have it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+
+import numpy as np
+
+SLOTS, NUMBERS = 10, 6
+"""Of an instruction."""
+COSTS = 8
+"""The figures of access.Cost."""
+INSTRUCTION = np.dtype(
+    [
+        *((name, np.int32) for name in ("operation", "guard", "negated", "site")),
+        ("slots", np.int32, SLOTS),
+        ("numbers", np.int32, NUMBERS),
+        ("offset", np.int64),
+    ],
+    align=True,
+)
+SLOT = np.dtype([(name, np.int64) for name in ("data", "row", "lane")])
+
+
+def _pointers(*names: str) -> Iterable[tuple[str, type[ctypes.c_void_p]]]:
+    return ((name, ctypes.c_void_p) for name in names)
+
+
+def _integers(*names: str) -> Iterable[tuple[str, type[ctypes.c_int64]]]:
+    return ((name, ctypes.c_int64) for name in names)
+
+
+class MemoryLayout(ctypes.Structure):
+    """One memory, its state and its history."""
+
+    _fields_ = (
+        *_pointers("data", "state", "written", "read", "pages", "seen", "used"),
+        *_integers("used_count", "size", "units", "unit", "agents", "is_global"),
+        ("cost", ctypes.c_int64 * COSTS),
+    )
+
+
+class WarpsLayout(ctypes.Structure):
+    """A set of warps, and where its accesses to one memory may go."""
+
+    _fields_ = (
+        *_pointers("base", "lower", "places", "columns"),
+        *_integers("rows", "extent"),
+    )
+
+
+class SetLayout(ctypes.Structure):
+    """A set of warps, as instructions execute for it; `warps` by memory, once it has made an
+    access."""
+
+    _fields_ = (*_integers("first", "step", "rows"), ("warps", ctypes.c_void_p * 2))
+
+
+class MachineLayout(ctypes.Structure):
+    """What instructions act on."""
+
+    _fields_ = (
+        *_pointers("slots"),
+        ("memories", ctypes.c_void_p * 2),
+        *_pointers("guarded", "costs", "lanes", "results"),
+    )

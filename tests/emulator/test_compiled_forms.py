@@ -1,0 +1,197 @@
+"""Every operation that has a compiled form gives the bits and the counts that Python gives."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness import ptx
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernelexp import emulator
+from kernelexp.emulator import compiled
+from kernelexp.emulator.machine.forms import ACCESSES
+from kernelexp.emulator.ptx.registry import Alu, find
+from kernelexp.emulator.ptx.types import width_of
+from kernelexp.launch import Launch, Pointer
+
+THREADS = 32 * 17
+"""More warps than compiled code takes at once."""
+POOL = 4
+"""Registers of each width that an instruction may read."""
+LETTER = {1: "p", 8: "h", 16: "h", 32: "r", 64: "d"}
+HOW = ("plain", "guarded", "diverged", "in place", "literal")
+SPECIAL = [0, 1, 31, 32, 33, 64, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000,
+           0xFFFFFFFF, 0x7F, 0x80, 0x3C00, 0x7C01, 0x10001, 0x3F800000, 0x800000, 0x7FFFFF,
+           0xFFFFFF, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC12345, 0x33000000, 0x38800000,
+           0x387FE000, 0x477FF000, 0x4F000000, 0xCF000000, 0x4F800000, 0x20000000,
+           0x1FFFFFFF]  # fmt: skip
+
+
+def operations() -> list[str]:
+    """The names in the tables of compiled/*.cpp."""
+    name_of = compiled.function("kx_operation_name", ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
+    names, name = [], ctypes.create_string_buffer(64)
+    while name_of(len(names), name, 64):
+        names.append(name.value.decode())
+    return names
+
+
+def instruction(name: str, number: int, how: str) -> tuple[str, str, list[str]]:
+    """An instruction of an operation, as (declarations, text, registers that it writes)."""
+    kind, _, rest = name.partition(".")
+    if kind == "pack":
+        whole, part = rest.split(".")
+        count = width_of(whole) // width_of(part)
+        items = [f"%{LETTER[width_of(part)]}{i % POOL}" for i in range(count)]
+        return _written(f"mov.{whole}", [whole], ["{" + ", ".join(items) + "}"], number, how)
+    if kind == "unpack":
+        whole, part = rest.split(".")
+        count = width_of(whole) // width_of(part)
+        return _written(f"mov.{whole}", [part] * count, [_source(whole, 1)], number, how)
+    if kind == "setp":
+        type_ = name.rpartition(".")[2]
+        sources = [_source(type_, i) for i in (1, 2)]
+        if number % 3 == 0:
+            return _written(name, ["pred"], sources, number, how)
+        combined = ("and", "or", "xor")[number % 4 % 3]
+        flip = "!" if number % 2 else ""
+        opcode = f"setp.{name.split('.')[1]}.{combined}.{name.split('.', 2)[2]}"
+        return _written(opcode, ["pred", "pred"], [*sources, f"{flip}%p3"], number, how)
+    if name == "lop3.b32":
+        sources = [_source("b32", i) for i in (1, 2, 3)]
+        return _written(name, ["b32"], [*sources, str(number * 37 % 256)], number, how)
+    if kind == "shfl":
+        segments = str(number * 311 % 0x2000)
+        return _written(name, ["b32", "pred"], ["%r1", "%r2", segments, "-1"], number, how)
+    if kind == "mov":
+        return _written(name, [rest], [_source(rest, 1)], number, how)
+    entry = find(name)
+    assert isinstance(entry, Alu), name
+    kinds = [kind for kind in entry.kinds if not kind.endswith("?")]
+    sources = [_source(each, i) for i, each in enumerate(kinds[1:], 1)]
+    if how == "literal" and len(sources) > 1 and not kinds[-1].startswith(("p", "f", "bf")):
+        sources[-1] = str(number % 70)
+    return _written(name, [entry.kinds[0]], sources, number, how)
+
+
+def _source(kind: str, index: int) -> str:
+    return f"%{LETTER[width_of(kind)]}{index % POOL}"
+
+
+def _written(
+    opcode: str, kinds: list[str], sources: list[str], number: int, how: str
+) -> tuple[str, str, list[str]]:
+    declared, targets = [], []
+    for index, kind in enumerate(kinds):
+        bits = width_of(kind)
+        name = f"%o{number}_{index}"
+        type_ = "pred" if bits == 1 else f"b{max(bits, 16)}"
+        declared.append(f".reg .{type_} {name};")
+        first = f"%{LETTER[bits]}1" if how == "in place" else "1" if bits > 1 else "%p1"
+        declared.append(f"mov.{type_} {name}, {first};")
+        targets.append(name)
+    if how == "in place":
+        first_of_type = f"%{LETTER[width_of(kinds[0])]}1"
+        sources = [targets[0] if each == first_of_type else each for each in sources]
+    joined = {"setp": "|", "shfl": "|"}.get(opcode.split(".")[0], ", ").join(targets)
+    to = "{" + joined + "}" if len(targets) > 1 and opcode.startswith("mov") else joined
+    guard = f"@{'!' if number % 2 else ''}%p2 " if how == "guarded" else ""
+    return "\n".join(declared), f"{guard}{opcode} {to}, {', '.join(sources)};", targets
+
+
+def kernel(names: list[str], how: str) -> str:
+    """Executes each operation once, and stores what all of them wrote."""
+    rows = [
+        instruction(name, number, how)
+        for number, name in enumerate(names)
+        if not (name.startswith("shfl") and how in ("guarded", "diverged"))  # needs all lanes
+    ]
+    head = [f"ld.global.u64 %d{i}, [%at+{8 * i}];" for i in range(POOL)]
+    for i in range(POOL):
+        head.append(f"mov.b64 {{%r{i}, %x{i}}}, %d{i};")
+        head.append(f"mov.b32 {{%h{i}, %y{i}}}, %x{i};")
+        head.append(f"setp.lt.s16 %p{i}, %y{i}, 0;")
+    skip = ("@%p0 bra DONE;", "DONE:") if how == "diverged" else ("", "")
+    stores, at = [], 0
+    for name in (target for _, _, targets in rows for target in targets):
+        declared = next(row for row in rows if name in row[2])[0]
+        type_ = next(line for line in declared.splitlines() if f" {name};" in line).split()[1][1:]
+        value = name
+        if type_ == "pred":
+            stores.append(f"selp.b16 %h9, 1, 0, {name};")
+            type_, value = "b16", "%h9"
+        stores.append(f"st.global.{type_} [%to+{at}], {value};")
+        at += 8
+    body = [
+        f".reg .b64 %at, %to; .reg .b32 %x<{POOL}>; .reg .b16 %y<{POOL}>; .reg .b32 %off;",
+        f"mul.lo.u32 %off, %t, {8 * POOL}; cvt.u64.u32 %at, %off; add.u64 %at, %at, %in;",
+        f"mul.lo.u32 %off, %t, {at}; cvt.u64.u32 %to, %off; add.u64 %to, %to, %out;",
+        *head,
+        *(row[0] for row in rows),
+        skip[0],
+        *(row[1] for row in rows),
+        skip[1],
+        *stores,
+    ]
+    return ptx("\n".join(body), ["in", "out"])
+
+
+@functools.cache
+def module(names: tuple[str, ...], how: str) -> emulator.Module:
+    return emulator.load(kernel(list(names), how))
+
+
+@pytest.fixture
+def names(library: Path) -> tuple[str, ...]:
+    compiled.load(library)
+    return tuple(name for name in operations() if name not in ACCESSES)
+
+
+WORD = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from(SPECIAL))
+
+
+@settings(max_examples=5, deadline=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@given(how=st.sampled_from(HOW), words=st.lists(WORD, min_size=16, max_size=64),
+       seed=st.integers(0, 2**32))  # fmt: skip
+def test_an_operation_on_any_bits(
+    library: Path, names: tuple[str, ...], how: str, words: list[int], seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    values = random.choice(np.array([*words, *SPECIAL], np.uint32), THREADS * POOL * 2)
+    entry = module(names, how)
+
+    def results() -> tuple[bytes, list[tuple[int, ...]]]:
+        out = np.zeros(THREADS * 8 * 600, np.uint8)
+        launch = Launch(entry="k", grid=(1, 1, 1), block=(THREADS, 1, 1),
+                        arguments=(Pointer(array="in"), Pointer(array="out")))  # fmt: skip
+        result = emulator.run(entry, launch, {"in": values.view(np.uint8), "out": out})
+        assert not result.findings
+        counts = result.counters.instructions
+        return out.tobytes(), [(c.executed, c.lanes, c.threads, c.requests) for c in counts]
+
+    compiled.unload()
+    python = results()
+    compiled.load(library)
+    assert results() == python
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_every_operation_is_one_that_instructions_have(names: tuple[str, ...], how: str) -> None:
+    program = module(names, how).entries["k"]
+    blocks = program.blocks.values()
+    used = {form.operation for block in blocks for form in block.forms if form is not None}
+    assert {name for name in names if not name.startswith("shfl")} <= used
+    assert how != "plain" or set(names) <= used
+    left = {
+        program.sites[number].opcode
+        for block in blocks
+        for number, known in zip(block.numbers, program.code(block.first).compiled, strict=True)
+        if not known
+    }
+    assert left == {"ld.param.u64"}
