@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -62,13 +63,21 @@ def _load(ptx: str) -> emulator.Module:
     return emulator.load(ptx)
 
 
-def execute(folder: Path, name: str) -> Outcome:
-    """Executes one case under each schedule."""
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+
+
+def read(folder: Path, name: str) -> tuple[Case, Arrays, Arrays]:
+    """A case, its arrays before the launch, and what they should hold afterwards."""
     with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
         held = dict(file)
     case = msgspec.json.decode(held.pop("case").item(), type=Case)
     given = {key[3:]: value for key, value in held.items() if key.startswith("in.")}
-    wanted = {key[5:]: value for key, value in held.items() if key.startswith("want.")}
+    return case, given, {key[5:]: held[key] for key in held if key.startswith("want.")}
+
+
+def execute(folder: Path, name: str) -> Outcome:
+    """Executes one case under each schedule."""
+    case, given, wanted = read(folder, name)
     instructions = 0
     wrong: list[str] = []
     findings: list[emulator.Finding] = []

@@ -22,3 +22,10 @@ def test_an_extreme_may_be_of_three_values(name, want):
 def test_an_extreme_of_one_value_is_refused():
     with pytest.raises(UnsupportedInstruction, match="has 2 operands where 3 are expected"):
         apply("max.f32", VALUES[0].view(np.uint32), result=32)
+
+
+def test_tanh_of_halves_and_their_flushed_comparison():
+    one, tiny = np.array([0x3C00_0000], np.uint32), np.array([0x0000_0001], np.uint32)
+    assert apply("tanh.approx.f16x2", one, result=32)[0] == 0x3A18_0000
+    assert apply("set.lt.f16x2.f16x2", np.zeros_like(tiny), tiny, result=32)[0] == 0x3C00
+    assert apply("set.lt.ftz.f16x2.f16x2", np.zeros_like(tiny), tiny, result=32)[0] == 0

@@ -249,3 +249,15 @@ def test_comparisons_know_signs(op, kind):
 def test_integer_conversions_extend_and_cut(opcode, bits, out, expected):
     values = [e & ((1 << bits) - 1) for e in EDGES]
     check(opcode, bits, expected, values, out=out)
+
+
+def test_bfi_of_64_bits_takes_position_and_length_as_they_are():
+    a, b = (np.full(3, value, np.uint64) for value in (0x11, 0x22))
+    position, length = np.array([0, 256, 0], np.uint32), np.array([8, 8, 300], np.uint32)
+    assert apply("bfi.b64", a, b, position, length, result=64).tolist() == [0x11, 0x22, 0x11]
+
+
+def test_a_minimum_or_maximum_with_relu_is_0_at_least():
+    a, b = np.array([0xFFFE_0003], np.uint32), np.array([0xFFFF_0002], np.uint32)
+    assert apply("max.relu.s16x2", a, b, result=32)[0] == 0x0000_0003
+    assert apply("min.relu.s32", a, b, result=32)[0] == 0

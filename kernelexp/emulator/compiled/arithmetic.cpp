@@ -194,8 +194,9 @@ struct Extract {
 struct Insert {
   template <class U>
   static KX_INLINE U of(U a, U b, u32 position, u32 length) {
-    const u32 p = position & 0xFF;
-    const U mask = Shl::of(ones<U>(length & 0xFF), p);
+    // Modulo 256 for 32 bits and unchanged for 64, as in ptx/isa/logic.py.
+    const u32 most = sizeof(U) == 4 ? 0xFF : 0xFFFFFFFF, p = position & most;
+    const U mask = Shl::of(ones<U>(length & most), p);
     return (b & ~mask) | (U(Shl::of(a, p)) & mask);
   }
 };

@@ -1,7 +1,7 @@
 """clusterlaunchcontrol: a cluster takes over the work of one that has not started.
 
-The answer is 16 bytes that kernels only pass on: x, y and z of the first CTA, and 1 if a launch was
-cancelled. The last clusters of the grid are cancelled first.
+The answer is 16 bytes as SASS takes it apart: a word with x of the first CTA, one with y and z, and
+one that is 1 if a launch was cancelled. The last clusters of the grid are cancelled first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def try_cancel(machine: Machine, issuer: Issuer, to: int, barrier: int, *, multi
     answer = np.zeros(4, np.uint32)
     index = machine.cancel()
     if index is not None:
-        answer[:] = *index, 1
+        x, y, z = index
+        answer[:3] = x, y | z << 16, 1
 
     def arrive(place: Landing) -> None:
         land(machine, issuer, place, answer.view(np.uint8), tma.LINEAR)
@@ -35,10 +36,11 @@ def try_cancel(machine: Machine, issuer: Issuer, to: int, barrier: int, *, multi
 
 def cancelled(low: Array, high: Array) -> Array:
     """Whether answers, as halves of 64 bits, say that a launch was cancelled."""
-    return high >> np.uint64(32) != 0
+    return high & np.uint64(1) != 0
 
 
 def first_cta(low: Array, high: Array) -> tuple[Array, Array, Array]:
     """x, y and z of the first CTA of the cluster."""
-    narrow = [value.astype(np.uint32) for value in (low, low >> np.uint64(32), high)]
-    return narrow[0], narrow[1], narrow[2]
+    y = low >> np.uint64(32) & np.uint64(0xFFFF)
+    x, y, z = (value.astype(np.uint32) for value in (low, y, low >> np.uint64(48)))
+    return x, y, z

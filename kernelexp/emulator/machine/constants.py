@@ -2,7 +2,8 @@
 
 What the driver fills in goes by these names: `ntid.x` ... `nctaid.z`, `stack` (where a thread's
 stack begins: it grows downwards), `dynamic shared` (bytes), `shared window` (where its variables
-begin), `local window`, `parameters` and `workspace` (generic addresses), `nothing` (values that
+begin), `local window`, `constant window`, `parameters` and `workspace` (generic addresses),
+`reserved shared` (where the part of it lies that kernels may use), `nsmid`, `nothing` (values that
 no result depends on, such as memory descriptors), and the names of the entry's parameters.
 
 Of clusters: `clusters` (1 if the launch has any), `cluster_nctaid.x` ..., `nclusterid.x` ...,
@@ -19,7 +20,9 @@ import numpy as np
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.machine.layout import (
+    CONSTANT_WINDOW,
     LOCAL_WINDOW,
+    RESERVED_FOR_KERNELS,
     SHARED_RESERVED,
     SHARED_WINDOW,
     GlobalLayout,
@@ -29,23 +32,36 @@ from kernelexp.emulator.machine.layout import (
 from kernelexp.launch import Launch
 
 WORD = 4
+RESERVED_SHARED = "reserved shared"
 
 
 def fill(
-    bank: Bank, launch: Launch, world: GlobalLayout, parameters: Parameters, local: LocalLayout
+    bank: Bank,
+    launch: Launch,
+    world: GlobalLayout,
+    parameters: Parameters,
+    local: LocalLayout,
+    sms: int,
 ) -> Array:
-    """The bytes of a bank at a launch, uint8 [multiple of 16]."""
+    """The bytes of a bank at a launch on so many SMs, uint8 [multiple of 16]."""
     data = np.zeros(-(-bank.size // 16) * 16, np.uint8)
     data[: len(bank.data)] = np.frombuffer(bank.data, np.uint8)
     for pointed in bank.addresses:
         _put(data, pointed.offset, world.symbol(pointed.name) + pointed.addend, 8)
+    for name, (offset, size) in bank.variables.items():
+        if name in world.arrays:
+            data[offset : offset + size] = world.contents(name, size)
     for offset, name in bank.fields.items():
         name, _, part = name.partition("+")
         if name in parameters.offsets:
             first = parameters.offsets[name] + int(part or 0)
             data[offset : offset + WORD] = parameters.arena.data[first : first + WORD]
         else:
-            placed = {"parameters": parameters.address, "workspace": world.workspace}
+            placed = {
+                "parameters": parameters.address,
+                "workspace": world.workspace,
+                "nsmid": sms,
+            }
             value = placed[name] if name in placed else _value(name, launch, local)
             _put(data, offset, value >> 8 * int(part or 0), WORD)
     return data
@@ -74,6 +90,8 @@ def _value(name: str, launch: Launch, local: LocalLayout) -> int:
         "dynamic shared": launch.dynamic_smem_bytes,
         "shared window": SHARED_WINDOW + SHARED_RESERVED,
         "local window": LOCAL_WINDOW,
+        "constant window": CONSTANT_WINDOW,
+        RESERVED_SHARED: RESERVED_FOR_KERNELS,
         "nothing": 0,
     }[name]
 

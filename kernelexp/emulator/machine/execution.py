@@ -87,13 +87,13 @@ class Execution:
         self.history = History(len(self.world.arena.data), image.global_unit, GLOBAL_READERS)
         """Who wrote to global memory, and read from it in this wave."""
         self.parameters = Parameters(image, launch, self.world)
+        self.resident = self._resident()
+        """CTAs that are resident at once, whole clusters."""
         self.banks = {
-            number: fill(bank, launch, self.world, self.parameters, self.local)
+            number: fill(bank, launch, self.world, self.parameters, self.local, self.resident)
             for number, bank in image.banks.items()
         }
         """Constant banks, as bytes."""
-        self.resident = self._resident()
-        """CTAs that are resident at once, whole clusters."""
         self.warps = self.resident * self.warps_per_cta
         self.registers = RegisterFile(image.slots, self.warps)
 

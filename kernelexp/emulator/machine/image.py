@@ -41,6 +41,8 @@ class Bank(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[Pointed, ...] = ()
     fields: dict[int, str] = {}
     """What the launch puts there, by offset: names as in constants.py, or of parameters."""
+    variables: dict[str, tuple[int, int]] = {}
+    """Offset and bytes of variables, whose contents a launch may bring."""
     absent: frozenset[int] = frozenset()
     """Offsets of words of `data` for which there is no value, such as addresses of functions."""
 
@@ -80,6 +82,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     and merges accesses where it has proved that no result depends on it."""
     has_tensor_memory: bool = False
     """Whether the reserved shared memory holds what SASS keeps of its allocations."""
+    reads_reserved: bool = False
+    """Whether it reads from a constant bank where the reserved shared memory lies."""
     cluster: Dim3 | None = None
     """The only cluster that it may be launched with."""
     block: Dim3 | None = None
@@ -96,7 +100,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def uses_reserved_shared(self) -> bool:
         """Whether it asks where the shared memory lies that the system reserves for kernels."""
-        return any(
+        return self.reads_reserved or any(
             isinstance(slot, Special) and slot.name == "reserved_smem_offset_1"
             for slot in self.slots
         )

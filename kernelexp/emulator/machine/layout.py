@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +17,9 @@ from kernelexp.emulator.machine.arena import (
 )
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.image import Image, Variable
+from kernelexp.emulator.machine.tensor_map_image import PlacedMap, TensorMaps
 from kernelexp.errors import UsageError
-from kernelexp.launch import TENSOR_MAP_BYTES, Launch, TensorMap, to_bytes
+from kernelexp.launch import Launch, TensorMap, to_bytes
 
 # Where the windows of the generic address space lie. The numbers are ours; hardware's differ from
 # driver to driver, and no program may depend on them.
@@ -29,6 +28,8 @@ LOCAL_WINDOW = 2 << 40
 PARAM_WINDOW = 3 << 40
 FUNCTIONS = 4 << 40
 """Of the addresses of functions, in the order of their definition."""
+CONSTANT_WINDOW = 5 << 40
+"""Of SASS, whose constants have no generic addresses here."""
 GLOBAL_BASE = 0x7F << 40
 WINDOW_BITS = 40
 WINDOW = (1 << WINDOW_BITS) - 1
@@ -46,7 +47,6 @@ GUARD_BYTES = 4096
 WORKSPACE_BYTES = 8
 # No array begins inside a sector or a line, as none does that cudaMalloc gave.
 ALIGNMENT = 1024
-_MAP_MARK = b"\xffTensMap"
 
 
 def _up(value: int, align: int) -> int:
@@ -116,7 +116,7 @@ class GlobalLayout:
         functions: Sequence[str] = (),
     ) -> None:
         self.arrays = arrays
-        self.maps = TensorMaps()
+        self.maps = TensorMaps(GLOBAL_BASE)
         self.offsets: dict[str, int] = {}
         self._symbols: dict[str, int] = {}
         self._functions = {name: FUNCTIONS + 16 * i for i, name in enumerate(functions, 1)}
@@ -153,15 +153,20 @@ class GlobalLayout:
 
     def _given(self, variable: Variable) -> None:
         """The launch brings the variable's contents, as cudaMemcpyToSymbol would."""
-        size, offset = self.arrays[variable.name].nbytes, self.offsets[variable.name]
-        if size != variable.size:
-            raise UsageError(
-                f"array {variable.name!r} has {size} bytes, "
-                f"the variable of that name {variable.size}."
-            )
-        self._symbols[variable.name] = offset
+        self._check_size(variable.name, variable.size)
+        self._symbols[variable.name] = offset = self.offsets[variable.name]
         if variable.space == "const":
-            self.arena.allocate(offset, size, CONSTANT)
+            self.arena.allocate(offset, variable.size, CONSTANT)
+
+    def contents(self, name: str, size: int) -> Array:
+        """The bytes of the array that a launch brings for a variable of `size` bytes."""
+        self._check_size(name, size)
+        return self.arena.data[self.offsets[name] :][:size]
+
+    def _check_size(self, name: str, size: int) -> None:
+        given = self.arrays[name].nbytes
+        if given != size:
+            raise UsageError(f"array {name!r} has {given} bytes, the variable of that name {size}.")
 
     def _clear(self, offset: int, size: int, state: int) -> None:
         self.arena.allocate(offset, size, state)
@@ -237,33 +242,6 @@ class GlobalLayout:
             array.reshape(-1).view(np.uint8)[...] = self.arena.data[offset : offset + array.nbytes]
 
 
-class PlacedMap(NamedTuple):
-    """A tensor map, and the arena offset at which its array begins."""
-
-    tensor: TensorMap
-    base: int
-
-
-class TensorMaps:
-    """The tensor maps of a job. In memory each stands for itself by a few bytes, which a kernel
-    may copy wherever it likes; hardware's are opaque too."""
-
-    def __init__(self) -> None:
-        self._maps: list[PlacedMap] = []
-
-    def add(self, placed: PlacedMap) -> bytes:
-        """The first bytes of a new one."""
-        self._maps.append(placed)
-        return _MAP_MARK + struct.pack("<Q", len(self._maps) - 1)
-
-    def find(self, data: bytes) -> PlacedMap | None:
-        """The one that these bytes begin."""
-        if data[:8] != _MAP_MARK:
-            return None
-        (number,) = struct.unpack("<Q", data[8:16])
-        return self._maps[number] if number < len(self._maps) else None
-
-
 class Parameters:
     """The parameter block of an entry: bytes, and the tensor maps that lie in it."""
 
@@ -297,7 +275,7 @@ class Parameters:
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
 
     def _place(self, map_: TensorMap, world: GlobalLayout) -> bytes:
-        """What a tensor map's parameter holds: nobody may read its bytes."""
+        """What a tensor map's parameter holds."""
         base = world.address(map_.array) - GLOBAL_BASE
         tma.check(map_, world.arrays[map_.array])
-        return self.maps.add(PlacedMap(map_, base)).ljust(TENSOR_MAP_BYTES, b"\0")
+        return self.maps.add(PlacedMap(map_, base))

@@ -23,9 +23,10 @@ from kernelexp.emulator.machine.copying import (
     refused,
     shared_range,
 )
-from kernelexp.emulator.machine.layout import GLOBAL_BASE, PlacedMap
+from kernelexp.emulator.machine.layout import GLOBAL_BASE
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.machine.tensor_map_image import PlacedMap
 
 ALIGN = 128
 _KINDS = {

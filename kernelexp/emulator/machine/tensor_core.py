@@ -130,6 +130,16 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     machine.engines.issue(Pending(what, land, issuer.site, queue(machine, issuer), tuple(touches)))
 
 
+def issue_stationary(machine: Machine, issuer: Issuer, mma: Mma, zeros: int) -> None:
+    """The same with `.ws`; zeros: a mask of the columns of B that count as zeros."""
+    if zeros:
+        raise UnsupportedInstruction(f"{issuer.site.where()}: a mask of zero columns.")
+    if mma.a_in_tmem and mma.shape.m < LANES:
+        sentence = f".ws with A in tensor memory and M = {mma.shape.m}."
+        raise UnsupportedInstruction(f"{issuer.site.where()}: {sentence}")
+    issue(machine, issuer, mma)
+
+
 def _areas(mma: Mma, cta: int) -> tuple[Area, tuple[Area, ...]]:
     """The tensor memory of a CTA that an MMA writes, and what it reads beside it."""
     shape = mma.shape

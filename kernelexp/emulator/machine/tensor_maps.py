@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arena import WRITTEN, Arena
@@ -13,13 +12,12 @@ from kernelexp.emulator.machine.layout import (
     PARAM_WINDOW,
     WINDOW,
     WINDOW_BITS,
-    PlacedMap,
 )
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.launch import TENSOR_MAP_BYTES, TensorMap
+from kernelexp.emulator.machine.tensor_map_image import PlacedMap, change
+from kernelexp.launch import TENSOR_MAP_BYTES
 
 ALIGN = 64
-MARK_BYTES = 16
 
 
 def find(machine: Machine, issuer: Issuer, address: int) -> PlacedMap:
@@ -34,10 +32,14 @@ def _in_arena(machine: Machine, issuer: Issuer, arena: Arena, address: int, base
     if 0 <= first <= len(arena.state) - TENSOR_MAP_BYTES and address % ALIGN == 0:
         states = arena.state[first : first + TENSOR_MAP_BYTES]
         placed = machine.execution.parameters.maps.find(
-            arena.data[first : first + MARK_BYTES].tobytes()
+            arena.data[first : first + TENSOR_MAP_BYTES].tobytes()
         )
         if placed is not None and (states & WRITTEN).all():
-            return placed
+            if _is_global(machine, placed.base):
+                return placed
+            wrong = f"{GLOBAL_BASE + placed.base:#x}"
+            sentence = f"a tensor map has the address {wrong}, which is not global memory."
+            raise refused(machine, issuer, "out-of-bounds", sentence)
     raise refused(machine, issuer, "out-of-bounds", f"no tensor map lies at {address:#x}.")
 
 
@@ -54,23 +56,18 @@ def replace(
 ) -> None:
     """Changes a field of the tensor map at an address of `space`."""
     arena, first, base = _place(machine, issuer, address, space)
-    placed = _in_arena(machine, issuer, arena, address, base)
-    if field == "global_address":
-        changed = PlacedMap(placed.tensor, value - GLOBAL_BASE)
-        if not 0 <= changed.base < len(machine.world.arena.state):
-            sentence = f"a tensor map gets the address {value:#x}, which is not global memory."
-            raise refused(machine, issuer, "out-of-bounds", sentence)
-    else:
-        changed = PlacedMap(_with(placed.tensor, field, index, value), placed.base)
-    data = machine.execution.parameters.maps.add(changed)
-    arena.data[first : first + len(data)] = np.frombuffer(data, np.uint8)
+    _in_arena(machine, issuer, arena, address, base)
+    if field == "global_address" and not _is_global(machine, value - GLOBAL_BASE):
+        sentence = f"a tensor map gets the address {value:#x}, which is not global memory."
+        raise refused(machine, issuer, "out-of-bounds", sentence)
+    window = slice(first, first + TENSOR_MAP_BYTES)
+    data = bytearray(arena.data[window].tobytes())
+    change(data, field, index, value)
+    arena.data[window] = np.frombuffer(data, np.uint8)
 
 
-def _with(tensor: TensorMap, field: str, index: int, value: int) -> TensorMap:
-    name = {"global_dim": "shape", "global_stride": "strides_bytes", "box_dim": "box"}[field]
-    values = list(getattr(tensor, name))
-    values[index] = value
-    return msgspec.structs.replace(tensor, **{name: tuple(values)})
+def _is_global(machine: Machine, offset: int) -> bool:
+    return 0 <= offset < len(machine.world.arena.state)
 
 
 def publish(machine: Machine, issuer: Issuer, to: int, source: int) -> None:

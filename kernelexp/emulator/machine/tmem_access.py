@@ -71,12 +71,25 @@ def take(machine: Machine, place: int, columns: int, group: int, site: Site) -> 
     return first.pop()
 
 
+EVERY = slice(None)
+"""All threads of a warp."""
+
+
 class Form:
     """Which registers of a load or a store hold which lanes and columns."""
 
-    def __init__(self, site: Site, shape: str, count: int, split: int = 0) -> None:
-        """split: columns from the first half of a 16x32bx2 to the second."""
+    def __init__(
+        self,
+        site: Site,
+        shape: str,
+        count: int,
+        split: int = 0,
+        threads: slice = EVERY,
+    ) -> None:
+        """split: columns from the first half of a 16x32bx2 to the second; threads: of the warp,
+        those that take part."""
         self.site = site
+        self.threads = threads
         self.registers = count * {"16x256b": 4, "16x128b": 2}.get(shape, 1)
         self.columns = count * {"16x256b": 8, "16x128b": 4, "16x64b": 2}.get(shape, 1) + split
         self.half = shape != "32x32b"
@@ -94,8 +107,8 @@ class Form:
             lane, column = lane // 4 + 8 * (lane % 2), 2 * register + lane // 2 % 2
         elif shape == "16x32bx2":
             lane, column = lane % 16, register + split * (lane // 16)
-        self.lane, self.column = np.broadcast_arrays(lane, column)
-        self.whole = shape == "32x32b"
+        self.lane, self.column = (x[threads] for x in np.broadcast_arrays(lane, column))
+        self.whole = shape == "32x32b" and threads == EVERY
         """Whether a register holds a column of the quarter's lanes."""
 
     def window(self, machine: Machine, place: int, address: int) -> Window:
@@ -121,7 +134,7 @@ class Form:
 
 
 class Window(NamedTuple):
-    """A warp's lanes and columns of tensor memory, as indices of [32, registers]."""
+    """A warp's lanes and columns of tensor memory, as indices of [threads, registers]."""
 
     place: int
     area: Area
@@ -171,11 +184,11 @@ def load(
         window = form.window(machine, place, address)
         machine.tmem.races.load(window.area, place, form.site)
         landed = _read(machine, form.site, window)
-        if (rows >= 0).all():
+        if form.threads == EVERY and (rows >= 0).all():
             machine.registers.words[rows, place] = landed.T
-        else:  # some results are dropped
+        else:  # some threads take no part, or some results are dropped
             for index, slot in enumerate(targets):
-                machine.value(slot, place)[...] = landed[:, index]
+                machine.value(slot, place)[form.threads] = landed[:, index]
         if waits:
             machine.tmem.races.loaded(window.area, place)
             continue
@@ -203,7 +216,7 @@ def wait_loads(machine: Machine, place: int) -> None:
 
 def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:
     """Issues a warp's store of [32, registers]: lands at the wait."""
-    window = form.window(machine, place, address)
+    window, values = form.window(machine, place, address), values[form.threads]
     machine.tmem.races.store(window.area, place, form.site)
     if not machine.late:
         _write(machine, window, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelexp.emulator.machine.constants import WORD
 from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.machine.runtime import FUNCTIONS
-from kernelexp.emulator.sass.cubin import BLACKWELL, HOPPER, Cubin
+from kernelexp.emulator.sass.cubin import BLACKWELL, CONSTANTS, HOPPER, Cubin
 
 _EARLIER = {
     0x00: "ntid.x",
@@ -17,10 +17,14 @@ _EARLIER = {
     0x20: "local window",
     0x24: "local window+4",
     0x28: "stack",
-    0x44: "workspace+4",
-    0x48: "workspace",
+    0x10C: "nsmid",
+    0x114: "nothing",
 }
 _AMPERE = _EARLIER | {
+    0x50: "constant window",
+    0x54: "constant window+4",
+    0x8C: "workspace+4",
+    0x90: "workspace",
     0x18: "shared window",
     0x1C: "shared window+4",
     0x2C: "dynamic shared",
@@ -29,6 +33,13 @@ _AMPERE = _EARLIER | {
 }
 _HOPPER = _EARLIER | {
     0x2C: "dynamic shared",
+    0x30: "nothing",
+    0x34: "nothing",
+    0x44: "workspace+4",
+    0x48: "workspace",
+    0x6C: "reserved shared",
+    0xD0: "constant window",
+    0xD4: "constant window+4",
     0x208: "nothing",
     0x20C: "nothing",
     0x140: "clusters",
@@ -45,9 +56,15 @@ _HOPPER = _EARLIER | {
     0x198: "parameters",
     0x19C: "parameters+4",
 }
-
-
 _BLACKWELL = {
+    0x120: "constant window",
+    0x124: "constant window+4",
+    0x140: "nothing",
+    0x144: "nothing",
+    0x16C: "nothing",
+    0x254: "workspace+4",
+    0x258: "workspace",
+    0x27C: "reserved shared",
     0x2A0: "cluster_nctaid.x",
     0x2A4: "cluster_nctaid.y",
     0x2A8: "cluster_nctaid.z",
@@ -59,6 +76,7 @@ _BLACKWELL = {
     0x2C4: "nclusterid.y",
     0x2C8: "nclusterid.z",
     0x2CC: "cluster_nctarank",
+    0x2D0: "nsmid",
     0x36C: "clusters",
     0x37C: "stack",
     0x2F8: "local window",
@@ -113,6 +131,7 @@ def _filled(cubin: Cubin, number: int) -> Bank:
     pointers = cubin.addresses.get(number, ())
     return Bank(
         size=len(cubin.banks[number]),
+        variables=cubin.constants if number == CONSTANTS else {},
         data=cubin.banks[number],
         addresses=tuple(each for each in pointers if each.name in known),
         absent=frozenset(

@@ -22,6 +22,8 @@ HOPPER = 90
 """From there on a CTA's shared memory begins with the system's kilobyte, and says so."""
 BLACKWELL = 100
 """From there on the kernel finds what the driver says elsewhere in constant bank 0."""
+CONSTANTS = 3
+"""The constant bank with the program's own variables."""
 _ABS_64, _GENERIC_64 = 2, 4
 """R_CUDA_64, R_CUDA_G64: an address of 8 bytes, which may be a generic one."""
 # Attributes of .nv.info, by the names that cuobjdump -elf gives them.
@@ -60,7 +62,9 @@ class Cubin(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Dim3 | None
     max_threads: int | None
     variables: tuple[Variable, ...]
-    """In global and constant memory."""
+    """In global memory."""
+    constants: dict[str, tuple[int, int]]
+    """Variables in constant memory: offset and bytes of each in its bank."""
     banks: dict[int, bytes]
     """Constant banks other than 0."""
     addresses: dict[int, tuple[Pointed, ...]]
@@ -121,6 +125,7 @@ def read(content: bytes, entry: str) -> Cubin:
         cluster=_three(own, _CTA_PER_CLUSTER),
         max_threads=most[0] * most[1] * most[2] if most else None,
         variables=tuple(_variables(elf)),
+        constants=dict(_constants(elf)),
         banks=dict(_banks(elf, entry)),
         addresses={bank: tuple(_pointers(elf, entry, bank)) for bank, _ in _banks(elf, entry)},
         code=code.data(),
@@ -188,14 +193,23 @@ def _three(own: dict[int, list[bytes]], attribute: int) -> Dim3 | None:
     return x, y, z
 
 
-def _variables(elf: Any) -> Iterator[Variable]:
-    """Variables in global memory, and those of the constant memory that programs address."""
+def _objects(elf: Any, *names: str) -> Iterator[tuple[Any, Any]]:
+    """(symbol, section) of what lies in sections of these names."""
     for symbol in elf.get_section_by_name(".symtab").iter_symbols():
         if symbol["st_info"]["type"] != "STT_OBJECT" or not isinstance(symbol["st_shndx"], int):
             continue
         section = elf.get_section(symbol["st_shndx"])
-        if section.name not in (".nv.global", ".nv.global.init"):
-            continue
+        if section.name in names:
+            yield symbol, section
+
+
+def _constants(elf: Any) -> Iterator[tuple[str, tuple[int, int]]]:
+    for symbol, _ in _objects(elf, f".nv.constant{CONSTANTS}"):
+        yield symbol.name, (symbol["st_value"], symbol["st_size"])
+
+
+def _variables(elf: Any) -> Iterator[Variable]:
+    for symbol, section in _objects(elf, ".nv.global", ".nv.global.init"):
         first, size = symbol["st_value"], symbol["st_size"]
         data = section.data()[first : first + size] if section["sh_type"] != "SHT_NOBITS" else b""
         pointers = _relocated(elf, section.name)

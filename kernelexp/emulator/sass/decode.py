@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.constants import RESERVED_SHARED
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.machine import Op, WarpSet, guarded
@@ -21,7 +22,7 @@ from kernelexp.emulator.sass.decoder import Decoder, is_uniform
 from kernelexp.emulator.sass.faults import SassSyntaxError, refuse
 from kernelexp.emulator.sass.isa.barrier import is_packed
 from kernelexp.emulator.sass.registry import Result, Together, Turn, find
-from kernelexp.emulator.sass.syntax import AROUND, UNPACK, Instruction
+from kernelexp.emulator.sass.syntax import AROUND, UNPACK, Constant, Instruction
 from kernelexp.lineinfo import Source
 
 STACK_BYTES = 1024
@@ -115,10 +116,21 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         banks=decoder.banks,
         strict=False,
         has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
+        reads_reserved=any(_reads(ins, decoder, RESERVED_SHARED) for ins in decoder.code),
+        cancels_launches=any(ins.base == "UGETNEXTWORKID" for ins in decoder.code),
         cluster=found.cluster,
         block=found.block,
         max_threads=found.max_threads,
     )
+
+
+def _reads(ins: Instruction, decoder: Decoder, name: str) -> bool:
+    """Whether an operand is a field of constant bank 0, whatever register indexes it."""
+    fields, constants = (
+        decoder.banks[0].fields,
+        [o for o in ins.operands if isinstance(o, Constant)],
+    )
+    return any(each.bank == 0 and fields.get(each.offset) == name for each in constants)
 
 
 def _shared(found: Cubin) -> Iterator[Variable]:

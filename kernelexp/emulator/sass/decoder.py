@@ -154,6 +154,14 @@ class Decoder(Operands):
             raise self.refuse("has an operand that is not covered")
         return self.words(self.unsigned(register), count)
 
+    def tensor_address(self, operand: Operand) -> Callable[[list[Array], int], int]:
+        """tmem[UR4+0x100]: the address in tensor memory, for a row."""
+        if not isinstance(operand, Described) or operand.kind != "tmem" or operand.parts:
+            raise self.refuse("names no tensor memory")
+        (slot,) = self.words(self.unsigned(operand.register), 1)
+        offset = operand.offset
+        return lambda R, row: int(R[slot][row, 0]) + offset
+
     def joined(self, R: list[Array], slots: Sequence[int], row: int) -> int:
         """The value of one or two registers of the warp in `row`."""
         return sum(int(R[slot][row, 0]) << 32 * index for index, slot in enumerate(slots))

@@ -32,13 +32,13 @@ _REGISTER = re.compile(r"(?P<file>UR|UP|UB|SB|R|P|B)(?P<index>\d+|Z|T)(?P<parts>
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(?:(U?R\w+)\+?)?(-?0x[0-9a-f]+)?\]")
 _ADDRESS = re.compile(r"(?:desc\[(?P<descriptor>UR\w+)\])?\[(?P<inner>[^\[\]]*)\]")
 _DESCRIBED = re.compile(
-    r"(?P<kind>gdesc|tmem|idesc|desc)\[(?P<register>UR\w+)(?:\+(?P<offset>-?0x[0-9a-f]+))?\]"
+    r"(?P<kind>gdesc|tmem|idesc|desc)\[(?P<register>UR\w+)?\+?(?P<offset>-?0x[0-9a-f]+)?\]"
     r"(?P<parts>(?:\.\w+)*)"
 )
 _INTEGER = re.compile(r"-?0x[0-9a-f]+")
 _FLOAT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|INF|QNAN|SNAN)")
 _COMMA = re.compile(r",\s*(?![^{\[]*[}\]])")
-_RETURN = re.compile(r"(R\w+) (-?0x[0-9a-f]+)")
+_RETURN = re.compile(r"(U?R\w+) (-?0x[0-9a-f]+)")
 _FILES: dict[str, File] = {
     "R": "R", "UR": "UR", "P": "P", "UP": "UP", "B": "B", "UB": "UB", "SB": "SB"
 }  # fmt: skip
@@ -175,7 +175,7 @@ def _constant(text: str) -> Constant | None:
 
 def _described(text: str) -> Described | None:
     match = _DESCRIBED.fullmatch(text)
-    register = _register(match["register"]) if match else None
+    register = _register(match["register"] or "URZ") if match else None
     if match is None or register is None:
         return None
     return Described(

@@ -184,3 +184,17 @@ def test_the_bits_of_a_floating_point_literal_are_the_word_s(bits: int):
 )  # fmt: skip
 def test_operands_are_read_as_they_are_spelled(spelled: str, read: object):
     assert text.operand(spelled, 0) == read
+
+
+CONSTANT = """
+mul.wide.u32 %d0, %t, 4; mov.u64 %d1, table; add.u64 %d1, %d1, %d0; ld.const.u32 %r0, [%d1];
+add.u64 %d2, %out, %d0; st.global.u32 [%d2], %r0;
+"""
+
+
+def test_an_array_with_the_name_of_a_constant_is_that_constant() -> None:
+    text = ptx(CONSTANT, ["out"], extra=".const .align 4 .b8 table[128];", target="sm_90a")
+    launch = Launch(entry="k", grid=(1, 1, 1), block=(32, 1, 1), arguments=(Pointer(array="out"),))
+    arrays = {"table": np.arange(32, dtype=np.uint32) + 5, "out": np.zeros(32, np.uint32)}
+    run(load_cubin(*assemble(text, "sm_90a")), launch, arrays)
+    assert (arrays["out"] == np.arange(32) + 5).all()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernelexp.emulator import Schedule
 
-from .random_kernels import OUTPUTS, THREADS, WORDS, kernels
+from .random_kernels import HELPER, OUTPUTS, SHARED, THREADS, WORDS, kernels
 
 _EDGES = [0, 1, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x7F800000]
 
@@ -21,7 +21,7 @@ def differing(body: str, seed: int, target: str) -> dict[str, list[int]]:
     a = rng.integers(0, 1 << 32, THREADS * WORDS, np.uint32)
     edges = rng.random(a.size) < 0.3
     a[edges] = rng.choice(_EDGES, int(edges.sum()))
-    text = ptx(body, ["a", "out"], target=target)
+    text = ptx(body, ["a", "out"], target=target, shared=SHARED, extra=HELPER)
     wanted, got = (np.zeros(THREADS * OUTPUTS, np.uint32) for _ in range(2))
     promised = run(text, {"a": a, "out": wanted}, threads=THREADS)
     schedule = Schedule(seed=seed % 5)
@@ -37,16 +37,26 @@ def differing(body: str, seed: int, target: str) -> dict[str, list[int]]:
 _SOME = {"deadline": None, "suppress_health_check": list(HealthCheck), "database": None}
 
 
+_TARGETS = ["sm_80", "sm_89", "sm_90a", "sm_100a"]
+
+
+def _with_targets(size: int, targets: list[str]) -> st.SearchStrategy[tuple[str, str]]:
+    """(body, target)"""
+    return st.sampled_from(targets).flatmap(
+        lambda target: st.tuples(kernels(size, target), st.just(target))
+    )
+
+
 @settings(max_examples=2, derandomize=True, **_SOME)
-@given(kernels(16), st.integers(0, 1 << 20), st.sampled_from(["sm_80", "sm_90a"]))
-def test_a_random_kernel_has_the_same_result_in_both_instruction_sets(body, seed, target):
+@given(_with_targets(16, ["sm_80", "sm_90a"]), st.integers(0, 1 << 20))
+def test_a_random_kernel_has_the_same_result_in_both_instruction_sets(kernel, seed):
+    body, target = kernel
     assert differing(body, seed, target) == {}
 
 
 @pytest.mark.slow
 @settings(max_examples=80, **_SOME)
-@given(
-    kernels(40), st.integers(0, 1 << 20), st.sampled_from(["sm_80", "sm_89", "sm_90a", "sm_100a"])
-)
-def test_many_random_kernels_have_the_same_result_in_both_instruction_sets(body, seed, target):
+@given(_with_targets(40, _TARGETS), st.integers(0, 1 << 20))
+def test_many_random_kernels_have_the_same_result_in_both_instruction_sets(kernel, seed):
+    body, target = kernel
     assert differing(body, seed, target) == {}

@@ -75,9 +75,9 @@ def sign_bf16(a: Array, o: str, t: str) -> Array:
 def special_half(a: Array, o: str, t: str, ftz: str) -> Array:
     """Through f32 and rounded once more: within PTX's bound."""
     kind = t.removesuffix("x2")
+    function = approx.tanh if o == "tanh" else approx.ex2
 
     def one(half: Array) -> Array:
-        wide = convert.floating(half, kind, "f32")
-        return convert.floating(getattr(approx, o)(wide, ftz=False), "f32", kind)
+        return convert.floating(function(convert.floating(half, kind, "f32")), "f32", kind)
 
     return packed(one, a) if t.endswith("x2") else one(a)

@@ -158,13 +158,22 @@ def maximum(a: Array, b: Array, t: str) -> Array:
     return bits(np.maximum(typed(a, t), typed(b, t)))
 
 
-@alu("{o:min|max}.{t:u16x2|s16x2}", "t t t")
-def minmax_pairs(a: Array, b: Array, o: str, t: str) -> Array:
+@alu("{o:min|max}.relu.s32", "s32 s32 s32")
+def minmax_relu(a: Array, b: Array, o: str) -> Array:
+    result = (minimum if o == "min" else maximum)(a, b, "s32")
+    return maximum(result, np.zeros_like(result), "s32")
+
+
+@alu("{o:min|max}{relu:|.relu}.{t:s16x2}", "t t t")
+@alu("{o:min|max}.{t:u16x2}", "t t t")
+def minmax_pairs(a: Array, b: Array, o: str, t: str, relu: str = "") -> Array:
     function = minimum if o == "min" else maximum
     halves = [
         function((a >> s & 0xFFFF).astype(np.uint16), (b >> s & 0xFFFF).astype(np.uint16), t[:3])
         for s in (0, 16)
     ]
+    if relu:
+        halves = [maximum(half, np.zeros_like(half), "s16") for half in halves]
     return halves[0].astype(np.uint32) | halves[1].astype(np.uint32) << np.uint32(16)
 
 

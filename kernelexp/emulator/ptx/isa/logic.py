@@ -146,8 +146,10 @@ def bfe(a: Array, position: Array, length: Array, t: str) -> Array:
 
 @alu("bfi.{t:b32|b64}", "t t t u32 u32")
 def bfi(a: Array, b: Array, position: Array, length: Array) -> Array:
+    """Position and length are taken modulo 256 for 32 bits and unchanged for 64, as bfe's."""
     width = 8 * a.itemsize
-    p, n = (position & 0xFF).astype(np.int64), (length & 0xFF).astype(np.int64)
+    most = np.uint32(0xFF if width == 32 else 0xFFFF_FFFF)
+    p, n = (position & most).astype(np.int64), (length & most).astype(np.int64)
     mask = shl(_ones(n, width, a.dtype), p.astype(np.uint32))
     return (b & ~mask) | (shl(a, p.astype(np.uint32)) & mask)
 

@@ -6,17 +6,11 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
 from kernelexp.emulator.machine.forms import Form, Formed
-from kernelexp.emulator.machine.layout import (
-    GLOBAL_BASE,
-    LOCAL_WINDOW,
-    PARAM_WINDOW,
-    RANK_SHIFT,
-    SHARED_WINDOW,
-    WINDOW_BITS,
-)
+from kernelexp.emulator.machine.layout import RANK_SHIFT, SHARED_WINDOW, WINDOW_BITS
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.machine.registers import Register
 from kernelexp.emulator.machine.specials import CLOCKS
+from kernelexp.emulator.machine.windows import WINDOWS, lies_in
 from kernelexp.emulator.ptx.decoder import Decoder, copyto
 from kernelexp.emulator.ptx.registry import alu, builder
 from kernelexp.emulator.ptx.syntax import Special, Symbol, Vector
@@ -120,16 +114,6 @@ def _clock(d: Decoder, name: str) -> Op:
     return op
 
 
-_WINDOW = {
-    "shared": SHARED_WINDOW,
-    "shared::cta": SHARED_WINDOW,
-    "shared::cluster": SHARED_WINDOW,
-    "local": LOCAL_WINDOW,
-    "param": PARAM_WINDOW,
-    "param::entry": PARAM_WINDOW,
-    "global": 0,
-    "const": 0,
-}
 _SPACES = "{s:shared|shared::cta|shared::cluster|local|param|param::entry|global|const}"
 
 
@@ -138,7 +122,7 @@ def cvta(d: Decoder) -> Op:
     """Generic addresses: one window of 2^40 bytes per space."""
     parts = d.parts
     back = "to" in parts
-    window = np.uint64(_WINDOW[parts[-2]])
+    window = np.uint64(WINDOWS[parts[-2]])
     target, value = d.destination(d.operands[0]), d.source(d.operands[1], parts[-1])
     # The address of a parameter already is generic: see Machine's addresses.
     symbol = isinstance(d.operands[1], Symbol) and d.operands[1].name in _parameters(d)
@@ -171,15 +155,7 @@ def isspacep(d: Decoder) -> Op:
         raise d.refuse()
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        if space == "global":
-            result = R[value] >= GLOBAL_BASE
-        else:
-            result = R[value] >> np.uint64(WINDOW_BITS) == _WINDOW[space] >> WINDOW_BITS
-        if space == "shared" or space == "shared::cta":
-            rank = (R[value] & np.uint64(0xFFFF_FFFF)) >> np.uint64(RANK_SHIFT)
-            own = (warps.ctas % warps.machine.cluster_size)[:, None]
-            result = result & (rank == own)
-        copyto(R[target], result, where=m)
+        copyto(R[target], lies_in(warps, R[value], space), where=m)
 
     return op
 

@@ -121,13 +121,13 @@ _SET_HALF = f"set.{{o:{_FLOAT_OPS}}}{{ftz:|.ftz}}."
 
 @alu(_SET_HALF + "{d:f16x2|bf16x2|u32|s32}.{t:f16x2|bf16x2}", "d t t")
 @alu(_SET_HALF + "{d:f16|bf16|u16|s16}.{t:f16|bf16}", "d t t")
-def set_half(a: Array, b: Array, o: str, d: str, t: str) -> Array:
+def set_half(a: Array, b: Array, o: str, d: str, t: str, ftz: str) -> Array:
     """1.0, or all ones, in each half for which the comparison holds."""
     compare = _HALVES[t.removesuffix("x2")].compare
     yes = {"f16": 0x3C00, "bf16": 0x3F80}.get(d.removesuffix("x2"), 0xFFFF)
     if not t.endswith("x2"):
-        return compare(a, b, o) * np.uint16(yes)
-    low, high = packed_bool(compare, a, b, o)
+        return compare(a, b, o, ftz=bool(ftz)) * np.uint16(yes)
+    low, high = packed_bool(compare, a, b, o, ftz=bool(ftz))
     return low * np.uint32(yes) | high * np.uint32(yes << 16)
 
 

@@ -9,7 +9,6 @@ from kernelexp.emulator.machine.gates import Pointer
 from kernelexp.emulator.machine.instruction_descriptor import Shape
 from kernelexp.emulator.machine.machine import Machine, Op, each_thread, each_warp
 from kernelexp.emulator.machine.scale_factors import Factors
-from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.machine.tensor_core import Mma
 from kernelexp.emulator.machine.tmem_copies import Copy
 from kernelexp.emulator.ptx.decoder import Decoder
@@ -120,13 +119,9 @@ def mma_ws(d: Decoder) -> Op:
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
         shape = Shape(operands.descriptor(R, row, lane), kind, 1, stationary=True)
-        if mask is not None and int(R[mask][row, lane]):
-            raise UnsupportedInstruction(f"{issuer.site.where()}: a mask of zero columns.")
-        if operands.a_in_tmem and shape.m < 128:
-            where = issuer.site.where()
-            raise UnsupportedInstruction(f"{where}: .ws with A in tensor memory and M = {shape.m}.")
+        zeros = 0 if mask is None else int(R[mask][row, lane])
         mma = operands.mma(R, row, lane, shape, bool(R[accumulates][row, lane]) != flip)
-        tensor_core.issue(machine, issuer, mma)
+        tensor_core.issue_stationary(machine, issuer, mma, zeros)
 
     return each_thread(d.site, act)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from kernelexp.emulator.machine import atomics
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
+from kernelexp.emulator.machine.windows import lies_in
 from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.operands import Reader, is_predicate
 from kernelexp.emulator.sass.registry import covers
@@ -30,6 +31,9 @@ _FORMS = (
     "ADD.F64.RN",
     "ADD.{:F16x2|BF16x2}.RN",
 )
+_VECTORS = ("ADD.{:F32x2|F32x4}.FTZ.RN", "{:ADD|MIN|MAX}.{:F16x4|F16x8|BF16x4|BF16x8}.RN")
+_ELEMENTS = {"F32": ("f32", 1), "F16": ("f16x2", 2), "BF16": ("bf16x2", 2)}
+"""What a word of a vector is updated as, and how many elements it has."""
 
 
 class Update:
@@ -56,13 +60,16 @@ class Update:
     def source(self, d: Decoder, operand: Operand) -> Reader:
         return d.pair(operand) if self.words == 2 else d.bits(operand)
 
+    def shared_too(self) -> bool:
+        """Whether the hardware has the operation for shared memory."""
+        return (self.words == 1 and self.type in ("u32", "s32")) or self.name in ("EXCH", "CAS")
+
 
 def _updating(
     d: Decoder, update: Update, target: Operand | None, where: Reader, operands: list[Operand]
 ) -> Op:
     sources = [update.source(d, operand) for operand in operands]
-    wanted = target is not None and getattr(target, "index", ZERO) != ZERO
-    targets = d.to_words(target, update.words) if wanted and target is not None else []
+    targets = _targets(d, target, update.words)
     function, access, space = update.function(), update.access, update.space
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -76,19 +83,103 @@ def _updating(
     return op
 
 
+def _targets(d: Decoder, target: Operand | None, words: int) -> list[int]:
+    """Where the old value goes; empty if nobody wants it."""
+    wanted = target is not None and getattr(target, "index", ZERO) != ZERO
+    return d.to_words(target, words) if wanted and target is not None else []
+
+
 def _patterns(stem: str, forms: tuple[str, ...], end: str) -> tuple[str, ...]:
     return tuple(f"{stem}.{form}{end}" for form in forms)
 
 
 @covers(*_patterns("{:ATOMG|ATOM}.E", (*_FORMS, "{:EXCH|CAS}{:|.64}"), _SCOPE))
 def atomg(d: Decoder) -> Op:
-    """Gives the old value. Its predicate, of which nothing is known, may not be used."""
-    unused, target, address, *operands = d.operands
-    if not (isinstance(unused, Register) and unused.file == "P" and unused.index == ZERO):
-        raise d.refuse("gives a predicate, which is not covered")
+    """Gives the old value. The predicate of ATOM is whether it was done: not in local memory, and
+    in shared memory only what ATOMS has too."""
+    done, target, address, *operands = d.operands
     update = Update(d, "global" if d.instruction.base == "ATOMG" else "generic")
     d.take(operands, 2 if update.name == "CAS" else 1)
-    return _updating(d, update, target, d.address(address, wide=True), operands)
+    where = d.address(address, wide=True)
+    op = _updating(d, update, target, where, operands)
+    if isinstance(done, Register) and done.index == ZERO:
+        return op
+    if update.space == "global":
+        raise d.refuse("gives a predicate, which is not covered")
+    return _where_possible(op, where, d.to_predicate(done), update.shared_too())
+
+
+def _where_possible(op: Op, where: Reader, predicate: int, shared_too: bool) -> Op:
+    """An operation of the lanes whose addresses it is possible at; the predicate is which."""
+
+    def possible(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        addresses = where(R)
+        done = lies_in(warps, addresses, "global")
+        if shared_too:
+            done |= lies_in(warps, addresses, "shared::cluster")
+        op(R, done & warps.active(m), warps)
+        copyto(R[predicate], done, where=m)
+
+    return possible
+
+
+@covers(*_patterns("{:ATOMG|ATOM}.E", _VECTORS, _SCOPE), *_patterns("REDG.E", _VECTORS, _SCOPE))
+def vectors(d: Decoder) -> Op:
+    """Each element for itself."""
+    target: Operand | None = None
+    operands: Sequence[Operand] = d.operands
+    if d.instruction.base != "REDG":
+        unused, target, *operands = operands
+        _unwanted(d, unused)
+    address, operand = d.take(operands, 2)
+    name, spelled = d.instruction.modifiers[1:3]
+    stem, _, elements = spelled.partition("x")
+    kind, per_word = _ELEMENTS[stem]
+    words = int(elements) // per_word
+    targets, sources = _targets(d, target, words), d.words(d.unsigned(operand), words)
+    function = global_add if kind == "f32" else reduction(name.lower(), kind)
+    space = "generic" if d.instruction.base == "ATOM" else "global"
+    access, where = Access(d.site, 4, 1, store=True, relaxed=True), d.address(address, wide=True)
+    d.note_unit(space, 4)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        memory, first = warps.machine.spaces[space], where(R)
+        values = [R[source].copy() for source in sources]
+        for index, value in enumerate(values):
+            at = first + np.uint64(4 * index)
+            old = atomics.update(warps, memory, at, [value], function, access, m, relaxed=True)
+            if targets:
+                copyto(R[targets[index]], old, where=m)
+
+    return op
+
+
+@covers(f"{{:ATOMG|ATOM}}.E.{{:EXCH|CAS}}.128{_SCOPE}")
+def wide(d: Decoder) -> Op:
+    """Four words at once."""
+    unused, target, address, *operands = d.operands
+    _unwanted(d, unused)
+    d.take(operands, 2 if "CAS" in d.modifiers else 1)
+    space = "generic" if d.instruction.base == "ATOM" else "global"
+    targets, where = _targets(d, target, 4), d.address(address, wide=True)
+    sources = [d.words(d.unsigned(operand), 4) for operand in operands]
+    access = Access(d.site, 8, 2, store=True, relaxed=True)
+    d.note_unit(space, 16)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        memory = warps.machine.spaces[space]
+        words = [np.stack([R[slot] for slot in each], axis=-1) for each in sources]
+        values = [np.ascontiguousarray(each).view(np.uint64) for each in words]
+        old = atomics.update_pair(warps, memory, where(R), values, access, m, relaxed=True)
+        for index, slot in enumerate(targets):
+            copyto(R[slot], old.view(np.uint32)[..., index], where=m)
+
+    return op
+
+
+def _unwanted(d: Decoder, predicate: Operand) -> None:
+    if not (isinstance(predicate, Register) and predicate.file == "P" and predicate.index == ZERO):
+        raise d.refuse("gives a predicate, which is not covered")
 
 
 @covers(*_patterns("{:REDG|RED}.E", _FORMS, _SCOPE))
@@ -107,15 +198,22 @@ def atoms(d: Decoder) -> Op:
     return _updating(d, update, target, d.shared_address(address), operands)
 
 
-@covers("ATOMS.CAST.SPIN{:|.64}")
+@covers("ATOMS.CAST.SPIN{:|.64}", "ATOM.E.CAST.SPIN{:|.64}")
 def cast(d: Decoder) -> Op:
-    """Stores the new value where the old one is as expected: 1 where it has, else 0, or (Blackwell)
-    a predicate."""
-    target, address, expected, new = d.take(d.operands, 4)
+    """Stores the new value where the old one is as expected: 1 where it has, else 0; of Blackwell's
+    ATOMS a predicate."""
+    operands: Sequence[Operand] = d.operands
+    space = "shared"
+    if d.instruction.base == "ATOM":
+        unused, *operands = operands
+        _unwanted(d, unused)
+        space = "generic"
+    target, address, expected, new = d.take(operands, 4)
     words = 2 if "64" in d.modifiers else 1
     access = Access(d.site, 4 * words, 1, store=True, relaxed=True)
-    d.note_unit("shared", 4 * words)
-    where = d.shared_address(address)
+    d.note_unit(space, 4 * words)
+    generic = space == "generic"
+    where = d.address(address, wide=True) if generic else d.shared_address(address)
     predicate = d.to_predicate(target) if is_predicate(target) else None
     slots = d.to_words(target, words) if predicate is None else []
     read = d.pair if words == 2 else d.bits
@@ -123,7 +221,7 @@ def cast(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         values = [source(R) for source in sources]
-        memory = warps.machine.spaces["shared"]
+        memory = warps.machine.spaces[space]
         old = atomics.update(warps, memory, where(R), values, None, access, m, relaxed=True)
         stored = (old == values[0]).astype(np.uint32)
         if predicate is not None:

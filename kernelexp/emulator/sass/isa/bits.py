@@ -8,14 +8,24 @@ from kernelexp.emulator.arithmetic import bits
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import Other, Register
+from kernelexp.emulator.sass.syntax import File, Other, Register
 
 
 @covers("MOV", "UMOV")
 def mov(d: Decoder) -> Op:
     target, a = d.take(d.operands, 2)
     return applied(d.to(target), lambda x: x, (d.bits(a),))
+
+
+@covers("MOV.SPILL")
+def spill(d: Decoder) -> Op:
+    """Keeps a register of the warp in one of its lanes', in all of them."""
+    target, a = d.take(d.operands, 2)
+    slot, read = d.to(target), d.bits(a)
+    d.unguarded()
+    return lambda R, m, warps: copyto(R[slot], read(R))
 
 
 @covers("CS2R", "CS2R.32")
@@ -160,19 +170,18 @@ def flo(d: Decoder) -> Op:
     )
 
 
-def _seven(d: Decoder) -> list[int]:
-    """The slots of P0 to P6."""
-    return [d.bit(index) for index in range(7)]
-
-
 @covers("P2R")
 def p2r(d: Decoder) -> Op:
     """The predicates under a mask, the other bits of a word."""
     target, file, a, mask = d.take(d.operands, 4)
     if file != Other("PR"):
         raise d.refuse("packs other than the predicates of lanes")
-    slot, word, keep = d.to(target), d.bits(a), np.uint32(d.constant(mask) & 0x7F)
-    places = _seven(d)
+    return _packed(d, "P", d.to(target), d.bits(a), d.constant(mask))
+
+
+def _packed(d: Decoder, file: File, slot: int, word: Reader, mask: int) -> Op:
+    places = [d.bit_of(Register(file=file, index=index)) for index in range(7)]
+    keep = np.uint32(mask & 0x7F)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         packed = np.zeros_like(R[slot])
@@ -181,6 +190,15 @@ def p2r(d: Decoder) -> Op:
         copyto(R[slot], word(R) & ~keep | packed & keep, where=m)
 
     return op
+
+
+@covers("UP2UR")
+def up2ur(d: Decoder) -> Op:
+    """The same of the predicates of the warp."""
+    target, file, a, mask = d.take(d.operands, 4)
+    if file != Other("UPR"):
+        raise d.refuse("packs other than the predicates of the warp")
+    return _packed(d, "UP", d.to(target), d.bits(a), d.constant(mask))
 
 
 @covers("R2P")

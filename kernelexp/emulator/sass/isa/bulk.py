@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelexp.emulator.arithmetic.reductions import reduction
-from kernelexp.emulator.machine import bulk
+from kernelexp.emulator.machine import bulk, cluster_launches
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.copying import Destination, Reduction
@@ -73,6 +73,22 @@ def store(d: Decoder) -> Op:
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         first, length = d.joined(R, address, row), _size(R, count, row)
         bulk.store(machine, issuer, first, int(R[place][row, 0]), length, reduces)
+
+    return once_per_warp(d, act)
+
+
+@covers("UGETNEXTWORKID.{:SELFCAST|BROADCAST}")
+def try_cancel(d: Decoder) -> Op:
+    """Cancels the last cluster of the grid that has not started; the answer comes as a copy does,
+    with `.BROADCAST` to all CTAs of the cluster. Of a kernel that has this instruction, two
+    clusters are resident at a time."""
+    to, barrier = d.take(d.operands, 2)
+    (at,), (signalled,) = d.uniform(to, 1), d.uniform(barrier, 1)
+    multicast = "BROADCAST" in d.modifiers
+
+    def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
+        places = int(R[at][row, 0]), int(R[signalled][row, 0])
+        cluster_launches.try_cancel(machine, issuer, *places, multicast=multicast)
 
     return once_per_warp(d, act)
 

@@ -101,20 +101,21 @@ def bra_any(d: Decoder) -> Turn:
     return Turn((d.number_at(target),), result, before=op)
 
 
-@covers("BRA.DIV")
+@covers("BRA.{:DIV|CONV}")
 def bra_div(d: Decoder) -> Turn:
     """To an address, of the lanes for which the guard holds, if they are not all that a mask names
-    but for those that have exited."""
+    but for those that have exited; with `.CONV` if they are."""
     mask, target = d.take(d.operands, 2)
     guard = None if d.instruction.guard is None else d.guard()
     members, result = d.integer(mask), d.scratch("branch", 1)
+    divided = "DIV" in d.modifiers
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         lanes = warps.active(m) if guard is None else warps.active(m) & (R[guard[0]] != guard[1])
         here = np.array(pack(lanes), np.uint32)[:, None]
         exited = [warps.machine.exited[place] for place in warps.warps.tolist()]
         missing = members(R) & ~here & ~np.array(exited, np.uint32)[:, None]
-        copyto(R[result], (missing != 0) & lanes, where=m)
+        copyto(R[result], ((missing != 0) == divided) & lanes, where=m)
 
     return Turn((d.number_at(target),), result, before=op)
 
@@ -231,9 +232,9 @@ def ret(d: Decoder) -> Turn:
     return _indirect(d, d.pair(source), d.constant(base))
 
 
-@covers("BRX")
+@covers("BRX", "BRXU")
 def brx(d: Decoder) -> Turn:
-    """To an address in registers, relative to the next instruction."""
+    """To an address in registers, those of the warp for BRXU, relative to the next instruction."""
     source, base = d.take(d.operands, 2)
     d.unguarded()
     offset = d.constant(base) + d.instruction.address + word.BYTES

@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.machine import Op
 from kernelexp.emulator.sass.decoder import Decoder, applied
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import Operand
+from kernelexp.emulator.sass.syntax import ZERO, Operand
 
 _ROUND = "{:|.RZ|.RM|.RP}"
 _FLOATS = ("F16", "BF16", "F32", "F64")
@@ -89,6 +89,38 @@ def f2i(d: Decoder) -> Op:
     )
 
 
+@covers("F2IP.U8.F32{:|.TRUNC}.NTZ")
+def f2ip(d: Decoder) -> Op:
+    """The nearest byte to f32, extended by zeros. What else would be packed must be nothing."""
+    target, a, b, c = d.take(d.operands, 4)
+    if any(getattr(each, "index", 0) != ZERO for each in (a, c)):
+        raise d.refuse("packs more than one number, which is not covered")
+    read, rounding = d.real(b), _integral(d)
+    return _to(
+        d, target, "U8", lambda R: convert.float_to_int(read(R), "f32", "u8", rounding=rounding)
+    )
+
+
+@covers("I2IP.{:U8|S8|U16|S16}.S32.SAT")
+def i2ip(d: Decoder) -> Op:
+    """Two integers to the nearest of a narrow type, the first above; above them is the third
+    source."""
+    target, a, b, c = d.take(d.operands, 4)
+    kind = d.instruction.modifiers[0]
+    bits = int(kind[1:])
+    mask = np.uint32((1 << bits) - 1)
+
+    def function(x: Array, y: Array, rest: Array) -> Array:
+        high, low = (
+            convert.int_to_int(each, "s32", kind.lower(), sat=True).astype(np.uint32) & mask
+            for each in (x, y)
+        )
+        above = rest << np.uint32(2 * bits) if bits == 8 else np.uint32(0)
+        return above | high << np.uint32(bits) | low
+
+    return applied(d.to(target), function, (d.bits(a), d.bits(b), d.bits(c)))
+
+
 @covers(f"I2F{{:|.F16|.BF16|.F64}}{{:|.U8|.S8|.U16|.S16|.U32|.U64|.S64}}{_ROUND}")
 @covers(f"I2FP.F32.{{:S32|U32}}{_ROUND}")
 def i2f(d: Decoder) -> Op:
@@ -121,11 +153,11 @@ def f2fp(d: Decoder) -> Op:
     )
 
 
-@covers(f"F2FP.RELU.{_PAIR}.F32.MERGE_C")
+@covers(f"F2FP.RELU.{_PAIR}.F32.MERGE_C", "F2FP.RELU{:|.BF16}.MERGE_C")
 def f2fp_merge(d: Decoder) -> Op:
     """One f32 to the lower half; the upper one is the second source's."""
     target, a, c = d.take(d.operands, 3)
-    kind = d.instruction.modifiers[1].lower()
+    kind = "bf16" if "BF16" in d.modifiers else "f16"
 
     def function(x: Array, rest: Array) -> Array:
         low = convert.floating(x, "f32", kind, relu=True).astype(np.uint32)

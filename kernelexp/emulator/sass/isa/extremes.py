@@ -20,7 +20,7 @@ from kernelexp.emulator.sass.syntax import Operand
 def extreme(d: Decoder) -> Op:
     """The smaller where the predicate holds, else the larger; `.RELU`: 0 at least. Its predicates,
     of which nothing is known, may not be used."""
-    target, a, b, p = _chosen(d)
+    target, a, b, p = d.take(_chosen(d), 4)
     unsigned, relu = "U32" in d.modifiers, "RELU" in d.modifiers
 
     def function(x: Array, y: Array, smaller: Array) -> Array:
@@ -36,28 +36,30 @@ def _chosen(d: Decoder) -> Sequence[Operand]:
     target, predicates, rest = d.split()
     if any(d.truth(each) is not True for each in predicates):
         raise d.refuse("gives a predicate, which is not covered")
-    return d.take([target, *rest], 4)
+    return [target, *rest]
 
 
-@covers("VIMNMX.{:U16x2|S16x2}{:|.RELU}")
+@covers("{:VIMNMX|VIMNMX3}.{:U16x2|S16x2}{:|.RELU}")
 def extreme_pairs(d: Decoder) -> Op:
     """The same of the halves of words."""
-    target, a, b, p = _chosen(d)
+    target, *sources, p = d.take(_chosen(d), 5 if d.instruction.base == "VIMNMX3" else 4)
     kind = np.dtype(np.uint16 if "U16x2" in d.modifiers else np.int16)
     relu = "RELU" in d.modifiers
 
-    def function(x: Array, y: Array, smaller: Array) -> Array:
+    def function(*values: Array) -> Array:
+        *words, smaller = values
         found = []
-        for one, other in zip(halves(x), halves(y), strict=True):
-            u, v = one.view(kind), other.view(kind)
-            result = np.where(smaller, np.minimum(u, v), np.maximum(u, v))
+        for half in zip(*(halves(word) for word in words), strict=True):
+            parts = [part.view(kind) for part in half]
+            least, most = functools.reduce(np.minimum, parts), functools.reduce(np.maximum, parts)
+            result: Array = np.where(smaller, least, most)
             found.append((np.maximum(result, 0) if relu else result).view(np.uint16))
         return join(*found)
 
-    return applied(d.to(target), function, (d.bits(a), d.bits(b), d.predicate(p)))
+    return applied(d.to(target), function, [*map(d.bits, sources), d.predicate(p)])
 
 
-@covers("VIADDMNMX{:|.U32}{:|.RELU}", "VIMNMX3{:|.U32}")
+@covers("VIADDMNMX{:|.U32}{:|.RELU}", "VIMNMX3{:|.U32}{:|.RELU}")
 def extreme_of_more(d: Decoder) -> Op:
     """The smaller or larger of a + b and c, or of a, b and c."""
     target, *sources, p = d.take(d.operands, 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kernelexp.emulator.arithmetic.floats import f32
@@ -12,8 +13,9 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
 from kernelexp.emulator.sass.isa.integer import COMBINATIONS, either
-from kernelexp.emulator.sass.operands import Reader
+from kernelexp.emulator.sass.operands import Reader, part_of
 from kernelexp.emulator.sass.registry import covers
+from kernelexp.emulator.sass.syntax import ZERO, Immediate, Operand, Register
 
 _HOW = "{:|.FTZ}{:|.RZ|.RM|.RP}{:|.SAT}"
 FLOAT_COMPARE = "{:F|LT|EQ|LE|GT|NE|GE|NUM|NAN|LTU|EQU|LEU|GTU|NEU|GEU|T}"
@@ -48,6 +50,71 @@ def fmul(d: Decoder) -> Op:
 @covers(f"FFMA{_HOW}")
 def ffma(d: Decoder) -> Op:
     return _rounded(d, f32.fma, 3)
+
+
+_PAIR = "{:|.FTZ}{:|.RZ|.RM|.RP}"
+
+
+@covers(f"FADD2{_PAIR}")
+def fadd2(d: Decoder) -> Op:
+    return _two_rounded(d, f32.add, 2)
+
+
+@covers(f"FMUL2{_PAIR}")
+def fmul2(d: Decoder) -> Op:
+    return _two_rounded(d, f32.mul, 2)
+
+
+@covers(f"FFMA2{_PAIR}")
+def ffma2(d: Decoder) -> Op:
+    """The operation of two registers each, which may change places (`.LO_HI`); one register
+    (`.F32`), or a literal, stands for both. With `.NP` the second one's sign is the opposite."""
+    return _two_rounded(d, f32.fma, 3)
+
+
+def _two_rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
+    target, *sources = d.take(d.operands, count + 1)
+    keywords, pairs = how(d), [_two(d, each) for each in sources]
+    lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
+    low_to, high_to = d.to_words(target, 2)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        low = function(*[read(R) for read in lows], **keywords)
+        high = function(*[read(R) for read in highs], **keywords)
+        copyto(R[low_to], low, where=m)
+        copyto(R[high_to], high, where=m)
+
+    return op
+
+
+def _two(d: Decoder, operand: Operand) -> tuple[Reader, Reader]:
+    """The lower and the upper number of a source."""
+    if isinstance(operand, Immediate):
+        return d.real(operand), d.real(operand)
+    part = part_of(operand).removesuffix(".NP")
+    if not isinstance(operand, Register) or part not in ("F32", "F32x2.HI_LO", "F32x2.LO_HI"):
+        raise d.refuse("has an operand that is not covered")
+    first = low = high = msgspec.structs.replace(operand, part="")
+    if part != "F32" and operand.index != ZERO:
+        second = msgspec.structs.replace(first, index=first.index + 1)
+        low, high = (second, first) if part.endswith("LO_HI") else (first, second)
+    if part != part_of(operand):
+        high = msgspec.structs.replace(high, negated=not high.negated)
+    return d.real(low), d.real(high)
+
+
+@covers("FMNMX3{:|.FTZ}{:|.NAN}")
+def fmnmx3(d: Decoder) -> Op:
+    """The same of three numbers."""
+    target, a, b, c, p = d.take(d.operands, 5)
+    keywords = {"ftz": "FTZ" in d.modifiers, "nan": "NAN" in d.modifiers, "xorsign_abs": False}
+
+    def function(x: Array, y: Array, z: Array, smaller: Array) -> Array:
+        least = f32.minimum(f32.minimum(x, y, **keywords), z, **keywords)
+        most = f32.maximum(f32.maximum(x, y, **keywords), z, **keywords)
+        return np.where(smaller, least, most)
+
+    return applied(d.to(target), function, (d.real(a), d.real(b), d.real(c), d.predicate(p)))
 
 
 @covers("FMNMX{:|.FTZ}{:|.NAN}{:|.XORSIGN}")

@@ -110,14 +110,37 @@ def hsetp2(d: Decoder) -> Op:
     slots = d.to_predicate(low), d.to_predicate(high)
     a, b = _sources(d, operands, 2)
     with_, format_ = d.predicate(other), format_of(d)
-    names = [name for name in d.instruction.modifiers if name != _BF16]
-    test, combine, ftz = comparison(names[0]), COMBINATIONS[names[-1]], "FTZ" in names
+    test, combine = _test(d)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        found = packed_bool(lambda x, y: test(format_, x, y, ftz), a(R), b(R))
+        found = packed_bool(lambda x, y: test(format_, x, y), a(R), b(R))
         other_ = with_(R)
         results = [combine(each, other_) for each in found]
         for slot, result in zip(slots, results, strict=True):
             copyto(R[slot], result, where=m)
 
     return op
+
+
+def _test(d: Decoder) -> tuple[Callable[[Any, Array, Array], Array], Callable[..., Array]]:
+    """The comparison of an instruction, and what combines it with a predicate."""
+    names = [name for name in d.instruction.modifiers if name not in (_BF16, "BF")]
+    test, ftz = comparison(names[0]), "FTZ" in names
+    return lambda format_, x, y: test(format_, x, y, ftz), COMBINATIONS[names[-1]]
+
+
+@covers(f"HSET2{{:|.BF16_V2}}{{:|.BF}}.{FLOAT_COMPARE}{{:|.FTZ}}.{COMBINE}")
+def hset2(d: Decoder) -> Op:
+    """The same as two halves: ones where it holds, 1.0 with `.BF`, else zeros."""
+    target, *operands, other = d.operands
+    a, b = _sources(d, operands, 2)
+    format_, (test, combine) = format_of(d), _test(d)
+    one = (0x3F80 if format_ is bf16 else 0x3C00) if "BF" in d.modifiers else 0xFFFF
+    low_one, high_one = np.uint32(one), np.uint32(one << 16)
+
+    def function(x: Array, y: Array, with_: Array) -> Array:
+        low, high = packed_bool(lambda u, v: test(format_, u, v), x, y)
+        low, high = combine(low, with_), combine(high, with_)
+        return np.where(low, low_one, 0).astype(np.uint32) | np.where(high, high_one, 0)
+
+    return applied(d.to(target), function, (a, b, d.predicate(other)))

@@ -14,7 +14,7 @@ from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, applied, copyto
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import ZERO, Immediate, Operand
+from kernelexp.emulator.sass.syntax import Immediate, Operand
 
 _COMPARE = "{:F|LT|EQ|LE|GT|NE|GE|T}"
 _COMBINE = "{:AND|OR|XOR}"
@@ -274,27 +274,27 @@ def distance(d: Decoder) -> Op:
     return applied(d.to(target), function, [d.bits(each) for each in sources])
 
 
-@covers("VABSDIFF4.U8")
+@covers("VABSDIFF4{:|.U8}")
 def byte_distances(d: Decoder) -> Op:
-    """The distances of the bytes, side by side; what would be added must be zero."""
-    target, a, b, c = d.take(d.operands, 4)
-    if getattr(c, "index", 0) != ZERO:
-        raise d.refuse("adds something to distances of bytes, which is not covered")
+    """The distances of the bytes, side by side; the last source has no effect."""
+    target, a, b, _ = d.take(d.operands, 4)
+    kind = "u1" if "U8" in d.modifiers else "i1"
 
     def function(x: Array, y: Array) -> Array:
-        u, v = (_bytes(each, "u1").astype(np.int16) for each in (x, y))
+        u, v = (_bytes(each, kind).astype(np.int16) for each in (x, y))
         return np.ascontiguousarray(np.abs(u - v).astype(np.uint8)).view(np.uint32)[..., 0]
 
     return applied(d.to(target), function, (d.bits(a), d.bits(b)))
 
 
-@covers("VABSDIFF4.U8.ACC")
+@covers("VABSDIFF4{:|.U8}.ACC")
 def distances(d: Decoder) -> Op:
     """The distances of the bytes, added to c."""
     target, *sources = d.take(d.operands, 4)
+    kind = "u1" if "U8" in d.modifiers else "i1"
 
     def function(a: Array, b: Array, c: Array) -> Array:
-        x, y = (_bytes(each, "u1").astype(np.int16) for each in (a, b))
+        x, y = (_bytes(each, kind).astype(np.int16) for each in (a, b))
         return np.abs(x - y).sum(axis=-1).astype(np.uint32) + c
 
     return applied(d.to(target), function, [d.bits(each) for each in sources])

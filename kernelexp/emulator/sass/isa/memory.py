@@ -13,10 +13,11 @@ from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.lane_copies import LaneCopy
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
 from kernelexp.emulator.machine.scoreboard import GroupsWait
+from kernelexp.emulator.machine.windows import lies_in
 from kernelexp.emulator.sass.decoder import Decoder, copyto
 from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import Constant, Immediate, Register
+from kernelexp.emulator.sass.syntax import ZERO, Constant, Immediate, Register
 
 _SPACES = {
     "LDG": "global", "STG": "global", "LD": "generic", "ST": "generic",
@@ -26,6 +27,25 @@ _NARROW = {"U8": (1, "u1"), "S8": (1, "i1"), "U16": (2, "u2"), "S16": (2, "i2")}
 _HINTS = "{:|.EF|.EL|.LU|.NA}{:|.LTC64B|.LTC128B|.LTC256B}"
 _SIZE = "{:|.U8|.S8|.U16|.S16|.64|.128}"
 _STRONG = "{:|.STRONG.SM|.STRONG.GPU|.STRONG.SYS}"
+
+
+_QUERIED = {"S": "shared", "D": "shared::cluster", "L": "local", "G": "global"}
+
+
+@covers("QSPC.E.{:S|D|L|G}")
+def qspc(d: Decoder) -> Op:
+    """Whether a generic address leads to the CTA's shared memory, to the cluster's (`.D`), to local
+    or to global memory."""
+    result, unused, address = d.take(d.operands, 3)
+    if getattr(unused, "index", 0) != ZERO:
+        raise d.refuse("gives a result, which is not covered")
+    target, where = d.to_predicate(result), d.address(address, wide=True)
+    space = _QUERIED[d.instruction.modifiers[1]]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[target], lies_in(warps, where(R), space), where=m)
+
+    return op
 
 
 class Form:
@@ -110,31 +130,38 @@ _WHOLE = 8
 """Words of 256 bits, in two runs of registers."""
 
 
-@covers("LDG.E.ENL2.256{:|.CONSTANT}")
+@covers(f"LDG.E{_HINTS}.ENL2.256{{:|.CONSTANT}}", f"LDG.E{_HINTS}.ENL2.256{_STRONG}")
 def load_256(d: Decoder) -> Op:
     """The first run of registers is the upper half."""
     upper, lower, source = d.take(d.operands, 3)
     where = d.address(source, wide=True)
     slots = [*d.to_words(lower, _WHOLE // 2), *d.to_words(upper, _WHOLE // 2)]
-    access = Access(d.site, 4, _WHOLE, store=False, coherent="CONSTANT" not in d.modifiers)
+    relaxed, coherent = "STRONG" in d.modifiers, "CONSTANT" not in d.modifiers
+    access = Access(d.site, 4, _WHOLE, store=False, relaxed=relaxed, coherent=coherent)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        values = warps.machine.spaces["global"].load(warps, where(R), access, m)
+        address = where(R)
+        values = warps.machine.spaces["global"].load(warps, address, access, m)
         for index, slot in enumerate(slots):
             copyto(R[slot], values[..., index], where=m)
+        if relaxed:
+            warps.machine.flags.acquire(warps, address, m)
 
     return op
 
 
-@covers("STG.E.ENL2.256")
+@covers(f"STG.E{_HINTS}.ENL2.256{_STRONG}")
 def store_256(d: Decoder) -> Op:
     """The first run of registers is the lower half."""
     target, *halves = d.take(d.operands, 3)
-    where, access = d.address(target, wide=True), Access(d.site, 4, _WHOLE, store=True)
+    where, relaxed = d.address(target, wide=True), "STRONG" in d.modifiers
+    access = Access(d.site, 4, _WHOLE, store=True, relaxed=relaxed)
     slots = [slot for half in halves for slot in d.words(d.unsigned(half), _WHOLE // 2)]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         values = np.stack([R[slot] for slot in slots], axis=-1)
+        if relaxed:
+            warps.machine.flags.release(warps, where(R), m, relaxed=True)
         warps.machine.spaces["global"].store(warps, where(R), values, access, m)
 
     return op
@@ -215,16 +242,21 @@ def ldgdepbar(d: Decoder) -> Op:
     return each_warp(lane_copies.commit)
 
 
+_COPIES = 0
+"""The scoreboard of copies."""
+
+
 @covers("DEPBAR.LE")
-def depbar(d: Decoder) -> GroupsWait:
+def depbar(d: Decoder) -> GroupsWait | Op:
     """Waits until at most so many of the warp's groups of copies, and of bulk stores, are pending:
-    these until they have written."""
+    these until they have written. Other scoreboards than the first are those of results, which are
+    there at once."""
     board, allowed = d.take(d.operands, 2)
-    if not (isinstance(board, Register) and board.file == "SB" and board.index == 0):
-        raise d.refuse("waits for a scoreboard other than that of copies")
+    if not (isinstance(board, Register) and board.file == "SB"):
+        raise d.refuse("waits for no scoreboard")
     if not isinstance(allowed, Immediate):
         raise d.refuse("has a register where a number is expected")
-    return GroupsWait(d.site, allowed.value)
+    return GroupsWait(d.site, allowed.value) if board.index == _COPIES else nothing
 
 
 @covers("DEPBAR")

@@ -18,6 +18,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.layout import SHARED_WINDOW
 from kernelexp.emulator.machine.machine import Op, WarpSet
 from kernelexp.emulator.sass.decoder import Decoder, applied, copyto, uniformly
+from kernelexp.emulator.sass.operands import Reader
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import Special
 
@@ -104,16 +105,30 @@ _REGISTERS = {
     "SR_GTMASK": "lanemask_gt",
     "SR_GEMASK": "lanemask_ge",
     "SR_VIRTUALSMID": "smid",
+    "SR_SMEMSZ": "total_smem_size",
 }
+_WARPS = "SR_VIRTCFG"
+"""The second byte of which is how many warps there may be."""
 
 
-def _special(d: Decoder, source: object) -> int:
-    """The slot of a special register."""
+def _special(d: Decoder, source: object) -> Reader:
+    """A special register."""
+    slot = _slot(d, source)
+    if slot is None:
+        warps = d.slot(registers.Special("nwarpid", 32))
+        return lambda R: R[warps] << np.uint32(8)
+    return lambda R: R[slot]
+
+
+def _slot(d: Decoder, source: object) -> int | None:
+    """The slot of a special register; None if it is not one of the machine's."""
     name = source.name if isinstance(source, Special) else ""
     if name == "SR_SWINHI":
         return d.slot(registers.Literal(SHARED_WINDOW >> 32, 32))
     if name == "SRZ":
         return d.slot(registers.Literal(0, 32))
+    if name == _WARPS:
+        return None
     if name not in _REGISTERS:
         raise d.refuse("reads a special register that the emulator does not have")
     return d.slot(registers.Special(_REGISTERS[name], 32))
@@ -125,7 +140,7 @@ def s2r(d: Decoder) -> Op:
     window."""
     target, source = d.take(d.operands, 2)
     slot, special = d.to(target), _special(d, source)
-    return lambda R, m, warps: copyto(R[slot], R[special], where=m)
+    return lambda R, m, warps: copyto(R[slot], special(R), where=m)
 
 
 @covers("S2UR")
@@ -135,6 +150,6 @@ def s2ur(d: Decoder) -> Op:
     slot, special = d.to(target), _special(d, source)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        uniformly(R, slot, R[special], m, warps)
+        uniformly(R, slot, special(R), m, warps)
 
     return op

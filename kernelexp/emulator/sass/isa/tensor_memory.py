@@ -8,16 +8,23 @@ from kernelexp.emulator.machine import tmem_access
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.machine import Machine, Op, WarpSet
-from kernelexp.emulator.machine.tmem_access import Form
+from kernelexp.emulator.machine.tmem_access import EVERY, Form
 from kernelexp.emulator.sass.decoder import Decoder, once_per_warp
 from kernelexp.emulator.sass.registry import covers
-from kernelexp.emulator.sass.syntax import ZERO, Described, Operand, Register
+from kernelexp.emulator.sass.syntax import ZERO, Register
 
 _UNIT = 32
 """Columns that allocations are counted in."""
 _UNITS = 16
-_SHAPES = {"16dp256bit": "16x256b", "16dp128bit": "16x128b", "16dp64bit": "16x64b"}
-_SPELLED = "{:|.16dp256bit|.16dp128bit|.16dp64bit}{:|.x2|.x4|.x8|.x16|.x32|.x64|.x128}"
+_SHAPES = {
+    "16dp256bit": "16x256b",
+    "16dp128bit": "16x128b",
+    "16dp64bit": "16x64b",
+    "16dp32bit_t0_t15": "16x32bx2",
+    "16dp32bit_t16_t31": "16x32bx2",
+}
+_THREADS = {"16dp32bit_t0_t15": slice(16), "16dp32bit_t16_t31": slice(16, 32)}
+_SPELLED = f"{{:|.{'|.'.join(_SHAPES)}}}{{:|.x2|.x4|.x8|.x16|.x32|.x64|.x128}}"
 
 
 @covers("UTCATOMSWS{:|.2CTA}.FIND_AND_SET.ALIGN")
@@ -63,27 +70,22 @@ def relinquish(d: Decoder) -> Op:
 
 
 def _form(d: Decoder) -> Form:
-    shape = next((_SHAPES[each] for each in d.modifiers if each in _SHAPES), "32x32b")
+    spelled = next((each for each in d.modifiers if each in _SHAPES), "")
+    shape, threads = _SHAPES.get(spelled, "32x32b"), _THREADS.get(spelled, EVERY)
     count = next((int(each[1:]) for each in d.modifiers if each[0] == "x"), 1)
-    return Form(d.site, shape, count)
-
-
-def _address(d: Decoder, operand: Operand) -> tuple[int, int]:
-    """tmem[UR + columns]: (slot, columns)."""
-    if not isinstance(operand, Described) or operand.kind != "tmem" or operand.parts:
-        raise d.refuse("names no tensor memory")
-    return d.words(d.unsigned(operand.register), 1)[0], operand.offset
+    return Form(d.site, shape, count, threads=threads)
 
 
 @covers(f"LDTM{_SPELLED}")
 def load(d: Decoder) -> Op:
-    """The registers hold their values at once; without a shape it is 32x32b."""
+    """The registers hold their values at once; without a shape it is 32x32b. Of 16x32bx2 each half
+    of the warp has its own."""
     target, address = d.take(d.operands, 2)
-    form, (slot, columns) = _form(d), _address(d, address)
+    form, where = _form(d), d.tensor_address(address)
     targets = d.to_words(target, form.registers)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        addresses = [int(R[slot][row, 0]) + columns for row in range(warps.count)]
+        addresses = [where(R, row) for row in range(warps.count)]
         tmem_access.load(warps, addresses, form, targets, waits=True)
 
     return d.by_whole_warps(op)
@@ -93,14 +95,13 @@ def load(d: Decoder) -> Op:
 def store(d: Decoder) -> Op:
     """Tensor memory holds the values at once; without a shape it is 32x32b."""
     address, source = d.take(d.operands, 2)
-    form, (slot, columns) = _form(d), _address(d, address)
+    form, where = _form(d), d.tensor_address(address)
     sources = d.words(d.unsigned(source), form.registers)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         for row, place in enumerate(warps.warps.tolist()):
             values = np.stack([R[each][row] for each in sources], axis=-1)
-            at = int(R[slot][row, 0]) + columns
-            tmem_access.store(warps.machine, place, at, form, values)
+            tmem_access.store(warps.machine, place, where(R, row), form, values)
             tmem_access.wait_stores(warps.machine, place)
 
     return d.by_whole_warps(op)

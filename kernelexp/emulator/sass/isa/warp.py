@@ -180,7 +180,7 @@ def elect(d: Decoder) -> Op:
     return op
 
 
-@covers("R2UR", "R2UR.OR")
+@covers("R2UR{:|.BROADCAST|.FILL}", "R2UR.OR")
 def r2ur(d: Decoder) -> Op:
     """The first active lane's value to a register of the warp. The predicate is whether a lane has
     another value, with `.OR` or held before."""

@@ -53,7 +53,7 @@ def _decoded(d: Decoder) -> Wgmma:
         d_type=d_type,
         a_type=a_type,
         b_type=b_type,
-        d=tuple(d.to_words(target, count)),
+        d=_results(d, target, count),
         a=tuple(descriptors[:2] if a is None else _registers(d, a)),
         b=tuple(descriptors[2:]),
         scale=_scale(d, target, rest),
@@ -63,6 +63,13 @@ def _decoded(d: Decoder) -> Wgmma:
         saturate="SAT" in d.modifiers,
         commits=commits,
     )
+
+
+def _results(d: Decoder, target: Operand, count: int) -> tuple[int, ...]:
+    """Of D; to RZ, if nobody wants it."""
+    if getattr(target, "index", 0) == ZERO:
+        return tuple(d.scratch(f"result {index}", 32) for index in range(count))
+    return tuple(d.to_words(target, count))
 
 
 def _n(d: Decoder) -> int:
