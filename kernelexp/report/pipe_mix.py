@@ -39,8 +39,8 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
     if arm.counted:
         yield paragraph(
-            f"Emulated, a launch of size {arm.counted.size}. Some instructions have two pipes, "
-            "others none: BRA, ULDC, UMOV, NOP.",
+            f"Counts of one emulated launch (size {arm.counted.size}). Some instructions have two "
+            "pipes, others none: BRA, ULDC, UMOV, NOP.",
             style="dim",
         )
 

@@ -145,7 +145,7 @@ def test_opportunities_as_json(without_profiles: Path, kx: Kx) -> None:
     result = kx("opportunities", variant, "--json", cwd=without_profiles)
     (found,) = json.loads(result.stdout)["opportunities"]
     assert found["rule"] == "SharedMemoryConflicts"
-    assert found["figures"]["ptx__memory_l1_wavefronts_shared"] == 138_412_032  # as ncu counts it
+    assert found["figures"]["memory_l1_wavefronts_shared"] == 138_412_032  # as ncu counts it
 
 
 @pytest.fixture

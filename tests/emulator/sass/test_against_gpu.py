@@ -62,23 +62,15 @@ _NOT_AS_COUNTED = {
         "memory_l2_theoretical_sectors_global",
         "memory_l2_theoretical_sectors_global_ideal",
     },
-    # Rows of 48 bytes over an edge.
-    ("tma", "load u8 48x5 none +128"): {"l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"},
-    # LD and ST count as accesses of global memory; ncu looks at where the address leads.
+    # LD and ST to shared memory, which sass__inst_executed_shared_... has not; and polling.
+    **{("cluster", f"neighbours {size}"): {f"{_SHARED}_loads"} for size in (2, 4)},
     **{
-        ("cluster", f"neighbours {size}"): {f"{_SHARED}_loads", f"{_REQUESTS}_ld"}
-        for size in (2, 4)
-    },
-    **{("cluster", f"remote_store {size}"): {f"{_REQUESTS}_st"} for size in (2, 4)},
-    **{
-        ("cluster", f"remote_arrive {size}"): {
-            f"{_SHARED}_loads",
-            f"{_SHARED}_stores",
-            "memory_l1_wavefronts_shared",
-            "memory_l1_wavefronts_shared_ideal",
-            f"{_REQUESTS}_st",
-            *(("l1tex__t_sectors_pipe_lsu_mem_global_op_st",) if size == 2 else ()),
-        }
+        ("cluster", f"remote_arrive {size}"): {f"{_SHARED}_loads", f"{_SHARED}_stores"}
+        | (
+            {f"{_REQUESTS}_st", "l1tex__t_sectors_pipe_lsu_mem_global_op_st"}
+            if size == 2
+            else set()
+        )
         for size in (2, 4)
     },
 }
