@@ -261,7 +261,7 @@ def spell_printed(name: str, unit: str) -> str:
 @functools.cache
 def _of_pipe(pipe: str) -> Metric:
     return Metric(
-        name=f"{_STATIC}{pipe}",
+        name=f"{BY_PIPE}{pipe}",
         label=f"  {pipe}",
         kind="built",
         group="instructions",
@@ -322,7 +322,8 @@ def _of_profile(name: str, unit: str) -> Metric:
 CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
 """Figures of a candidate that compare it with its baseline already."""
 
-_STATIC = "sass_instructions_"
+BY_PIPE = "sass_instructions_"
+"""Before the name of a pipe: instructions in the code, which versions may put with other pipes."""
 _PRINTED = "printed_"
 # What ncu names has `__`, but for the counters of its source page.
 _NCU = re.compile(r".*__|memory_|instexecuted|thread_instexecuted|local_|group:")
@@ -336,7 +337,7 @@ def kind_of(name: str) -> Kind | None:
     """
     if name in METRICS:
         return METRICS[name].kind
-    if name.startswith(_STATIC):
+    if name.startswith(BY_PIPE):
         return "built"
     if name.startswith(counters.PTX):
         return "emulated"
@@ -349,8 +350,8 @@ def find(name: str) -> Metric | None:
     """The metric of a name, those of the families included; None for figures of a profile."""
     if name in METRICS:
         return METRICS[name]
-    if name.startswith(_STATIC):
-        return _of_pipe(name.removeprefix(_STATIC))
+    if name.startswith(BY_PIPE):
+        return _of_pipe(name.removeprefix(BY_PIPE))
     if name.startswith(_PRINTED):
         return _of_printed(name.removeprefix(_PRINTED), "", "")
     return _of_counter(name) if kind_of(name) == "emulated" else None

@@ -157,6 +157,7 @@ def _figures(baseline: Arm, candidate: Arm, record: Record, before: Candidate) -
         f"{name}: {_spell(difference)}"
         for name, then, now in pairs
         for difference in differences.between(then, now, *kinds)
+        if not difference.metric.name.startswith(metrics.BY_PIPE)
     ]
     whose = f"run {record.run}"
     words = " and ".join(kinds)
