@@ -69,8 +69,9 @@ class FastAccess:
         races = self.races
         return races.clocks.unsure and races.space == "global", bool(races.repeats)
 
-    def _known(self, warps: Warps) -> int:
-        """The address of a set of warps: sets live as the machine does."""
+    def prepare(self, warps: Warps) -> int:
+        """Lets a set of warps access the memory; the address of its layout. Sets live as the
+        machine does."""
         found = self._sets.get(id(warps))
         if found is None:
             base, lower, extent = self._bounds(warps)
@@ -95,7 +96,7 @@ class FastAccess:
         shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
         out = np.empty(shape, f"u{access.element}")
         declined = self._load(
-            *(self._address, self._known(warps), address, address.itemsize, m, m is not True),
+            *(self._address, self.prepare(warps), address, address.itemsize, m, m is not True),
             *(self.races.clocks.now, access.size, access.pairs, access.coherent, out),
         )
         if declined:
@@ -108,7 +109,7 @@ class FastAccess:
         if access.relaxed or self.withheld()[1] or values.itemsize != access.element:
             return False
         declined = self._store(
-            *(self.address(), self._known(warps), address, address.itemsize, m, m is not True),
+            *(self.address(), self.prepare(warps), address, address.itemsize, m, m is not True),
             *(self.races.clocks.now, access.size, values, access.element),
         )
         if not declined:
@@ -121,7 +122,7 @@ class FastAccess:
         """As MatrixAccess.load; None if declined."""
         out = np.empty((len(address), count, 32), np.uint32)
         declined = self._move_matrices(
-            *(self._address, self._known(warps), address, address.itemsize),
+            *(self._address, self.prepare(warps), address, address.itemsize),
             *(self.races.clocks.now, count, transposed, out, False),
         )
         if declined:
@@ -141,7 +142,7 @@ class FastAccess:
         """As MatrixAccess.store; False if declined."""
         values = np.ascontiguousarray(values, np.uint32)
         declined = self._move_matrices(
-            *(self.address(), self._known(warps), address, address.itemsize),
+            *(self.address(), self.prepare(warps), address, address.itemsize),
             *(self.races.clocks.now, count, transposed, values, True),
         )
         if not declined:
