@@ -89,9 +89,7 @@ def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
             f"there is no {FILE}: write it with `{UPDATE}` and commit it."
         ) from None
     except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
-        raise ConfigurationError(
-            f"{FILE}: {error}. Regenerate it with `{UPDATE}`."
-        ) from None
+        raise ConfigurationError(f"{FILE}: {error}. Regenerate it with `{UPDATE}`.") from None
     for label, gate in baseline.variants.items():
         if not isinstance(gate, str) and not _has_summary(gate):
             names = ", ".join(metrics.BUILD_SUMMARY)
