@@ -61,7 +61,7 @@ class Races:
         self.object_of = object_of
         """The variable at an arena offset: races for one variable are one finding."""
         places = np.arange(residents.resident * residents.warps_per_cta)
-        self._column = places // residents.resident % history.engines
+        self._column = places // residents.resident % history.columns
         self.repeats = Repeats(len(history.written))
         self._columns: dict[int, Array] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
@@ -200,7 +200,7 @@ class Races:
         )
 
     def end_wave(self) -> None:
-        """What was written so far was written by an earlier wave, for the next one."""
+        """What was written and read so far, CTAs of an earlier wave did, for the next one."""
         self.history.end_wave(1 << THREAD_BITS | self.clocks.earlier << 5)
 
     def _agent(self, agent: int) -> str:
@@ -226,13 +226,13 @@ class Races:
             bad = clocks.unfenced(self.space, issuer.fences[self.space], writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        history.read[-1][units] = epoch
+        history.read[history.engines][units] = epoch
 
     def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
         """What compiled code compares an engine's reads with."""
         history, fences = self.history, self.clocks.proxy[self.space].time
-        fenced = issuer.fences[self.space]
-        return history.written, history.read[-1], issuer.seen, issuer.thread, fenced, fences
+        fenced, read = issuer.fences[self.space], history.read[history.engines]
+        return history.written, read, issuer.seen, issuer.thread, fenced, fences
 
     def fetch(
         self, offsets: Array, base: int, width: int, issuer: Issuer, agent: int
