@@ -158,16 +158,16 @@ def _scaled(
         if product.is_packed:
             results.append(scaled.mma_e2m1(*matrices, scale_type=scales.kind))
         else:
-            types = {"a_type": product.a_type, "b_type": product.b_type}
-            results.append(scaled.mma(*matrices, **types))
+            a_type, b_type = product.a_type, product.b_type
+            results.append(scaled.mma(*matrices, a_type=a_type, b_type=b_type))
     return np.stack(results)
 
 
 def _factors(
     words: Array, selection: Selection, per_row: int, lanes: int, site: Site, warps: WarpSet
 ) -> Array:
-    """The factors of each row of A, two `lanes` of each four having those of rows r and r + 8, or of
-    each column of B, one lane having them: [n, rows, per_row]."""
+    """The factors of each row of A, of which two `lanes` of each four have those of rows r and
+    r + 8, or of each column of B, which one lane has: [n, rows, per_row]."""
     count = warps.count
     data = np.broadcast_to(words, (count, 32)).reshape(count, 8, 4)
     factors = np.empty((count, 8 * lanes, per_row), np.uint8)

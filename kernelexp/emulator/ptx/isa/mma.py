@@ -160,13 +160,13 @@ def mma_scaled(d: Decoder) -> Op:
     of this kind has been compared."""
     *_, a, a_selector, b, b_selector = d.operands[:8]
     per_row = 4 if "scale_vec::4X" in d.parts else 1 if "kind::mxf8f6f4" in d.parts else 2
-    selectors = [_selector(d, a_selector, per_row, 2), _selector(d, b_selector, per_row, 4)]
+    first, second = _selector(d, a_selector, per_row, 2), _selector(d, b_selector, per_row, 4)
     scales = Scales(
         kind=d.parts[-1],
         per_row=per_row,
         a=d.source(a, "b32"),
         b=d.source(b, "b32"),
-        selections=lambda R: tuple(Selection(R[byte], R[lane]) for byte, lane in selectors),
+        selections=lambda R: (_selection(R, first), _selection(R, second)),
     )
     return _product(d, scales=scales)
 
@@ -181,3 +181,8 @@ def _selector(d: Decoder, operand: Operand, per_row: int, lanes: int) -> tuple[i
         if isinstance(item, Immediate) and item.value not in values:
             raise d.refuse(f"selects scale factors by {item.value}, for which it has no meaning")
     return d.source(byte, "u16"), d.source(lane, "u16")
+
+
+def _selection(R: list[Array], slots: tuple[int, int]) -> Selection:
+    byte, lane = slots
+    return Selection(R[byte], R[lane])
