@@ -221,8 +221,20 @@ class Decoder:
         return Pointer(self._base(operand.base), operand.offset)
 
     def _base(self, base: Operand) -> int:
+        self.check_space(base)
         bits = self.register_width(base) if isinstance(base, Register) else 64
         return self._deciding(base, f"u{bits}")
+
+    def check_space(self, base: Operand) -> None:
+        """Refuses a parameter's name as an address in another state space, as ptxas does."""
+        parameters = {each.name for each in self.function.parameters}
+        if isinstance(base, Symbol) and base.name in parameters:
+            spaces = {part.partition("::")[0] for part in self.parts}
+            if "param" not in spaces:
+                raise self.refuse(
+                    f"names the parameter {base.name} where an address in another state space is "
+                    "expected; mov and cvta.param give its generic address"
+                )
 
     def address(self, operand: Operand) -> Callable[[list[Array]], Array]:
         """A function that gives the address operand [base + offset] as uint64 or int64 [n, 32]."""
@@ -234,6 +246,7 @@ class Decoder:
             raise self.refuse("has an address of unknown form")
         base, offset = operand.base, operand.offset
         if isinstance(base, Symbol):
+            self.check_space(base)
             return self._source(Symbol(base.name, base.offset + offset), "u64"), 0
         return self._base(base), offset
 

@@ -29,7 +29,6 @@ class _Shape(NamedTuple):
     a_type: str
     b_type: str
     d_type: str
-    c_type: str
 
     def registers(self, rows: int, width: int, elements: int) -> int:
         """Of an operand with so many rows of so many elements."""
@@ -40,7 +39,11 @@ def _shape(d: Decoder) -> _Shape:
     parts = [part for part in d.parts if not part.startswith("ue")]
     k = next(int(part[len("m16n8k") :]) for part in parts if part.startswith("m16n8k"))
     d_type, a_type, b_type, c_type = parts[-4:]
-    return _Shape(k, a_type, b_type, d_type, c_type)
+    if c_type != d_type:
+        raise d.refuse(
+            f"has an accumulator of {c_type} and a result of {d_type}, which must be one"
+        )
+    return _Shape(k, a_type, b_type, d_type)
 
 
 def _product(d: Decoder, *, sparsity: Sparsity | None = None, scales: Scales | None = None) -> Op:
@@ -49,14 +52,14 @@ def _product(d: Decoder, *, sparsity: Sparsity | None = None, scales: Scales | N
     width = 4 if scales is not None and scales.per_row > 1 else WIDTH[shape.a_type]
     stored = shape.k if sparsity is None else shape.k // 2
     a_count, b_count = shape.registers(16, width, stored), shape.registers(8, width, shape.k)
-    c_count, d_count = (4 if t in ("f32", "s32") else 2 for t in (shape.c_type, shape.d_type))
+    c_count = 2 if shape.d_type == "f16" else 4
     target, a, b, c = d.operands[:4]
     product = Product(
         site=d.site,
         a_type=shape.a_type,
         b_type=shape.b_type,
         d_type=shape.d_type,
-        d=tuple(d.destinations(target, d_count)),
+        d=tuple(d.destinations(target, c_count)),
         a=tuple(d.sources(a, "b32", a_count)),
         b=tuple(d.sources(b, "b32", b_count)),
         c=tuple(d.sources(c, "b32", c_count)),

@@ -14,6 +14,7 @@ from kernelexp.emulator.ptx.registry import builder
 from kernelexp.emulator.ptx.syntax import Immediate, Operand, Vector
 
 _N = "{n:" + "|".join(f"m64n{n}" for n in range(8, 257, 8)) + "}"
+_INTEGERS_N = "{n:" + "|".join(f"m64n{n}" for n in (8, 16, 24, *range(32, 257, 16))) + "}"
 _HEAD = "wgmma.mma_async.sync.aligned." + _N
 _SPARSE = "wgmma.mma_async.sp.sync.aligned." + _N
 
@@ -22,7 +23,10 @@ _SPARSE = "wgmma.mma_async.sp.sync.aligned." + _N
 @builder(_HEAD + "k16.f32.bf16.bf16", sync=True)
 @builder(_HEAD + "k8.f32.tf32.tf32", sync=True)
 @builder(_HEAD + "k32.{d:f32|f16}.{a:e4m3|e5m2}.{b:e4m3|e5m2}", sync=True)
-@builder(_HEAD + "k32.s32.{a:s8|u8}.{b:s8|u8}{x:|.satfinite}", sync=True)
+@builder(
+    "wgmma.mma_async.sync.aligned." + _INTEGERS_N + "k32.s32.{a:s8|u8}.{b:s8|u8}{x:|.satfinite}",
+    sync=True,
+)
 def mma_async(d: Decoder) -> Op:
     """The four warps' parts land together; accumulators hold poison until the wait; FP8 keeps 13
     bits as Hopper does."""
@@ -33,7 +37,10 @@ def mma_async(d: Decoder) -> Op:
 @builder(_SPARSE + "k32.f32.bf16.bf16", sync=True)
 @builder(_SPARSE + "k16.f32.tf32.tf32", sync=True)
 @builder(_SPARSE + "k64.{d:f32|f16}.{a:e4m3|e5m2}.{b:e4m3|e5m2}", sync=True)
-@builder(_SPARSE + "k64.s32.{a:s8|u8}.{b:s8|u8}{x:|.satfinite}", sync=True)
+@builder(
+    "wgmma.mma_async.sp.sync.aligned." + _INTEGERS_N + "k64.s32.{a:s8|u8}.{b:s8|u8}{x:|.satfinite}",
+    sync=True,
+)
 def mma_async_sparse(d: Decoder) -> Op:
     """The same, and the sum is that of the stored elements. Metadata is read at the instruction;
     one for which the ISA leaves the behaviour undefined is a finding."""
