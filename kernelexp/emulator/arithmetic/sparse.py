@@ -75,9 +75,10 @@ def product(
 
     What is not stored takes no part, whatever B has there. As long as B is finite, zeros in its
     place give the same sum; otherwise, or where the sum depends on which elements are neighbours,
-    each row of A is multiplied `by_row`: with what B has for its stored elements.
+    each row of A is multiplied `by_row`: with what B has for its stored elements. So it is if
+    metadata places two of them alike, as on an H200.
     """
-    if not by_row:
+    if not by_row and not _repeats(where):
         return multiply(_expanded(a, where, b.shape[2]), b, c)
     own = np.take_along_axis(b[:, None], where[:, :, None], axis=-1)
     count, rows, columns = c.shape
@@ -87,6 +88,11 @@ def product(
         c.reshape(count * rows, 1, columns),
     )
     return multiply(*alone).reshape(c.shape)
+
+
+def _repeats(where: Places) -> bool:
+    ordered = np.sort(where, axis=-1)
+    return bool((ordered[..., 1:] == ordered[..., :-1]).any())
 
 
 def _expanded(a: Bits, where: Places, k: int) -> Bits:
