@@ -52,7 +52,7 @@ def mma_async_sparse(d: Decoder) -> Op:
 
 
 def _joined(wgmma: Wgmma) -> Op:
-    return each_warp(lambda machine, warp: warpgroup.join(machine, wgmma, warp))
+    return lambda R, m, warps: warpgroup.join(warps, wgmma)
 
 
 def _decoded(

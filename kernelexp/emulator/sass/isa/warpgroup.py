@@ -35,7 +35,7 @@ def mma(d: Decoder) -> Op:
     `gsb0` it closes the warp's group. With `.SP` a register has metadata for A, and of HGMMA a
     literal chooses the lanes."""
     wgmma = _decoded(d)
-    return d.by_whole_warps(each_warp(lambda machine, warp: warpgroup.join(machine, wgmma, warp)))
+    return d.by_whole_warps(lambda R, m, warps: warpgroup.join(warps, wgmma))
 
 
 def _decoded(d: Decoder) -> Wgmma:
