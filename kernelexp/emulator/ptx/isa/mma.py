@@ -91,7 +91,7 @@ def _product(d: Decoder, *, sparsity: Sparsity | None = None, scales: Scales | N
 def mma(d: Decoder) -> Op:
     """Uses the precision of Hopper and Blackwell for any target: C and the products are aligned
     to the largest and truncated 25 bits below it. FP8 is widened to f16, as ptxas does for sm_90
-    and sm_100; for sm_120 it is multiplied as it is."""
+    and sm_100; for sm_120 it is multiplied as it is. C and D have one type."""
     return _product(d)
 
 

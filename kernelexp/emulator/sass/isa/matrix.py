@@ -102,7 +102,7 @@ def mma_narrow(d: Decoder) -> Op:
 
 
 @covers(f"QMMA.SF.16832.F32.{_NARROW}.{_NARROW}.E8")
-@covers("OMMA.SF.16864.F32.E2M1.E2M1.E8", "OMMA.SF.16864.F32.E2M1.E2M1.{:UE4M3|E8}.4X")
+@covers("OMMA.SF.16864.F32.E2M1.E2M1.E8", "OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X")
 def mma_scaled(d: Decoder) -> Op:
     """Of sm_120: a register each with scale factors of A and of B, and one of the warp that selects
     them: byte and thread of A's in bits 0 and 2, of B's in bits 3 and 5."""
