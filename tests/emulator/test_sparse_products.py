@@ -185,6 +185,12 @@ def test_what_ptxas_rejects_is_refused(body: str, said: str) -> None:
         run(text, {"in": np.zeros(4, np.uint32)})
 
 
+def alike(opcode: str) -> bool:
+    """Whether another opcode has another N only, of wgmma, and the same types."""
+    every_n = ("m64n16k", ".f32.bf16", ".f32.tf32", ".s32.s8.s8")
+    return opcode.startswith("wgmma") and not any(name in opcode for name in every_n)
+
+
 def spelled(opcode: str) -> str | None:
     """An instruction of mma.sync or wgmma with operands; None for one that is not for ptxas."""
     if ".scale_vec::4X" in opcode and opcode.endswith("ue8m0"):
@@ -222,11 +228,11 @@ def test_ptxas_takes_what_the_emulator_takes(target: str, tmp_path: Path) -> Non
         for pattern in PATTERNS
         if pattern.area == "mma" or (pattern.area == "wgmma" and "mma_async" in pattern.text)
         for opcode in expand(pattern.text)
-        if ("kind::" in opcode) == (target == "sm_120a")
+        if ("kind::" in opcode) == (target == "sm_120a") and not alike(opcode)
     ]
     lines = [line for line in map(spelled, opcodes) if line is not None]
     body = "\n".join([".reg .b32 %r<256>; .reg .b64 %d<2>;", *lines])
     head = f".version 9.0\n.target {target}\n.address_size 64\n"
     text = f"{head}.visible .entry k()\n{{\n{body}\nret;\n}}"
     assemble(text, target)
-    assert len(lines) > 200
+    assert len(lines) > 150

@@ -17,6 +17,7 @@ from kernelexp.emulator.sass.decoder import Decoder
 from kernelexp.emulator.sass.registry import covers
 from kernelexp.emulator.sass.syntax import Operand
 
+_KINDS = frozenset(fragments.WIDTH)
 _NARROW = "{:E4M3|E5M2|E3M2|E2M3|E2M1}"
 
 
@@ -71,7 +72,9 @@ def movm(d: Decoder) -> Op:
 @covers(
     "HMMA.{:1688|16816}.{:F32|F16}", "HMMA.{:1688|16816}.F32.BF16", "HMMA.{:1684|1688}.F32.TF32"
 )
-@covers("IMMA.{:16816|16832}.{:S8|U8}.{:S8|U8}{:|.SAT}")
+@covers(
+    "IMMA.{:16816|16832}.{:S8|U8}.{:S8|U8}{:|.SAT}", "IMMA.{:16832|16864}.{:S4|U4}.{:S4|U4}{:|.SAT}"
+)
 def mma(d: Decoder) -> Op:
     """With the precision of Hopper and Blackwell, whatever the architecture: C and the products are
     aligned to the largest and truncated 25 bits below it."""
@@ -83,7 +86,10 @@ def mma(d: Decoder) -> Op:
     "HMMA.SP.{:16816|16832}.F32.BF16",
     "HMMA.SP.{:1688|16816}.F32.TF32",
 )
-@covers("IMMA.SP.{:16832|16864}.{:S8|U8}.{:S8|U8}{:|.SAT}")
+@covers(
+    "IMMA.SP.{:16832|16864}.{:S8|U8}.{:S8|U8}{:|.SAT}",
+    "IMMA.SP.{:16864|168128}.{:S4|U4}.{:S4|U4}{:|.SAT}",
+)
 def mma_sparse(d: Decoder) -> Op:
     """The sum is that of the stored elements, which metadata places; a literal chooses the lanes
     that have it."""
@@ -170,8 +176,7 @@ def _depth(d: Decoder) -> int:
 
 def _types(d: Decoder) -> tuple[str, str, str]:
     """Of D, A and B."""
-    kinds = ("F32", "F16", "BF16", "TF32", "S8", "U8", "E4M3", "E5M2", "E3M2", "E2M3", "E2M1")
-    names = [name.lower() for name in d.instruction.modifiers if name in kinds]
+    names = [name.lower() for name in d.instruction.modifiers if name.lower() in ("f32", *_KINDS)]
     if d.instruction.base == "IMMA":
         return "s32", names[0], names[1]
     d_type, *operands = names
