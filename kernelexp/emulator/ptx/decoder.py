@@ -55,8 +55,10 @@ def site_of(number: int, ins: Instruction) -> Site:
 class Decoder:
     """The function being decoded, and the instruction at which decoding stands."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, target: str = "") -> None:
         self.function = function
+        self.target = target
+        """The architecture that the module is for."""
         self.slots: list[Slot] = []
         self._index: dict[Slot, int] = {}
         self.sites = [site_of(number, ins) for number, ins in enumerate(function.instructions)]
@@ -68,7 +70,7 @@ class Decoder:
         """What is checked before the instruction at hand is executed."""
         self._swapped: set[tuple[Operand, int]] | None = None
         self._reads: dict[int, list[int]] = {}
-        self._multiplies: dict[int, tuple[int, int]] = {}
+        self._multiplies: dict[int, tuple[int, int, int]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
         self.at(0)
@@ -83,14 +85,14 @@ class Decoder:
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
                 selects=site.opcode.startswith("selp."),
                 stem=bit_operation(site.opcode),
-                multiplies=self._multiplies.get(site.number, (0, 0)),
+                multiplies=self._multiplies.get(site.number, (0, 0, 0)),
             )
             for site in self.sites
         ]
 
-    def multiplies(self, a_count: int, b_count: int) -> None:
-        """Of the registers that this instruction reads, the first hold A, the next B."""
-        self._multiplies[self.site.number] = (a_count, b_count)
+    def multiplies(self, a_count: int, b_count: int, c_count: int) -> None:
+        """Of the registers that this instruction reads, the last hold A, B and C."""
+        self._multiplies[self.site.number] = (a_count, b_count, c_count)
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""
@@ -219,8 +221,20 @@ class Decoder:
         return Pointer(self._base(operand.base), operand.offset)
 
     def _base(self, base: Operand) -> int:
+        self.check_space(base)
         bits = self.register_width(base) if isinstance(base, Register) else 64
         return self._deciding(base, f"u{bits}")
+
+    def check_space(self, base: Operand) -> None:
+        """Refuses a parameter's name as an address in another state space, as ptxas does."""
+        parameters = {each.name for each in self.function.parameters}
+        if isinstance(base, Symbol) and base.name in parameters:
+            spaces = {part.partition("::")[0] for part in self.parts}
+            if "param" not in spaces:
+                raise self.refuse(
+                    f"names the parameter {base.name} where an address in another state space is "
+                    "expected; mov and cvta.param give its generic address"
+                )
 
     def address(self, operand: Operand) -> Callable[[list[Array]], Array]:
         """A function that gives the address operand [base + offset] as uint64 or int64 [n, 32]."""
@@ -232,6 +246,7 @@ class Decoder:
             raise self.refuse("has an address of unknown form")
         base, offset = operand.base, operand.offset
         if isinstance(base, Symbol):
+            self.check_space(base)
             return self._source(Symbol(base.name, base.offset + offset), "u64"), 0
         return self._base(base), offset
 

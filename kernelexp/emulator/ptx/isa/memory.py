@@ -212,6 +212,9 @@ def st(d: Decoder) -> Op:
 @builder("prefetch{s:|.const|.param|.generic}.tensormap")
 def hint(d: Decoder) -> Op:
     """Has no effect that a program can see."""
+    for operand in d.operands:
+        if isinstance(operand, Address):
+            d.check_space(operand.base)
     return nothing
 
 
