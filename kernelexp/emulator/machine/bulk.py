@@ -34,7 +34,7 @@ from kernelexp.emulator.machine.warps import lanes_of
 ALIGN = 16
 
 
-class BulkGroups(Groups):
+class BulkGroups(Groups[Pending]):
     """Bulk stores, by thread: two operations each, for its read and its write."""
 
 

@@ -16,7 +16,7 @@ from kernelexp.emulator.machine.mbarrier import Mbarrier
 from kernelexp.emulator.machine.site import Site
 
 
-class CopyGroups(Groups):
+class CopyGroups(Groups[Pending]):
     """Copies by warp, not by thread."""
 
 
