@@ -147,6 +147,20 @@ class Decoder:
             return self.place(registers.Symbol(operand.name, operand.offset, bits))
         raise self.refuse("has an operand of unknown form")
 
+    def arguments(self, operand: Operand, size: int, count: int) -> list[int] | None:
+        """The slots of `count` elements of `size` bytes in the entry's parameters; None for an
+        address that is not that of an element of one of them."""
+        base = operand.base if isinstance(operand, Address) and not operand.extra else None
+        if not isinstance(operand, Address) or not isinstance(base, Symbol):
+            return None
+        first, every = base.offset + operand.offset, size * count
+        for parameter in self.function.parameters:
+            inside = 0 <= first <= parameter.size - every
+            if parameter.name == base.name and inside and not (first | parameter.align) % every:
+                at = range(first, first + every, size)
+                return [self.place(registers.Argument(base.name, x, 8 * size)) for x in at]
+        return None
+
     def destination(self, operand: Operand) -> int:
         """The slot of a destination register, at the register's own width."""
         slot = self._destination(operand)
