@@ -105,7 +105,9 @@ def _counted() -> dict[tuple[str, str], dict[str, int]]:
     return golden.counters()
 
 
-@pytest.mark.parametrize("area", counting.AREAS)
+@pytest.mark.parametrize(
+    "area", [pytest.param(a, marks=[pytest.mark.slow] * (a == "sparse")) for a in counting.AREAS]
+)
 def test_the_emulator_counts_what_ncu_counted(area: str, ptx) -> None:  # type: ignore[no-untyped-def]
     module = load(ptx(area))
     differing = {}

@@ -76,8 +76,8 @@ def test_a_file_that_is_no_cubin_is_one_sentence(content: bytes):
 
 
 def test_an_architecture_that_is_not_covered_is_one_sentence():
-    with pytest.raises(CubinError, match="for sm_120; the emulator executes the SASS of sm_80 to"):
-        load_cubin(*assembled(f"{COPY} {STORE}", "sm_120a"))
+    with pytest.raises(CubinError, match="for sm_103; the emulator executes the SASS of sm_80 to"):
+        load_cubin(*assembled(f"{COPY} {STORE}", "sm_103a"))
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
