@@ -16,7 +16,7 @@ from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
-from kernelexp.emulator.machine.warps import Warps
+from kernelexp.emulator.machine.warps import ALL, Warps, lanes_of, pack
 
 # PTX ISA, "mbarrier": the ranges of a count and of a transaction count.
 MAX_COUNT = (1 << 20) - 1
@@ -63,7 +63,7 @@ class Mbarrier:
 
     def release(self, seen: Array) -> None:
         old = self.releasing
-        self.releasing = seen.copy() if old is None else old.clip(min=seen)
+        self.releasing = seen.copy() if old is None else np.maximum(old, seen)
 
     def advance(self) -> bool:
         """Begins the next phase if nothing of this one is pending; whether it has."""
@@ -73,7 +73,7 @@ class Mbarrier:
         self.pending = self.expected
         if self.releasing is not None:
             old, new = self.released, self.releasing
-            self.released = new if old is None else old.clip(min=new)
+            self.released = new if old is None else np.maximum(old, new)
         self.releasing = None
         return True
 
@@ -106,13 +106,17 @@ class Mbarriers:
     ) -> list[tuple[int, int, int, list[int]]]:
         """(row, place, address, lanes) for each mbarrier that lanes of each warp name."""
         named = []
-        for row, place in enumerate(warps.warps.tolist()):
-            lanes = range(32) if m is True else np.flatnonzero(m[row]).tolist()
-            groups: dict[int, list[int]] = {}
-            every = addresses[row].tolist()
-            for lane in lanes:
-                groups.setdefault(every[lane] & WINDOW, []).append(lane)
-            named += [(row, place, at, group) for at, group in groups.items()]
+        masks = [ALL] * warps.count if m is True else pack(m)
+        for row, (place, mask) in enumerate(zip(warps.warps.tolist(), masks, strict=True)):
+            if mask & mask - 1:
+                groups: dict[int, list[int]] = {}
+                every = addresses[row].tolist()
+                for lane in lanes_of(mask):
+                    groups.setdefault(every[lane] & WINDOW, []).append(lane)
+                named += [(row, place, at, group) for at, group in groups.items()]
+            elif mask:
+                lane = mask.bit_length() - 1
+                named.append((row, place, int(addresses[row, lane]) & WINDOW, [lane]))
         for _, place, at, _ in named:
             if at % MBARRIER_BYTES:
                 self.residents.report(
@@ -167,11 +171,11 @@ class Mbarriers:
     def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> None:
         """A finding if nothing orders a warp's use of a barrier after its init."""
         (time, warp), clocks = barrier.made, self.clocks
-        seen = clocks.seen[place]
-        # fence.mbarrier_init lets relaxed operations carry the init.
-        carried = seen[clocks.tensor_memory + warp] >= time
-        if place == warp or seen[warp] >= time:
+        seen = clocks.seen
+        if place == warp or seen[place, warp] >= time:
             return
+        # fence.mbarrier_init lets relaxed operations carry the init.
+        carried = seen[place, clocks.tensor_memory + warp] >= time
         if carried and clocks.fenced_init[warp] < time:
             # As CUTLASS has it for the barrier at which tensor memory is freed.
             self._unfenced(barrier, site)
