@@ -72,8 +72,8 @@ def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
 
 def _is_run(places: list[int], resident: int) -> bool:
     """Whether these places, in ascending order, are one run."""
-    if len(places) == 1:
-        return True
+    if len(places) < 2:
+        return len(places) == 1
     step = places[1] - places[0]
     return step in (1, resident) and places == list(range(places[0], places[-1] + 1, step))
 

@@ -261,12 +261,16 @@ def _position(machine: Machine, place: int) -> tuple[int, int]:
 
 
 def _operands(machine: Machine, wgmma: Wgmma, place: int) -> Operands:
-    def scalar(slots: tuple[int, ...]) -> int:
-        return sum(int(machine.value(slot, place)[0]) << 32 * i for i, slot in enumerate(slots))
+    arrays = machine.registers.arrays
 
-    accumulate = wgmma.scale is None or bool(scalar(wgmma.scale[:1])) != wgmma.scale[1]
-    a = None if wgmma.a_in_registers else scalar(wgmma.a)
-    return Operands(a, scalar(wgmma.b), accumulate)
+    def descriptor(slots: tuple[int, ...]) -> int:
+        low, *high = (int(arrays[slot].item(place, 0)) for slot in slots)
+        return low | high[0] << 32 if high else low
+
+    scale = wgmma.scale
+    accumulate = scale is None or bool(arrays[scale[0]].item(place, 0)) != scale[1]
+    a = None if wgmma.a_in_registers else descriptor(wgmma.a)
+    return Operands(a, descriptor(wgmma.b), accumulate)
 
 
 def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
