@@ -9,6 +9,7 @@ from harness import found, ptx, run
 from kernelexp.emulator.machine.gates import Fragment
 from kernelexp.emulator.machine.mbarrier import Mbarrier, Mbarriers
 from kernelexp.emulator.machine.parking import Parking
+from kernelexp.emulator.machine.phases import PhaseTest
 
 WARPS, ROUNDS = 4, 5
 # Warp 0 meets the last one at a barrier again and again, then arrives where the others wait, and
@@ -53,7 +54,9 @@ def test_who_waits_for_a_phase_is_looked_at_once(monkeypatch: pytest.MonkeyPatch
 
     def noted(parking: Parking) -> list[Fragment]:
         chosen = plain(parking)
-        looks.extend(fragment.warp for fragment in chosen if fragment.phases)
+        gates = [parking._blocks[fragment.pc].gate for fragment in chosen]
+        pairs = zip(chosen, gates, strict=True)
+        looks.extend(each.warp for each, gate in pairs if isinstance(gate, PhaseTest))
         return chosen
 
     monkeypatch.setattr(Parking, "to_check", noted)
