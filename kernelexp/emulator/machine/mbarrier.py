@@ -41,6 +41,8 @@ class Mbarrier:
     """Of the clocks: that of the copies which signal it."""
     made: tuple[int, int] = (0, 0)
     """The time of its init, and the place of the warp."""
+    fenced: bool = False
+    """Whether a fence after its init was seen: engines and other CTAs may use it."""
     overwritten: str = ""
     """Where a store or a copy has destroyed it."""
     phase: int = 0
@@ -190,8 +192,12 @@ class Mbarriers:
 
     def signalled(self, barrier: Mbarrier, site: Site) -> None:
         """A warning if an engine or another CTA uses a barrier whose init was not fenced."""
-        time, warp = barrier.made
-        if max(self.clocks.fenced_init[warp], self.clocks.proxy["shared"].time[warp].max()) < time:
+        if barrier.fenced:
+            return
+        (time, warp), clocks = barrier.made, self.clocks
+        fenced = max(clocks.fenced_init[warp], clocks.proxy["shared"].time[warp].max())
+        barrier.fenced = bool(fenced >= time)
+        if not barrier.fenced:
             self._unfenced(barrier, site)
 
     def _unfenced(self, barrier: Mbarrier, site: Site) -> None:
