@@ -102,6 +102,8 @@ class Mbarriers:
         self.clocks = clocks
         self.shared = shared
         self.at: dict[int, Mbarrier] = {}
+        self._known: dict[tuple[int, int], Mbarrier] = {}
+        """By the place of a warp and an address: those of its own CTA that it may use."""
 
     def named(
         self, warps: Warps, m: Mask, addresses: Array, site: Site
@@ -151,31 +153,39 @@ class Mbarriers:
         """A new mbarrier at an offset in a resident CTA; made: the time, and the warp's place."""
         offset, number = self.residents.arena_offset(cta, low), self.residents.ctas[cta].number
         agent = self.clocks.copy_agent(offset)
+        self._known.clear()
         self.at[offset] = Mbarrier(number, low, count, count, offset, agent, made)
         self.shared.state[offset : offset + MBARRIER_BYTES] = BARRIER
 
     def invalidate(self, place: int, address: int, site: Site) -> None:
         offset = self.residents.shared_offset(place, address, site)[0]
+        self._known.clear()
         if self.at.pop(offset, None) is not None:
             self.shared.state[offset : offset + MBARRIER_BYTES] = WRITTEN
 
     def find(self, place: int, address: int, site: Site) -> Mbarrier | None:
         """The mbarrier at a shared address of a warp; a finding if there is none."""
+        known = self._known.get((place, address))
+        if known is not None:
+            return known
         _, cta, low = self.residents.shared_offset(place, address, site)
         barrier = self.find_in(cta, low, site)
-        if barrier is not None:
-            self._after_init(barrier, place, site)
-            self.neighbours.use(place, cta, site)
-            if cta != self.residents.cta_of(place).place:
-                self.signalled(barrier, site)
+        if barrier is None:
+            return None
+        ordered = self._after_init(barrier, place, site)
+        self.neighbours.use(place, cta, site)
+        if cta != self.residents.cta_of(place).place:
+            self.signalled(barrier, site)
+        elif ordered and not barrier.overwritten:
+            self._known[place, address] = barrier
         return barrier
 
-    def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> None:
-        """A finding if nothing orders a warp's use of a barrier after its init."""
+    def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> bool:
+        """Whether a warp uses a barrier after its init; a finding if nothing orders that."""
         (time, warp), clocks = barrier.made, self.clocks
         seen = clocks.seen
         if place == warp or seen[place, warp] >= time:
-            return
+            return True
         # fence.mbarrier_init lets relaxed operations carry the init.
         carried = seen[place, clocks.tensor_memory + warp] >= time
         if carried and clocks.fenced_init[warp] < time:
@@ -189,6 +199,7 @@ class Mbarriers:
                 site,
                 barrier.cta,
             )
+        return False
 
     def signalled(self, barrier: Mbarrier, site: Site) -> None:
         """A warning if an engine or another CTA uses a barrier whose init was not fenced."""
@@ -214,6 +225,7 @@ class Mbarriers:
         for offset in np.unique(offsets & ~(MBARRIER_BYTES - 1)).tolist():
             barrier = self.at.get(offset)
             if barrier is not None and not barrier.overwritten:
+                self._known.clear()
                 barrier.overwritten = site.where()
                 if barrier.busy():
                     self._misused(f"overwritten in use: {barrier.describe()}.", site, barrier.cta)
