@@ -7,9 +7,10 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     written = {**case.outputs, **case.workspaces}
     arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
     try:
-        with watch.stage(job.emulation_limit):
+        with watch.stage(job.emulation_limit), _nothing_old_collected():
             compared = emulator.compare(
                 module,
                 case.launches,
@@ -142,6 +143,16 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         if job.cubin
         else (),
     )
+
+
+@contextlib.contextmanager
+def _nothing_old_collected() -> Iterator[None]:
+    """What is imported and decoded stays: collections need not go through it."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _unsupported(job: EmulationJob, fault: UsageError) -> Emulated:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelexp.emulator import compiled
+from kernelexp.emulator.machine.gates import Fragment
+from kernelexp.emulator.machine.parking import Parking
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +17,20 @@ def _with_compiled_loops(library: Path) -> Iterator[None]:
     compiled.load(library)
     yield
     compiled.unload()
+
+
+@pytest.fixture(autouse=True)
+def _no_wake_up_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever the scheduler asks whom to look at again, nobody else could go on."""
+    plain = Parking.to_check
+
+    def checked(parking: Parking) -> list[Fragment]:
+        chosen = plain(parking)
+        for fragment in parking.fragments:
+            gate = parking._blocks[fragment.pc].gate
+            if gate is None or fragment.gathering or fragment in chosen:
+                continue
+            assert not gate.ready(parking._machine, fragment), f"{gate.site.where()} could go on"
+        return chosen
+
+    monkeypatch.setattr(Parking, "to_check", checked)

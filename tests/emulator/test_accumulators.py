@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelexp.emulator.machine.accumulators import Accumulators, Destination, Result
 from kernelexp.emulator.machine.arrays import POISON
-from kernelexp.emulator.machine.warpgroup import Accumulators, Destination, Result
 
 N = 8
 REGISTERS = N // 2
@@ -54,7 +54,7 @@ def test_a_wait_gives_back_only_registers_that_no_pending_operation_writes() -> 
     assert not len(mine.unused({first, second}))
     rows = mine.unused({second})
     assert rows.tolist() == [0, 1]
-    mine.give_back(rows, words, 0)
+    mine.give_back(rows, {second}, words, 0)
     assert (words[:2] == before[:2]).all()
     assert (words[2:] == POISON[32]).all()
     mine.take(first, words, 0)

@@ -257,6 +257,16 @@ def test_an_mbarrier_lies_in_the_ctas_memory(offset: int, expected: set[str]) ->
     assert found(run(text, {})) == expected
 
 
+@pytest.mark.parametrize(
+    "ended", ["mbarrier.inval.shared::cta.b64 [%r1];", "st.shared.b64 [%r1], %d0;"]
+)
+def test_an_mbarrier_that_was_used_and_is_no_more_is_found(ended: str) -> None:
+    arrive = "mbarrier.arrive.shared::cta.b64 _, [%r1];"
+    body = f"mov.u32 %r1, s; mbarrier.init.shared::cta.b64 [%r1], 32;\n{arrive}\n{ended}\n{arrive}"
+    out = {"out": np.zeros(1, np.uint32)}
+    assert found(run(ptx(body, ["out"], shared=SHARED), out)) >= {"mbarrier-misuse"}
+
+
 @pytest.mark.parametrize(("lanes", "expected"), [(1, set()), (32, {"missing-inval"})])
 def test_an_mbarrier_initialised_by_several_lanes_is_a_warning(
     lanes: int, expected: set[str]

@@ -21,12 +21,13 @@ class Batch:
         self.set = warps
         self.fragments = fragments
         masks = [fragment.mask for fragment in fragments]
-        self.meets = any(fragment.meetings for fragment in fragments)
+        meetings = [fragment.meetings for fragment in fragments]
+        self.meets = any(meetings)
         self.mask: Mask = True
         self.lanes = 32 * len(masks)
-        if any(mask != ALL for mask in masks):
+        if masks.count(ALL) != len(masks):
             self.mask = _lanes(tuple(masks))
-            self.lanes = sum(mask.bit_count() for mask in masks)
+            self.lanes = sum([mask.bit_count() for mask in masks])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -39,6 +40,8 @@ def _lanes(masks: tuple[int, ...]) -> Array:
 
 def merge(fragments: list[Fragment]) -> list[Fragment]:
     """Fragments of one warp that stand at one place become one."""
+    if len(fragments) == 1:
+        return fragments
     merged: list[Fragment] = []
     for fragment in fragments:
         last = merged[-1] if merged else None
@@ -52,7 +55,7 @@ def merge(fragments: list[Fragment]) -> list[Fragment]:
 def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
     """Fragments of warps at equal distances: of one index in neighbouring CTAs, or, `resident`
     places apart, of one CTA."""
-    if len(fragments) == 1:
+    if _is_run([fragment.warp for fragment in fragments], resident):
         return [fragments]
     found = []
     while fragments:
@@ -65,6 +68,14 @@ def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
             found.append([waiting.pop(place) for place in places])
         fragments = others  # a second fragment of a warp, which has other meetings before it
     return found
+
+
+def _is_run(places: list[int], resident: int) -> bool:
+    """Whether these places, in ascending order, are one run."""
+    if len(places) < 2:
+        return len(places) == 1
+    step = places[1] - places[0]
+    return step in (1, resident) and places == list(range(places[0], places[-1] + 1, step))
 
 
 def _run(waiting: Container[int], first: int, step: int) -> list[int]:

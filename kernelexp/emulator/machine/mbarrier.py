@@ -16,7 +16,7 @@ from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
-from kernelexp.emulator.machine.warps import Warps
+from kernelexp.emulator.machine.warps import ALL, Warps, lanes_of, pack
 
 # PTX ISA, "mbarrier": the ranges of a count and of a transaction count.
 MAX_COUNT = (1 << 20) - 1
@@ -41,6 +41,8 @@ class Mbarrier:
     """Of the clocks: that of the copies which signal it."""
     made: tuple[int, int] = (0, 0)
     """The time of its init, and the place of the warp."""
+    fenced: bool = False
+    """Whether a fence after its init was seen: engines and other CTAs may use it."""
     overwritten: str = ""
     """Where a store or a copy has destroyed it."""
     phase: int = 0
@@ -63,7 +65,7 @@ class Mbarrier:
 
     def release(self, seen: Array) -> None:
         old = self.releasing
-        self.releasing = seen.copy() if old is None else old.clip(min=seen)
+        self.releasing = seen.copy() if old is None else np.maximum(old, seen)
 
     def advance(self) -> bool:
         """Begins the next phase if nothing of this one is pending; whether it has."""
@@ -73,7 +75,7 @@ class Mbarrier:
         self.pending = self.expected
         if self.releasing is not None:
             old, new = self.released, self.releasing
-            self.released = new if old is None else old.clip(min=new)
+            self.released = new if old is None else np.maximum(old, new)
         self.releasing = None
         return True
 
@@ -100,19 +102,25 @@ class Mbarriers:
         self.clocks = clocks
         self.shared = shared
         self.at: dict[int, Mbarrier] = {}
+        self._known: dict[tuple[int, int], Mbarrier] = {}
+        """By the place of a warp and an address: those of its own CTA that it may use."""
 
     def named(
         self, warps: Warps, m: Mask, addresses: Array, site: Site
     ) -> list[tuple[int, int, int, list[int]]]:
         """(row, place, address, lanes) for each mbarrier that lanes of each warp name."""
         named = []
-        for row, place in enumerate(warps.warps.tolist()):
-            lanes = range(32) if m is True else np.flatnonzero(m[row]).tolist()
-            groups: dict[int, list[int]] = {}
-            every = addresses[row].tolist()
-            for lane in lanes:
-                groups.setdefault(every[lane] & WINDOW, []).append(lane)
-            named += [(row, place, at, group) for at, group in groups.items()]
+        masks = [ALL] * warps.count if m is True else pack(m)
+        for row, (place, mask) in enumerate(zip(warps.warps.tolist(), masks, strict=True)):
+            if mask & mask - 1:
+                groups: dict[int, list[int]] = {}
+                every = addresses[row].tolist()
+                for lane in lanes_of(mask):
+                    groups.setdefault(every[lane] & WINDOW, []).append(lane)
+                named += [(row, place, at, group) for at, group in groups.items()]
+            elif mask:
+                lane = mask.bit_length() - 1
+                named.append((row, place, int(addresses[row, lane]) & WINDOW, [lane]))
         for _, place, at, _ in named:
             if at % MBARRIER_BYTES:
                 self.residents.report(
@@ -145,33 +153,41 @@ class Mbarriers:
         """A new mbarrier at an offset in a resident CTA; made: the time, and the warp's place."""
         offset, number = self.residents.arena_offset(cta, low), self.residents.ctas[cta].number
         agent = self.clocks.copy_agent(offset)
+        self._known.clear()
         self.at[offset] = Mbarrier(number, low, count, count, offset, agent, made)
         self.shared.state[offset : offset + MBARRIER_BYTES] = BARRIER
 
     def invalidate(self, place: int, address: int, site: Site) -> None:
         offset = self.residents.shared_offset(place, address, site)[0]
+        self._known.clear()
         if self.at.pop(offset, None) is not None:
             self.shared.state[offset : offset + MBARRIER_BYTES] = WRITTEN
 
     def find(self, place: int, address: int, site: Site) -> Mbarrier | None:
         """The mbarrier at a shared address of a warp; a finding if there is none."""
+        known = self._known.get((place, address))
+        if known is not None:
+            return known
         _, cta, low = self.residents.shared_offset(place, address, site)
         barrier = self.find_in(cta, low, site)
-        if barrier is not None:
-            self._after_init(barrier, place, site)
-            self.neighbours.use(place, cta, site)
-            if cta != self.residents.cta_of(place).place:
-                self.signalled(barrier, site)
+        if barrier is None:
+            return None
+        ordered = self._after_init(barrier, place, site)
+        self.neighbours.use(place, cta, site)
+        if cta != self.residents.cta_of(place).place:
+            self.signalled(barrier, site)
+        elif ordered and not barrier.overwritten:
+            self._known[place, address] = barrier
         return barrier
 
-    def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> None:
-        """A finding if nothing orders a warp's use of a barrier after its init."""
+    def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> bool:
+        """Whether a warp uses a barrier after its init; a finding if nothing orders that."""
         (time, warp), clocks = barrier.made, self.clocks
-        seen = clocks.seen[place]
+        seen = clocks.seen
+        if place == warp or seen[place, warp] >= time:
+            return True
         # fence.mbarrier_init lets relaxed operations carry the init.
-        carried = seen[clocks.tensor_memory + warp] >= time
-        if place == warp or seen[warp] >= time:
-            return
+        carried = seen[place, clocks.tensor_memory + warp] >= time
         if carried and clocks.fenced_init[warp] < time:
             # As CUTLASS has it for the barrier at which tensor memory is freed.
             self._unfenced(barrier, site)
@@ -183,11 +199,16 @@ class Mbarriers:
                 site,
                 barrier.cta,
             )
+        return False
 
     def signalled(self, barrier: Mbarrier, site: Site) -> None:
         """A warning if an engine or another CTA uses a barrier whose init was not fenced."""
-        time, warp = barrier.made
-        if max(self.clocks.fenced_init[warp], self.clocks.proxy["shared"].time[warp].max()) < time:
+        if barrier.fenced:
+            return
+        (time, warp), clocks = barrier.made, self.clocks
+        fenced = max(clocks.fenced_init[warp], clocks.proxy["shared"].time[warp].max())
+        barrier.fenced = bool(fenced >= time)
+        if not barrier.fenced:
             self._unfenced(barrier, site)
 
     def _unfenced(self, barrier: Mbarrier, site: Site) -> None:
@@ -204,6 +225,7 @@ class Mbarriers:
         for offset in np.unique(offsets & ~(MBARRIER_BYTES - 1)).tolist():
             barrier = self.at.get(offset)
             if barrier is not None and not barrier.overwritten:
+                self._known.clear()
                 barrier.overwritten = site.where()
                 if barrier.busy():
                     self._misused(f"overwritten in use: {barrier.describe()}.", site, barrier.cta)

@@ -57,7 +57,7 @@ def arrive(
         barrier = mbarriers.find(place, at, site)
         if barrier is None:
             continue
-        total = int(numbers[row, lanes].sum())
+        total = _sum(numbers[row], lanes)
         if note is not None:
             note(row, lanes, barrier)
         seen = clocks.release(place)
@@ -70,6 +70,11 @@ def arrive(
         mbarriers.arrive(barrier, count, seen, site, drop=drop, completes=how.completes)
 
 
+def _sum(values: Array, lanes: list[int]) -> int:
+    """The sum of these lanes' values, mostly of one."""
+    return int(values[lanes[0]] if len(lanes) == 1 else values[lanes].sum())
+
+
 def transfer(
     warps: WarpSet, m: Mask, addresses: Array, sizes: Array, site: Site, *, expects: bool
 ) -> None:
@@ -79,7 +84,7 @@ def transfer(
         barrier = mbarriers.find(place, at, site)
         if barrier is None:
             continue
-        size = int(sizes[row, lanes].sum())
+        size = _sum(sizes[row], lanes)
         if expects:
             mbarriers.expect(barrier, size, site)
         else:

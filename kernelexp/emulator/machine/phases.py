@@ -32,22 +32,12 @@ class PhaseTest(Gate):
     def _asked(
         self, machine: Machine, fragment: Fragment
     ) -> tuple[tuple[Mbarrier | None, int, int], ...]:
-        addresses = machine.value(self.at.slot, fragment.warp)
-        if self.plus is not None:
-            addresses = addresses + machine.value(self.plus, fragment.warp)
-        bases = addresses.tolist()
-        wanted = (machine.value(self.wanted, fragment.warp) >> self.shift).tolist()
-        groups: dict[tuple[int, int], int] = {}
-        if bases.count(bases[0]) == wanted.count(wanted[0]) == len(bases):
-            groups[bases[0], wanted[0]] = fragment.mask
-        else:
-            for lane in lanes_of(fragment.mask):
-                key = bases[lane], wanted[lane]
-                groups[key] = groups.get(key, 0) | 1 << lane
         find, offset = machine.mbarriers.find, self.at.offset
         asked = tuple(
-            (find(fragment.warp, base + offset & WINDOW, self.site), want, lanes)
-            for (base, want), lanes in groups.items()
+            [
+                (find(fragment.warp, base + offset & WINDOW, self.site), want, lanes)
+                for (base, want), lanes in self._groups(machine, fragment).items()
+            ]
         )
         number = machine.cta_of(fragment.warp).number
         for barrier, _, _ in asked:
@@ -55,6 +45,25 @@ class PhaseTest(Gate):
                 sentence = f"a wait for an mbarrier of another CTA: {barrier.describe()}."
                 machine.report("mbarrier-misuse", sentence, self.site, fragment.warp)
         return asked
+
+    def _groups(self, machine: Machine, fragment: Fragment) -> dict[tuple[int, int], int]:
+        """Lanes by the address without its offset, and the parity or state."""
+        addresses = machine.value(self.at.slot, fragment.warp)
+        if self.plus is not None:
+            addresses = addresses + machine.value(self.plus, fragment.warp)
+        wanted = machine.value(self.wanted, fragment.warp)
+        mask = fragment.mask
+        if not mask & mask - 1:
+            lane = mask.bit_length() - 1
+            return {(int(addresses[lane]), int(wanted[lane]) >> self.shift): mask}
+        bases, states = addresses.tolist(), wanted.tolist()
+        if bases.count(bases[0]) == states.count(states[0]) == len(bases):
+            return {(bases[0], states[0] >> self.shift): mask}
+        groups: dict[tuple[int, int], int] = {}
+        for lane in lanes_of(mask):
+            key = bases[lane], states[lane] >> self.shift
+            groups[key] = groups.get(key, 0) | 1 << lane
+        return groups
 
     def _passed(self, barrier: Mbarrier | None, wanted: int) -> bool:
         if barrier is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
-
-import numpy as np
 
 from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.batches import Batch, merge, runs
@@ -21,6 +20,8 @@ from kernelexp.emulator.machine.warps import ALL, pack
 
 # Turns of polling after which it is looked whether any register has changed.
 PATIENCE = 16
+
+_warp = operator.attrgetter("warp")
 
 
 class Scheduler:
@@ -112,7 +113,8 @@ class Scheduler:
             for fragment in fragments[keep:]:
                 self._put(fragment)
             del fragments[keep:]
-        fragments.sort(key=lambda fragment: fragment.warp)
+        if len(fragments) > 1:
+            fragments.sort(key=_warp)
         return [self._batch(run) for run in runs(merge(fragments), self.machine.resident)]
 
     def _batch(self, fragments: list[Fragment]) -> Batch:
@@ -263,11 +265,9 @@ class Scheduler:
         taken = batch.set.R[end.guard]
         if batch.mask is not True:
             taken = (~taken if end.negated else taken) & batch.mask
-            count = np.count_nonzero(taken)
-        else:
-            count = np.count_nonzero(taken)
-            if end.negated:
-                taken, count = ~taken, batch.lanes - count
+        elif end.negated:
+            taken = ~taken
+        count = taken.tobytes().count(1)  # which NumPy takes longer for
         if count == 0:
             return end.following
         if count == batch.lanes:

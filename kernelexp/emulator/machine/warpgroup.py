@@ -12,6 +12,13 @@ import numpy as np
 
 from kernelexp.emulator.arithmetic import fragments, sparse, tensor
 from kernelexp.emulator.arithmetic.operands import is_finite
+from kernelexp.emulator.machine.accumulators import (
+    WARPS,
+    Accumulators,
+    Destination,
+    Result,
+    places_of,
+)
 from kernelexp.emulator.machine.arrays import POISON, Array
 from kernelexp.emulator.machine.asynchronous import Groups, Pending
 from kernelexp.emulator.machine.clocks import SLOTS
@@ -22,8 +29,6 @@ from kernelexp.emulator.machine.products import METADATA, Sparsity, meaningless,
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 
 ELEMENT = {"e4m3": 1, "e5m2": 1, "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
-_NO_ROWS = np.empty(0, np.intp)
-WARPS = 4
 ROWS = 64
 A_REGISTERS = 4
 
@@ -67,15 +72,6 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return len(self.a) == A_REGISTERS
 
 
-class Destination:
-    """Registers that operations write in each of their warps: one object for the same slots."""
-
-    def __init__(self, slots: tuple[int, ...], rows: Array) -> None:
-        self.slots = frozenset(slots)
-        self.rows = rows
-        """Of RegisterFile.words."""
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class Multiplication(Pending):
     to: Destination
@@ -102,91 +98,6 @@ class Joining:
         self.metadata: dict[int, Array] = {}
         """Each warp's words of metadata of a sparse A, [32]."""
         self.operands: Operands | None = None
-
-
-@functools.cache
-def _places(n: int, half: bool) -> tuple[Array, Array]:
-    """(place in a warp's 16 x n, by row, of each value of D in its registers; the inverse).
-
-    Values are ordered by register, lane, and where there are two in a register, half.
-    """
-    per = 2 if half else 1
-    lane, part = fragments.LANE[:, None], np.arange(per)
-    value = np.arange(n // 2 // per)[:, None, None] * per + part
-    group, within = value // 4, value % 4
-    row = lane // 4 + 8 * (within // 2)
-    column = 8 * group + 2 * (lane % 4) + within % 2
-    places = (row * n + column).ravel()
-    return places, np.argsort(places)
-
-
-class Result(NamedTuple):
-    """What an operation has written to the accumulators of one of its warps."""
-
-    matrix: Array
-    """[64, n], of all four."""
-    warp: int
-
-    def registers(self) -> Array:
-        """The warp's values by register, [registers, 32]."""
-        in_matrix, _ = _places(self.matrix.shape[1], self.matrix.dtype == np.uint16)
-        own: Array = self.matrix.reshape(WARPS, -1)[self.warp]
-        return own.take(in_matrix).view(np.uint32).reshape(-1, 32)
-
-
-class Accumulators:
-    """Accumulators of one warp in flight: by register, as RegisterFile.words has them."""
-
-    def __init__(self, registers: int) -> None:
-        self.values = np.zeros((registers, 32), np.uint32)
-        """The engine's copy, until a wait writes it back, but for `results`."""
-        self.results: dict[Destination, Result] = {}
-        """No two of them with a register in common: the next operation mostly adds to one of these
-        as it is."""
-        self.held = np.zeros(registers, bool)
-        self.taken: set[Destination] = set()
-        """Those whose registers are all held."""
-        self.written = np.zeros((registers, 32), np.uint32)
-        """What waits have written back."""
-        self.given = np.zeros(registers, bool)
-        """To which registers they have."""
-
-    def take(self, to: Destination, words: Array, place: int) -> None:
-        """Takes the registers of an operation out of those of the warp at `place`."""
-        if to in self.taken:
-            return
-        self.taken.add(to)
-        new = to.rows[~self.held[to.rows]]
-        if len(new):
-            self.values[new] = words[new, place]
-            self.held[new] = True
-            words[new, place] = POISON[32]
-
-    def write(self, to: Destination, result: Result) -> None:
-        if to not in self.results and not all(to.slots.isdisjoint(x.slots) for x in self.results):
-            self.settle()
-        self.results[to] = result
-
-    def settle(self) -> None:
-        """Puts all results into `values`."""
-        for to, result in self.results.items():
-            self.values[to.rows] = result.registers()
-        self.results.clear()
-
-    def unused(self, pending: set[Destination]) -> Array:
-        """Rows that are held and that no pending operation writes."""
-        if self.taken <= pending:
-            return _NO_ROWS
-        free = self.held.copy()
-        for to in pending:
-            free[to.rows] = False
-        return np.flatnonzero(free)
-
-    def give_back(self, rows: Array, words: Array, place: int) -> None:
-        self.settle()
-        words[rows, place] = self.written[rows] = self.values[rows]
-        self.held[rows], self.given[rows] = False, True
-        self.taken = {to for to in self.taken if self.held[to.rows].all()}
 
 
 class Warpgroups:
@@ -274,12 +185,16 @@ def _position(machine: Machine, place: int) -> tuple[int, int]:
 
 
 def _operands(machine: Machine, wgmma: Wgmma, place: int) -> Operands:
-    def scalar(slots: tuple[int, ...]) -> int:
-        return sum(int(machine.value(slot, place)[0]) << 32 * i for i, slot in enumerate(slots))
+    arrays = machine.registers.arrays
 
-    accumulate = wgmma.scale is None or bool(scalar(wgmma.scale[:1])) != wgmma.scale[1]
-    a = None if wgmma.a_in_registers else scalar(wgmma.a)
-    return Operands(a, scalar(wgmma.b), accumulate)
+    def descriptor(slots: tuple[int, ...]) -> int:
+        low, *high = (int(arrays[slot].item(place, 0)) for slot in slots)
+        return low | high[0] << 32 if high else low
+
+    scale = wgmma.scale
+    accumulate = scale is None or bool(arrays[scale[0]].item(place, 0)) != scale[1]
+    a = None if wgmma.a_in_registers else descriptor(wgmma.a)
+    return Operands(a, descriptor(wgmma.b), accumulate)
 
 
 def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
@@ -395,7 +310,7 @@ def _addend(warps: list[Accumulators], n: int, to: Destination, kind: str) -> Ar
     for mine in warps:
         mine.settle()
     words = np.stack([mine.values[to.rows] for mine in warps]).view(kind).reshape(WARPS, -1)
-    _, in_registers = _places(n, kind == "u2")
+    _, in_registers = places_of(n, kind == "u2")
     return words.take(in_registers, axis=1).reshape(ROWS, n)
 
 
@@ -448,14 +363,19 @@ class WgmmaWait(PendingWait):
         state.groups.forget(place, self.allowed)
         pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
         mine, words = state.of(machine, place), machine.registers.words
-        rows = mine.unused({operation.to for operation in pending})
+        writing = {operation.to for operation in pending}
+        rows = mine.unused(writing)
         if len(rows):
-            changed = (words[rows, place] != POISON[32]).any(axis=1)
-            for _ in range(np.count_nonzero(changed)):
-                sentence = "a register was written while a wgmma had it for its accumulator."
-                machine.report("wgmma-registers", sentence, self.site, place)
-            mine.give_back(rows, words, place)
+            changed = words[rows, place] != POISON[32]
+            if changed.any():
+                self._report(machine, place, int(changed.any(axis=1).sum()))
+            mine.give_back(rows, writing, words, place)
         state.fenced.discard(place)
         # What the MMAs have read may be overwritten by whoever hears of this.
         first, _ = _position(machine, place)
         machine.clocks.learn(place, machine.clocks.tensor + first % SLOTS, landed)
+
+    def _report(self, machine: Machine, place: int, registers: int) -> None:
+        for _ in range(registers):
+            sentence = "a register was written while a wgmma had it for its accumulator."
+            machine.report("wgmma-registers", sentence, self.site, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 
 import numpy as np
 
@@ -29,15 +30,23 @@ class Warps:
         self.count = len(places)
         self.warps = places
         """Places in the register file, [n]."""
-        self.of_lanes = np.repeat(places[:, None], 32, axis=1)
-        """The place of each lane's warp, [n, 32]."""
-        self.threads = (places[:, None] * 32 + np.arange(32)).astype(np.int32)
         self.ctas = ctas
         """Resident CTA of each warp, [n]."""
         step = int(places[1] - places[0]) if len(places) > 1 else 1
         self.native = SetLayout(int(places[0]), step, len(places))
         """The same for compiled code, at `address`."""
         self.address = ctypes.addressof(self.native)
+
+    @functools.cached_property
+    def of_lanes(self) -> Array:
+        """The place of each lane's warp, [n, 32]."""
+        return np.repeat(self.warps[:, None], 32, axis=1)
+
+    @functools.cached_property
+    def threads(self) -> Array:
+        """The number of each lane's thread, int32 [n, 32]."""
+        threads: Array = self.warps[:, None] * 32 + np.arange(32)
+        return threads.astype(np.int32)
 
     def active(self, m: Mask) -> Array:
         """The mask as bool [n, 32]."""

@@ -56,10 +56,11 @@ def arrive(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         def note(row: int, lanes: list[int], barrier: Mbarrier) -> None:
-            if state_slot is not None:
-                R[state_slot][row, lanes] = barrier.state()
+            assert state_slot is not None
+            R[state_slot][row, lanes] = barrier.state()
 
-        mbarrier_ops.arrive(warps, m, where(R), R[amount], how, site, note)
+        noted = None if state_slot is None else note
+        mbarrier_ops.arrive(warps, m, where(R), R[amount], how, site, noted)
 
     return op
 
