@@ -53,7 +53,7 @@ def _copy(folder: Path, cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm(hashed: Path, tools: Toolchain, shared: Path) -> Path:
+def warm(hashed: Path, usual_tools: Toolchain, shared: Path) -> Path:
     """The cache of the project `scale` with every variant built and emulated: 10 s of two cores."""
     with FileLock(shared / "warm.lock"):
         if (done := shared / "warm").exists():
@@ -61,7 +61,7 @@ def warm(hashed: Path, tools: Toolchain, shared: Path) -> Path:
         root = _copy(shared, hashed)
         loaded = project.load(root)
         variants = list(gates.named_variants(loaded).values())
-        prepared = prepare.built(loaded, variants, tools, Limits())
+        prepared = prepare.built(loaded, variants, usual_tools, Limits())
         prepare.emulated(loaded, prepared, Limits())
         return (root / build.CACHE).rename(done)
 
@@ -73,22 +73,25 @@ def scale_grid(tmp_path: Path, warm_grid: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm_grid(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warm_grid(
+    warm: Path, usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     root = _copy(tmp_path_factory.mktemp("grid"), warm)
     loaded = project.load(root)
     points = [{"width": width, "order": "backward"} for width in (1, 2)]
-    prepare.built(loaded, [loaded.variant("scale", None, p) for p in points], tools, Limits())
+    grid = [loaded.variant("scale", None, point) for point in points]
+    prepare.built(loaded, grid, usual_tools, Limits())
     return root / build.CACHE
 
 
 @pytest.fixture(scope="session")
-def hashed(tools: Toolchain, shared: Path) -> Path:
+def hashed(usual_tools: Toolchain, shared: Path) -> Path:
     """A cache in which the compiler's 200 MB are hashed."""
     folder = shared / build.CACHE
     with FileLock(shared / "hashed.lock"):
         if not folder.exists():
             folder.mkdir()
-            compiler.identify(folder, folder, tools, ())
+            compiler.identify(folder, folder, usual_tools, ())
     return folder
 
 
@@ -116,8 +119,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Toolchain:
+def usual_tools(tmp_path_factory: pytest.TempPathFactory) -> Toolchain:
+    """The compiler that commands use where nothing else is said."""
     return toolchain.find(None, tmp_path_factory.mktemp("tools"))
+
+
+@pytest.fixture(scope="session")
+def tools(usual_tools: Toolchain) -> Toolchain:
+    """The compiler of a test; those of a folder may have another."""
+    return usual_tools
 
 
 @pytest.fixture
