@@ -73,9 +73,7 @@ def scale_grid(tmp_path: Path, warm_grid: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm_grid(
-    warm: Path, usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def warm_grid(warm: Path, usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = _copy(tmp_path_factory.mktemp("grid"), warm)
     loaded = project.load(root)
     points = [{"width": width, "order": "backward"} for width in (1, 2)]

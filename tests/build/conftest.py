@@ -59,9 +59,7 @@ def counted(wrap: Wrap, tmp_path: Path) -> tuple[Toolchain, Path]:
 
 
 @pytest.fixture(scope="session")
-def copied(
-    usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory, shared: Path
-) -> Path:
+def copied(usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     """A copy of the compiler by links, whose programs can be replaced one by one.
 
     Those that look for others beside themselves are copied.
