@@ -94,17 +94,20 @@ def hashed(usual_tools: Toolchain, shared: Path) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def user_cache(shared: Path) -> Iterator[Path]:
-    """What the tests, and the processes that they start, have as the user's cache."""
+def user_cache() -> Iterator[Path]:
+    """What the tests, and the processes that they start, have as the user's cache.
+
+    It is this checkout's, as compiling the emulator's loops takes 15 s.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(native.VARIABLE, str(shared / "user-cache"))
-        yield shared / "user-cache"
+        patch.setenv(native.VARIABLE, str(ROOT / build.CACHE))
+        yield ROOT / build.CACHE
 
 
 @pytest.fixture(scope="session")
-def library(shared: Path) -> Path:
+def library(user_cache: Path) -> Path:
     """The emulator's compiled loops, which all tests have in common."""
-    path = native.library(shared)
+    path = native.library(user_cache)
     assert path, "the tests need a host compiler, as nvcc does"
     return Path(path)
 
