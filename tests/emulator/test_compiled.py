@@ -116,6 +116,49 @@ def test_products_of_finite_codes(
         assert np.array_equal(np.stack(python), fast)
 
 
+@FIXED
+@given(
+    kind=st.sampled_from(["e4m3", "e5m2", "f16", "bf16"]),
+    shape=st.sampled_from([(16, 8), (24, 16), (8, 32), (19, 32)]),
+    depth=st.sampled_from([16, 32]),
+    seed=st.integers(0, 2**32),
+    exponents=st.integers(1, 11),
+    about=st.sampled_from([0, 0, 0, 30, -30, -60, 62]),
+    precision=st.sampled_from([tensor.TCGEN05, tensor.WGMMA_FP8]),
+)
+def test_products_that_lose_nothing_or_next_to_nothing(
+    library: Path,
+    kind: str,
+    shape: tuple[int, int],
+    depth: int,
+    seed: int,
+    exponents: int,
+    about: int,
+    precision: tensor.Precision,
+) -> None:
+    """C lies on either side of what its sum with such products loses."""
+    random = np.random.default_rng(seed)
+    (m, n), table = shape, native.code_table(kind)
+    codes = np.arange(len(table.finite)).astype(np.uint8 if len(table.finite) == 256 else np.uint16)
+    middle = about // 2 if kind == "bf16" else 0
+    near = (table.exponents >= middle - exponents) & (table.exponents <= middle)
+    chosen = codes[table.finite & (near | (table.values == 0))]
+    few = random.choice(chosen, 8)
+    a, b = random.choice(few, (m, depth)), random.choice(few, (n, depth))
+    bits, fraction = random.integers(1, 25, (m, n)), precision.fraction_bits
+    lowest = 2 * middle + random.integers(-fraction - 4, fraction + 3, (m, n))
+    whole = random.integers(0, 2**bits) * random.choice([-1, 1], (m, n))
+    c = np.ldexp(whole.astype(np.float64), lowest).astype(np.float32).view(np.uint32)
+    odd = np.array([0x80000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF])
+    c = np.where(random.random((m, n)) < 1 / (m * n), random.choice(odd, (m, n)), c)
+    c = c.astype(np.uint32)
+    python, fast = both(
+        library,
+        lambda: [tensor.mma(a, b, each, a_type=kind, precision=precision) for each in (c, None)],
+    )
+    assert np.array_equal(python, fast)
+
+
 def test_a_product_of_very_different_magnitudes_is_left_to_numpy(library: Path) -> None:
     """Largest elements that only meet zeros."""
     compiled.load(library)
@@ -231,3 +274,22 @@ def test_a_lane_may_overwrite_what_ldmatrix_gave_to_it_and_no_other(library: Pat
     own, others = "mov.u32 %r5, %t;", "xor.b32 %r5, %t, 1;"
     assert both(library, lambda: named(own)) == ([], [])
     assert both(library, lambda: named(others)) == (["race"], ["race"])
+
+
+@pytest.mark.parametrize(("mask", "names"), [(0xFFFFFFFF, []), (0xFFFFFFFE, ["member-mask"])])
+def test_a_shuffle_whose_member_mask_is_in_a_register(
+    library: Path, mask: int, names: list[str]
+) -> None:
+    body = (
+        f"mov.u32 %r3, {mask}; add.u32 %r1, %t, 5; mov.u32 %r2, 3;\n"
+        "shfl.sync.bfly.b32 %r4|%p1, %r1, %r2, 0x1f, %r3;\n"
+        "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %r4;\n"
+    )
+
+    def compute() -> tuple[list[str], list[int]]:
+        out = np.zeros(32, np.uint32)
+        result = run(ptx(body, ["out"]), {"out": out})
+        return [finding.name for finding in result.findings], out.tolist()
+
+    python, fast = both(library, compute)
+    assert python == fast == (names, [(lane ^ 3) + 5 for lane in range(32)])

@@ -32,6 +32,10 @@ Integers = npt.NDArray[np.signedinteger[Any]]
 ZERO_EXPONENT = -2000
 _ZERO_LOW_BIT = 2000
 
+_CODE = np.dtype([("value", np.float32), ("exponent", np.int16), ("fineness", np.int16)])
+_SPECIAL = 32767
+"""Exponent of infinities and NaNs in a _CODE."""
+
 _REMEMBERED = 256
 """Operands, of about 100 KB each."""
 
@@ -75,7 +79,7 @@ class Operand(msgspec.Struct, frozen=True, kw_only=True):
     """The values with NaNs and infinities in place, where there are any."""
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, dict=True):
     """Codes' values, which may be NaN or infinite, their exponents and their lowest bits."""
 
     values: Double
@@ -83,10 +87,20 @@ class Table(msgspec.Struct, frozen=True):
     low: Integers
     finite: npt.NDArray[np.bool_]
 
-    @property
-    def addresses(self) -> tuple[int, int]:
-        """Of the values and the exponents, for compiled code."""
-        return self.values.ctypes.data, self.exponents.ctypes.data
+    @functools.cached_property
+    def packed(self) -> npt.NDArray[np.void]:
+        """The same of one code after the other, as compiled code reads them."""
+        packed = np.empty(self.values.shape, _CODE)
+        with np.errstate(over="ignore", invalid="ignore"):
+            packed["value"] = self.values
+        packed["exponent"] = np.where(self.finite, self.exponents, _SPECIAL)
+        packed["fineness"] = -self.low
+        return packed
+
+    @functools.cached_property
+    def addresses(self) -> tuple[int, int, int]:
+        """Of `packed`, of the values and of the exponents, for compiled code."""
+        return self.packed.ctypes.data, self.values.ctypes.data, self.exponents.ctypes.data
 
 
 def operand(codes: Bits, kind: str) -> Operand:
@@ -108,6 +122,14 @@ def _decoded(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], kind:
         low=table.low.min(axis=1),
         special=None if finite else table.values,
     )
+
+
+def is_finite(codes: Bits, kind: str) -> bool:
+    """Whether codes of a type, which may be one of integers, have no NaN and no infinity."""
+    if kind[0] in "su":
+        return True
+    table = _of_wide(codes) if kind == "tf32" else _look_up(code_table(kind), codes)
+    return bool(table.finite.all())
 
 
 def _look_up(table: Table, codes: Bits) -> Table:

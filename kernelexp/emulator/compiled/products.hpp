@@ -14,31 +14,6 @@
 //   not normal is below 1 unit too, however it is rounded.
 // A product with a larger gap anywhere is left to Python.
 
-template <int kBytes>
-struct Vectors {
-  typedef float Floats __attribute__((vector_size(kBytes)));
-  typedef int32_t Integers __attribute__((vector_size(kBytes)));
-  typedef int16_t Shorts __attribute__((vector_size(kBytes)));
-  typedef double Doubles __attribute__((vector_size(kBytes)));
-  typedef int64_t Longs __attribute__((vector_size(kBytes)));
-  typedef int16_t HalfShorts __attribute__((vector_size(kBytes / 2)));
-  typedef int32_t HalfIntegers __attribute__((vector_size(kBytes / 2)));
-  typedef float HalfFloats __attribute__((vector_size(kBytes / 2)));
-};
-
-template <class To>
-KX_INLINE To read(const void* from) {
-  To to;
-  __builtin_memcpy(&to, from, sizeof to);
-  return to;
-}
-
-// Half `i` of a vector.
-template <class Half, class Vector>
-KX_INLINE Half half_of(const Vector& vector, int i) {
-  return read<Half>(reinterpret_cast<const char*>(&vector) + i * sizeof(Half));
-}
-
 // What elements of a row of D have beside A and B.
 template <int kBytes>
 struct Aligned {
@@ -70,13 +45,6 @@ KX_INLINE Aligned<kBytes> align(typename Vectors<kBytes>::Integers highest,
   return {e, pattern < 0 ? -kept : kept,
           reinterpret_cast<Floats>((biased > 1 ? biased : 1) << 23),
           (highest > kNone / 2) & (gap > kGap), field == 255};
-}
-
-template <class Vector>
-KX_INLINE bool any(Vector mask) {
-  bool found = false;
-  for (unsigned i = 0; i < sizeof mask / sizeof mask[0]; ++i) found |= mask[i] != 0;
-  return found;
 }
 
 // Sums in units of 2^(e - F) toward zero to f32 patterns of `bits` significand bits, past the
@@ -129,22 +97,25 @@ KX_INLINE typename Vectors<kBytes>::Integers sum_of(const float* values, const c
   return sum;
 }
 
-// Columns [column, column + kBytes / 2) of D; false for what Python has to look at.
+// Columns [column, column + kBytes / 2) of the rows that are left over; false for what Python has to
+// look at.
 template <int kBytes>
-KX_INLINE bool multiply(const Product& p, int64_t column) {
+KX_INLINE bool multiply(const Product& p, int64_t column, const uint8_t* left_over) {
   using V = Vectors<kBytes>;
   using Integers = typename V::Integers;
   using Doubles = typename V::Doubles;
   using HalfIntegers = typename V::HalfIntegers;
   const char* powers = reinterpret_cast<const char*>(p.right->exponents.data() + column * p.depth);
-  const char* others = reinterpret_cast<const char*>(p.right->values.data() + column * p.depth);
+  const char* others = reinterpret_cast<const char*>(p.right->scaled.data() + column * p.depth);
   const int16_t* largest = p.right->largest.data() + column;
   Integers refused = {};
   typename V::Longs subnormal = {};
   for (int64_t row = 0; row < p.m; ++row) {
+    if (!left_over[row]) continue;
     const int16_t* exponents = p.left->exponents.data() + row * p.depth;
-    const float* values = p.left->values.data() + row * p.depth;
-    const int64_t at = 4 * (p.n * row + column);
+    const float* values = p.left->scaled.data() + row * p.depth;
+    const char* c = p.c ? p.c + row * p.c_stride + 4 * column : nullptr;
+    char* d = p.d + row * p.d_stride + 4 * column;
     int16_t highest[kBytes / 2];
     find_highest<kBytes>(exponents, powers, p.depth, highest);
     Aligned<kBytes> half[2];
@@ -153,7 +124,7 @@ KX_INLINE bool multiply(const Product& p, int64_t column) {
       const auto top = read<typename V::HalfShorts>(largest + i * kBytes / 4);
       half[i] = align<kBytes>(__builtin_convertvector(below, Integers),
                               __builtin_convertvector(top, Integers) + p.left->largest[row],
-                              p.c ? p.c + at + i * kBytes : nullptr, p.fraction);
+                              c ? c + i * kBytes : nullptr, p.fraction);
       refused |= half[i].deep | half[i].special;
     }
     Doubles sums[4];
@@ -175,18 +146,18 @@ KX_INLINE bool multiply(const Product& p, int64_t column) {
     }
     for (int i = 0; i < 4; ++i) {
       const auto e = half_of<HalfIntegers>(half[i / 2].exponents, i % 2);
-      truncate<kBytes>(sums[i], e, p.fraction, p.bits, p.d + at + i * kBytes / 2, subnormal);
+      truncate<kBytes>(sums[i], e, p.fraction, p.bits, d + i * kBytes / 2, subnormal);
     }
   }
   return !any(refused) && !any(subnormal);
 }
 
-// All of a product, whose B is decoded in blocks of `block` columns.
-bool product(const Product& p, int64_t block) {
-  for (int64_t column = 0; column < p.n; column += block) {
-    const bool plain = block == KX_BYTES / 2   ? multiply<KX_BYTES>(p, column)
-                       : block == KX_BYTES / 4 ? multiply<KX_BYTES / 2>(p, column)
-                                               : multiply<16>(p, column);
+// What exact() has left of a product.
+bool truncated(const Product& p, int64_t block, const uint8_t* left_over) {
+  for (int64_t column = 0; column < p.n; column += block, left_over += p.m) {
+    const bool plain = block == KX_BYTES / 2   ? multiply<KX_BYTES>(p, column, left_over)
+                       : block == KX_BYTES / 4 ? multiply<KX_BYTES / 2>(p, column, left_over)
+                                               : multiply<16>(p, column, left_over);
     if (!plain) return false;
   }
   return true;

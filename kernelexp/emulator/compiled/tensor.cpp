@@ -1,6 +1,7 @@
 // Products of the tensor core from codes to f32 patterns. tensor.py says what they are: the terms of
 // an element, truncated to multiples of its unit, are integers, and are added here as such.
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <vector>
 
@@ -14,8 +15,10 @@ constexpr int kFraction = 25;  // the largest F
 constexpr int kGap = 90;
 constexpr int kDepth = kFraction + kGap + 2;
 constexpr int kZero = -2000;  // the exponent of a zero: ZERO_EXPONENT
+constexpr int kSpecial = INT16_MAX;
 constexpr int kNone = -8192;  // the same below the largest of a row; int16 holds twice that
 constexpr int64_t kTerms = 16;  // added in int32
+constexpr int kExponents = 64;  // of two operands' product, for exact sums in float32
 
 #define KX_INLINE inline __attribute__((always_inline))
 
@@ -31,50 +34,94 @@ KX_INLINE double power_of_two(int exponent) {
   return bits_of<double>(static_cast<uint64_t>(std::max(exponent + 1023, 1)) << 52);
 }
 
-// Values and exponents of every code of a type.
+KX_INLINE float power(int exponent) { return static_cast<float>(power_of_two(exponent)); }
+
+// What a code stands for: a float32 value; its exponent, kZero of a zero, kSpecial of what is no
+// finite number; and, negated so that the larger one counts of this too, that of its lowest bit.
+typedef int16_t Code __attribute__((vector_size(8)));
+constexpr int kExponent = 2, kFineness = 3;
+
 struct Table {
+  const Code* codes;
   const double* values;
   const int16_t* exponents;
-  int code_bytes;
-
-  unsigned code(const char* codes, int64_t i) const {
-    return code_bytes == 1 ? static_cast<unsigned char>(codes[i])
-                           : kx::load<uint16_t>(codes + 2 * i);
-  }
 };
 
-// Rows of an operand, as [rows / block, depth, block], scaled by their largest exponents.
+template <int kCodeBytes>
+KX_INLINE unsigned code_at(const char* codes, int64_t i) {
+  return kCodeBytes == 1 ? static_cast<unsigned char>(codes[i])
+                         : kx::load<uint16_t>(codes + 2 * i);
+}
+
+// Rows of an operand, as [rows / block, depth, block].
 struct Decoded {
   std::vector<float> values;
-  std::vector<int16_t> exponents;
-  std::vector<int16_t> largest;  // of each row
+  std::vector<int16_t> largest;  // exponent of each row, 0 if it is all zeros
+  std::vector<int16_t> spans;    // of each row, from there to its lowest bit
+  std::vector<float> powers;     // of two, with the largest exponents
+  // For products that truncate:
+  std::vector<float> scaled;       // by the largest exponents
+  std::vector<int16_t> exponents;  // below the largest ones
 };
 
+// Of some rows: the smallest and the highest of their largest exponents, and the longest span.
+struct Extent {
+  int low, high, span;
+};
+
+Extent extent(const Decoded& of, int64_t first, int64_t count) {
+  Extent result{of.largest[first], of.largest[first], of.spans[first]};
+  for (int64_t row = first + 1; row < first + count; ++row) {
+    result.low = std::min<int>(result.low, of.largest[row]);
+    result.high = std::max<int>(result.high, of.largest[row]);
+    result.span = std::max<int>(result.span, of.spans[row]);
+  }
+  return result;
+}
+
 // False if any element is no finite number.
+template <int kCodeBytes>
 bool decode(const char* codes, const Table& table, int64_t rows, int64_t depth, int64_t block,
             Decoded& to) {
   to.values.resize(rows * depth);
-  to.exponents.resize(rows * depth);
   to.largest.resize(rows);
-  bool finite = true;
-  for (int64_t row = 0; row < rows; ++row, codes += depth * table.code_bytes) {
-    int largest = kZero;
+  to.spans.resize(rows);
+  to.powers.resize(rows);
+  for (int64_t row = 0; row < rows; ++row, codes += depth * kCodeBytes) {
+    float* values = to.values.data() + row / block * block * depth + row % block;
+    Code extremes = {0, 0, kZero, kZero};
     for (int64_t k = 0; k < depth; ++k) {
-      largest = std::max<int>(largest, table.exponents[table.code(codes, k)]);
+      const Code code = table.codes[code_at<kCodeBytes>(codes, k)];
+      __builtin_memcpy(values + k * block, &code, sizeof *values);
+      extremes = code > extremes ? code : extremes;
     }
-    largest = largest == kZero ? 0 : largest;
+    const bool none = extremes[kExponent] == kZero;
+    const int largest = none ? 0 : extremes[kExponent], lowest = none ? 0 : -extremes[kFineness];
+    if (largest == kSpecial) return false;
     to.largest[row] = static_cast<int16_t>(largest);
-    const double scale = power_of_two(-largest);
+    // What float32 has no values for is not computed with it.
+    to.spans[row] = static_cast<int16_t>(largest > 127 || lowest < -149 ? 999 : largest - lowest);
+    to.powers[row] = power(largest);
+  }
+  return true;
+}
+
+template <int kCodeBytes>
+void scale(const char* codes, const Table& table, int64_t rows, int64_t depth, int64_t block,
+           Decoded& to) {
+  to.scaled.resize(rows * depth);
+  to.exponents.resize(rows * depth);
+  for (int64_t row = 0; row < rows; ++row, codes += depth * kCodeBytes) {
+    const double factor = power_of_two(-to.largest[row]);
+    const int64_t first = row / block * block * depth + row % block;
     for (int64_t k = 0; k < depth; ++k) {
-      const unsigned code = table.code(codes, k);
-      const int64_t at = (row / block * depth + k) * block + row % block;
-      const int below = table.exponents[code] - largest;
-      finite &= std::isfinite(table.values[code]);
-      to.values[at] = below > -kDepth ? static_cast<float>(table.values[code] * scale) : 0.0f;
-      to.exponents[at] = static_cast<int16_t>(table.exponents[code] == kZero ? kNone : below);
+      const unsigned code = code_at<kCodeBytes>(codes, k);
+      const int exponent = table.exponents[code], below = exponent - to.largest[row];
+      const double value = table.values[code] * factor;
+      to.scaled[first + k * block] = below > -kDepth ? static_cast<float>(value) : 0.0f;
+      to.exponents[first + k * block] = static_cast<int16_t>(exponent == kZero ? kNone : below);
     }
   }
-  return finite;
 }
 
 // A product of matrices [m, depth] and [n, depth] whose operands are decoded.
@@ -83,11 +130,15 @@ struct Product {
   int fraction, bits;
   const Decoded *left, *right;
   const char* c;  // or none
+  int64_t c_stride;  // bytes from row to row
   char* d;
+  int64_t d_stride;
 };
 
 namespace baseline {
 #define KX_BYTES 16
+#include "vectors.hpp"
+#include "exact.hpp"
 #include "products.hpp"
 #undef KX_BYTES
 }  // namespace baseline
@@ -97,17 +148,23 @@ namespace baseline {
 #if defined(__x86_64__) && !defined(__clang__)
 #define KX_PROCESSORS
 #pragma GCC push_options
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,fma")
+#pragma GCC optimize("fp-contract=fast")  // changes no exact sum
 namespace avx2 {
 #define KX_BYTES 32
+#include "vectors.hpp"
+#include "exact.hpp"
 #include "products.hpp"
 #undef KX_BYTES
 }  // namespace avx2
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#pragma GCC optimize("fp-contract=fast")
 namespace avx512 {
 #define KX_BYTES 64
+#include "vectors.hpp"
+#include "exact.hpp"
 #include "products.hpp"
 #undef KX_BYTES
 }  // namespace avx512
@@ -116,7 +173,8 @@ namespace avx512 {
 
 // How this processor multiplies.
 struct Multiplier {
-  bool (*product)(const Product&, int64_t);
+  bool (*exact)(const Product&, int64_t, uint8_t*);
+  bool (*truncated)(const Product&, int64_t, const uint8_t*);
   int columns;  // at once, at most
 };
 
@@ -124,11 +182,43 @@ Multiplier multiplier() {
 #ifdef KX_PROCESSORS
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {
-    return {avx512::product, 32};
+    return {avx512::exact, avx512::truncated, 32};
   }
-  if (__builtin_cpu_supports("avx2")) return {avx2::product, 16};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return {avx2::exact, avx2::truncated, 16};
+  }
 #endif
-  return {baseline::product, 8};
+  return {baseline::exact, baseline::truncated, 8};
+}
+
+// One product after the other, of codes of so many bytes.
+template <int kCodeBytes>
+bool multiply_all(int64_t count, Product p, const char* a, const Table& of_a, const char* b,
+                  const Table& of_b) {
+  static const Multiplier with = multiplier();
+  static Decoded left, right;  // kept from call to call
+  static std::vector<uint8_t> left_over;
+  int64_t block = with.columns;
+  while (p.n % block) block /= 2;
+  left_over.resize(p.n / block * p.m);
+  p.left = &left, p.right = &right;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!decode<kCodeBytes>(a, of_a, p.m, p.depth, 1, left) ||
+        !decode<kCodeBytes>(b, of_b, p.n, p.depth, block, right)) {
+      return false;
+    }
+    std::fesetround(FE_TOWARDZERO);
+    const bool some_left = with.exact(p, block, left_over.data());
+    std::fesetround(FE_TONEAREST);
+    if (some_left) {
+      scale<kCodeBytes>(a, of_a, p.m, p.depth, 1, left);
+      scale<kCodeBytes>(b, of_b, p.n, p.depth, block, right);
+      if (!with.truncated(p, block, left_over.data())) return false;
+    }
+    a += p.m * p.depth * kCodeBytes, b += p.n * p.depth * kCodeBytes;
+    p.c += p.c ? p.m * p.c_stride : 0, p.d += p.m * p.d_stride;
+  }
+  return true;
 }
 
 }  // namespace
@@ -137,24 +227,15 @@ Multiplier multiplier() {
 // to a multiple of 2^(its largest exponent - fraction), the sum to `bits` of f32; c may be no array
 // (`adds` is 0). Returns 1, with D undefined, for what Python has to look at.
 extern "C" int kx_mma(int64_t count, int64_t m, int64_t n, int64_t depth, int fraction, int bits,
-                      const Array* a, const double* a_values, const int16_t* a_exponents,
-                      const Array* b, const double* b_values, const int16_t* b_exponents,
-                      int code_bytes, const Array* c, int adds, const Array* d) {
+                      const Array* a, const void* a_codes, const double* a_values,
+                      const int16_t* a_exponents, const Array* b, const void* b_codes,
+                      const double* b_values, const int16_t* b_exponents, int code_bytes,
+                      const Array* c, int adds, const Array* d) {
   if (n % 8 || fraction > kFraction) return 1;  // as no instruction has it
-  static const Multiplier with = multiplier();
-  static Decoded left, right;  // kept from call to call
-  int64_t block = with.columns;
-  while (n % block) block /= 2;
-  const Table of_a{a_values, a_exponents, code_bytes}, of_b{b_values, b_exponents, code_bytes};
-  for (int64_t item = 0; item < count; ++item) {
-    if (!decode(a->data + item * m * depth * code_bytes, of_a, m, depth, 1, left) ||
-        !decode(b->data + item * n * depth * code_bytes, of_b, n, depth, block, right)) {
-      return 1;
-    }
-    const int64_t at = 4 * item * m * n;
-    const Product product{m,     n,      depth, fraction, bits,
-                          &left, &right, adds ? c->data + at : nullptr, d->data + at};
-    if (!with.product(product, block)) return 1;
-  }
-  return 0;
+  const Table of_a{static_cast<const Code*>(a_codes), a_values, a_exponents};
+  const Table of_b{static_cast<const Code*>(b_codes), b_values, b_exponents};
+  const Product p{m, n, depth, fraction, bits, nullptr, nullptr, adds ? c->data : nullptr, 4 * n,
+                  d->data, 4 * n};
+  const auto multiply = code_bytes == 1 ? multiply_all<1> : multiply_all<2>;
+  return multiply(count, p, a->data, of_a, b->data, of_b) ? 0 : 1;
 }

@@ -25,7 +25,7 @@ from kernelexp.emulator.machine.layout import (
 from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races, Unchecked
-from kernelexp.emulator.machine.registers import Constant, Special, Symbol
+from kernelexp.emulator.machine.registers import Argument, Constant, Special, Symbol
 from kernelexp.emulator.machine.residents import Cta, Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.spaces import (
@@ -117,7 +117,7 @@ class Machine(Residents):
         if image.has_tensor_memory:
             self._keep_allocations()
         self.tmem = TensorMemory(self, self.clocks)
-        self.engines = Engines(self.late, execution.chance, not execution.shuffle)
+        self.engines = Engines(self.late, execution.chance, not execution.shuffle, self.changed)
         self.races = self._shared_races()
         self.world_races = self._global_races()
         self.flags = Flags(self.clocks, self.cluster_size, execution.announced)
@@ -179,6 +179,11 @@ class Machine(Residents):
                 array[...] = special(self, slot.name).astype(DTYPES[slot.bits])
             elif isinstance(slot, Symbol):
                 array[...] = self._address(slot)
+            elif isinstance(slot, Argument):
+                parameters = self.execution.parameters
+                first = parameters.offsets[slot.name] + slot.offset
+                octets = parameters.arena.data[first : first + slot.bits // 8]
+                array[...] = octets.view(DTYPES[slot.bits])[0]
             elif isinstance(slot, Constant):
                 words = self.execution.banks[slot.bank].view(DTYPES[slot.bits])
                 array[...] = words[slot.offset * 8 // slot.bits]

@@ -36,7 +36,7 @@ _POLLS = re.compile(
 def decode(module: Module, name: str) -> Program:
     """The program of entry `name`; UnsupportedInstruction for the first that is not covered."""
     function = unguarded(inlined(module, name))
-    decoder = Decoder(function)
+    decoder = Decoder(function, module.target)
     made: list[Op | Gate | None] = []
     cuts = set()
     for number, ins in enumerate(function.instructions):
@@ -139,7 +139,8 @@ def _checked(checks: list[Op], op: Op) -> Op:
             check(R, m, warps)
         op(R, m, warps)
 
-    return checked
+    # A compiled form leaves to Python what its checks would report.
+    return Formed(checked, op.form) if isinstance(op, Formed) else checked
 
 
 def _guard(decoder: Decoder, op: Op) -> Op:
