@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,10 @@ from kernelexp.toolchain import Toolchain
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+# The tests start hundreds of interpreters: each would compile the whole package for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # A shell has what it starts in the background ignore Ctrl-C, and so would what the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,7 +40,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def scale(tmp_path: Path, warm: Path) -> Path:
     """A fresh copy of the project `scale`: one kernel, two axes, two experiments, one step.
 
-    What it names is built and emulated already; what a test changes is not.
+    All its variants are built already, what it names is emulated too; what a test changes is not.
     """
     return _copy(tmp_path, warm)
 
@@ -53,57 +59,48 @@ def _copy(folder: Path, cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm(hashed: Path, tools: Toolchain, shared: Path) -> Path:
-    """The cache of the project `scale` with every variant built and emulated: 10 s of two cores."""
+def warm(hashed: Path, usual_tools: Toolchain, shared: Path) -> Path:
+    """The cache of the project `scale`: all variants built, those that it names emulated too."""
     with FileLock(shared / "warm.lock"):
         if (done := shared / "warm").exists():
             return done
         root = _copy(shared, hashed)
         loaded = project.load(root)
-        variants = list(gates.named_variants(loaded).values())
-        prepared = prepare.built(loaded, variants, tools, Limits())
+        named = list(gates.named_variants(loaded).values())
+        points = [{"width": width, "order": "backward"} for width in (1, 2)]
+        others = [loaded.variant("scale", None, point) for point in points]
+        prepare.built(loaded, [*named, *others], usual_tools, Limits())
+        prepared = prepare.built(loaded, named, usual_tools, Limits())
         prepare.emulated(loaded, prepared, Limits())
         return (root / build.CACHE).rename(done)
 
 
-@pytest.fixture
-def scale_grid(tmp_path: Path, warm_grid: Path) -> Path:
-    """The project `scale` with every combination of its axes built too."""
-    return _copy(tmp_path, warm_grid)
-
-
 @pytest.fixture(scope="session")
-def warm_grid(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = _copy(tmp_path_factory.mktemp("grid"), warm)
-    loaded = project.load(root)
-    points = [{"width": width, "order": "backward"} for width in (1, 2)]
-    prepare.built(loaded, [loaded.variant("scale", None, p) for p in points], tools, Limits())
-    return root / build.CACHE
-
-
-@pytest.fixture(scope="session")
-def hashed(tools: Toolchain, shared: Path) -> Path:
+def hashed(usual_tools: Toolchain, shared: Path) -> Path:
     """A cache in which the compiler's 200 MB are hashed."""
     folder = shared / build.CACHE
     with FileLock(shared / "hashed.lock"):
         if not folder.exists():
             folder.mkdir()
-            compiler.identify(folder, folder, tools, ())
+            compiler.identify(folder, folder, usual_tools, ())
     return folder
 
 
 @pytest.fixture(scope="session", autouse=True)
-def user_cache(shared: Path) -> Iterator[Path]:
-    """What the tests, and the processes that they start, have as the user's cache."""
+def user_cache() -> Iterator[Path]:
+    """What the tests, and the processes that they start, have as the user's cache.
+
+    It is this checkout's, as compiling the emulator's loops takes 15 s.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(native.VARIABLE, str(shared / "user-cache"))
-        yield shared / "user-cache"
+        patch.setenv(native.VARIABLE, str(ROOT / build.CACHE))
+        yield ROOT / build.CACHE
 
 
 @pytest.fixture(scope="session")
-def library(shared: Path) -> Path:
+def library(user_cache: Path) -> Path:
     """The emulator's compiled loops, which all tests have in common."""
-    path = native.library(shared)
+    path = native.library(user_cache)
     assert path, "the tests need a host compiler, as nvcc does"
     return Path(path)
 
@@ -116,8 +113,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Toolchain:
+def usual_tools(tmp_path_factory: pytest.TempPathFactory) -> Toolchain:
+    """The compiler that commands use where nothing else is said."""
     return toolchain.find(None, tmp_path_factory.mktemp("tools"))
+
+
+@pytest.fixture(scope="session")
+def tools(usual_tools: Toolchain) -> Toolchain:
+    """The compiler of a test; those of a folder may have another."""
+    return usual_tools
 
 
 @pytest.fixture

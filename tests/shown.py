@@ -1,12 +1,18 @@
-"""Output of commands for the README: cog calls show() between its markers."""
+"""Output of commands for the README: cog calls show() between its markers.
+
+The commands run in cog's process, each once for all pages that it is given.
+"""
 
 from __future__ import annotations
 
-import os
+import contextlib
+import functools
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+
+from typer.testing import CliRunner
+
+from kernelexp.cli import app
 
 ROOT = Path(__file__).parent.parent
 
@@ -47,14 +53,11 @@ def _write(*lines: str) -> None:
     cog.outl("\n".join(lines))
 
 
-def _lines(command: str) -> list[str]:
+@functools.cache
+def _lines(command: str) -> tuple[str, ...]:
     program, *arguments = shlex.split(command)
-    said = subprocess.run(
-        [sys.executable, "-m", program, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [line.rstrip() for line in said.stdout.splitlines()]
+    with contextlib.chdir(ROOT):
+        said = CliRunner(env={"NO_COLOR": "1"}).invoke(app, arguments, prog_name=program)
+    if said.exit_code:
+        raise SystemExit(f"{command} ended with {said.exit_code}:\n{said.output}")
+    return tuple(line.rstrip() for line in said.stdout.splitlines())

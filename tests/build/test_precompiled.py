@@ -19,7 +19,7 @@ Precompile = Callable[[str], Path]
 
 
 @pytest.fixture
-def precompile(tmp_path: Path, warm: Path, tools: Toolchain) -> Precompile:
+def precompile(tmp_path: Path, warm: Path, usual_tools: Toolchain) -> Precompile:
     """Makes the project `scale` one of files, as nvcc left them: one for each width, no source."""
 
     def make(form: str) -> Path:
@@ -29,7 +29,8 @@ def precompile(tmp_path: Path, warm: Path, tools: Toolchain) -> Precompile:
         shutil.copytree(warm, root / build.CACHE)
         loaded, folder = project.load(root), root / "variants/scale"
         for width in (1, 2, 4):
-            (built,) = build.build(root, [loaded.variant("scale", None, {"width": width})], tools)
+            variant = loaded.variant("scale", None, {"width": width})
+            (built,) = build.build(root, [variant], usual_tools)
             made = build.artefacts(root, built.identity)
             shutil.copy(getattr(made, form), folder / f"scale-{width}.{form}")
         edit(root, "source: scale.cu", f"source: scale-{{width}}.{form}")
@@ -44,7 +45,7 @@ def precompile(tmp_path: Path, warm: Path, tools: Toolchain) -> Precompile:
 
 
 def test_ptx_is_assembled_executed_and_compared(precompile: Precompile, kx: Kx) -> None:
-    result = kx("run", "S1", cwd=precompile("ptx"))
+    result = kx("run", "S1", "--verbose", cwd=precompile("ptx"))
     assert result.exit_code == errors.OK, result.stderr
     assert "FMUL 1 → 4" in result.stdout
     assert "both arms: y correct, all 4,096 elements under 3 schedules" in result.stdout

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 from support import ROOT, edit
+from typer.testing import CliRunner
 
+from kernelexp.cli import app
 from kernelexp.cli.completion import join_bash_words
+
+slow = pytest.mark.slow
 
 
 @pytest.fixture
@@ -77,9 +81,9 @@ def _read_until(terminal: int, mark: str) -> str:
     ("keys", "line"),
     [
         ("run S1 --set order=b\t", "run S1 --set order=backward"),
-        ("run S1 --set=order=f\t", "run S1 --set=order=forward"),
-        ("run S1 --set wi\t", "run S1 --set width="),
-        ("build sca\t", "build scale@sm_90a"),
+        pytest.param("run S1 --set=order=f\t", "run S1 --set=order=forward", marks=slow),
+        pytest.param("run S1 --set wi\t", "run S1 --set width=", marks=slow),
+        pytest.param("build sca\t", "build scale@sm_90a", marks=slow),
         ("build scale@sm_90a:width=2,order=b\t", "build scale@sm_90a:width=2,order=backward"),
     ],
 )
@@ -130,16 +134,17 @@ def two_targets(scale: Path) -> None:
     ],
 )
 def test_only_what_the_named_architecture_has_is_offered(
-    program: Path, scale: Path, words: str, offered: set[str]
+    scale: Path, monkeypatch: pytest.MonkeyPatch, words: str, offered: set[str]
 ) -> None:
     two_targets(scale)
-    lines = ask(
-        program,
-        scale,
-        _KERNELEXP_COMPLETE="complete_fish",
-        _TYPER_COMPLETE_FISH_ACTION="get-args",
-        _TYPER_COMPLETE_ARGS=f"kernelexp {words}",
-    )
+    monkeypatch.chdir(scale)
+    asked = {
+        "_KERNELEXP_COMPLETE": "complete_fish",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_ARGS": f"kernelexp {words}",
+    }
+    said = CliRunner(env=asked).invoke(app, [], prog_name="kernelexp")
+    lines = said.stdout.splitlines()
     assert {line.partition("\t")[0] for line in lines if line} == offered
 
 

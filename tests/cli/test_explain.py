@@ -11,7 +11,7 @@ import pytest
 from judge_cases import PADDED, PLAIN, profile
 from support import ROOT, Kx, edit
 
-from kernelexp import arm, project, records
+from kernelexp import arm, build, project, records
 from kernelexp.errors import BuildError, UsageError
 from kernelexp.record import Profile, Record
 
@@ -119,12 +119,11 @@ def test_what_does_not_exist_is_a_sentence(
 
 @pytest.fixture
 def without_profiles(tmp_path: Path) -> Path:
-    """This repository's kernels, experiments and records."""
-    for name in ("variants", "logs/runs", ".kernelexp"):
-        if (ROOT / name).is_dir():
-            passing = shutil.ignore_patterns("tmp-*", "*.tmp")  # of builds under way
-            shutil.copytree(ROOT / name, tmp_path / name, ignore=passing)
-    shutil.copy(ROOT / "experiments.yaml", tmp_path)
+    """This repository's kernels, builds, experiments and records."""
+    (tmp_path / "logs").mkdir()
+    (ROOT / build.CACHE).mkdir(exist_ok=True)
+    for name in ("variants", "logs/runs", build.CACHE, "experiments.yaml"):
+        (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
 
 

@@ -17,11 +17,6 @@ WIDTHS = "{1: 1.0, 2: 0.97, 4: 1.5}[width]"
 
 
 @pytest.fixture
-def scale(scale_grid: Path) -> Path:
-    return scale_grid
-
-
-@pytest.fixture
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     return FakeGpu(tmp_path / "locks", monkeypatch)
 

@@ -12,10 +12,22 @@ from kernelexp import errors
 from kernelexp.judge.again import judge
 
 RECORDS = sorted(ROOT.glob("logs/runs/*/*.measured.json"))
+LARGE = 150_000
+"""Bytes of a record with so many variants that judging it takes a second."""
 T2 = next((path for path in RECORDS if path.parent.name == "T2"), Path())
 
 
-@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            id=f"{path.parent.name}-{path.stem}",
+            marks=[pytest.mark.slow] * (path.stat().st_size > LARGE),
+        )
+        for path in RECORDS
+    ],
+)
 def test_a_committed_record_says_what_its_samples_say(path: Path) -> None:
     found = judge(path, None)
     kept = [candidate.verdict.status for candidate in found.record.candidates]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from kernelexp import isolated, prepare, project
+from kernelexp import build, isolated, prepare, project
 from kernelexp.arm import Arm, EmulatedEvidence
 from kernelexp.errors import ConfigurationError
 from kernelexp.evidence import jobs
@@ -58,7 +58,7 @@ def accumulating(
     """The project `scale` with a kernel that adds to y, built."""
     root = tmp_path_factory.mktemp("arrays") / "scale"
     shutil.copytree(ROOT / "tests/projects/scale", root)
-    shutil.copytree(hashed, root / ".kernelexp/build", dirs_exist_ok=True)
+    shutil.copytree(hashed, root / build.CACHE)
     edit(root / "variants/scale/scale.cu", *SOURCE)
     edit(root / "variants/scale/problem.py", *PROBLEM)
     loaded = project.load(root)

@@ -27,58 +27,117 @@ from kernelexp.schedule import first_schedules
 from kernelexp.toolchain import Toolchain
 
 
-def evidence(root: Path, tools: Toolchain, *edits: tuple[str, str]) -> EmulatedEvidence:
-    """The default variant of `scale`, after edits of its source, emulated in this process."""
-    source = root / "variants/scale/scale.cu"
-    for text, instead in edits:
-        assert text in source.read_text()
-        source.write_text(source.read_text().replace(text, instead))
-    limit = Limit(name="emulation", seconds=60.0)
-    job = jobs.emulation(root, built(root, tools), "emulated", consult.limit(), limit)
-    return emulate(job, isolated.Watch(sys.stderr)).evidence
+class Home(NamedTuple):
+    """A project in which the default variant of `scale` is built."""
+
+    root: Path
+    arm: Arm
+
+    def copy(self, folder: Path) -> Path:
+        """The same project elsewhere, with nothing emulated."""
+        return Path(shutil.copytree(self.root, folder / "home"))
 
 
-def built(root: Path, tools: Toolchain) -> Arm:
+def built(root: Path, tools: Toolchain) -> Home:
     loaded = project.load(root)
     variant = loaded.variant("scale", "sm_90a")
     arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
     assert arm.build
-    return arm
+    return Home(root, arm)
 
 
-def test_a_right_kernel_is_right_and_counted(scale: Path, tools: Toolchain) -> None:
-    found = evidence(scale, tools)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
+    """For tests that change problem.py alone."""
+    root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path_factory.mktemp("b") / "s"))
+    return built(root, tools)
+
+
+def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
+    """The built variant with the problem.py of another copy, in this process."""
+    limit = Limit(name="emulation", seconds=60.0)
+    job = jobs.emulation(home.root, home.arm, "emulated", consult.limit(), limit)
+    job = msgspec.structs.replace(job, root=str(root))
+    return emulate(job, isolated.Watch(sys.stderr)).evidence
+
+
+INIT = 'asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));'
+ENTRIES = {
+    "wrong": "if (i == 77) v.at[0] += 1;",
+    "infinite": "if (i == 3) v.at[0] = __int_as_float(0x7f800000);",
+    "missing": "if (i == 5) return;",
+    "racing": "__shared__ float s[256]; s[threadIdx.x ^ 32] = v.at[0]; v.at[0] = s[threadIdx.x];",
+    "hanging": 'if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;");',
+    "odd": 'asm volatile("pmevent 1;");',
+    "zeroing": "const_cast<Vector<WIDTH>*>(x)[i].at[0] = 0; v.at[0] = 0;",
+    "again": "__shared__ __align__(8) unsigned long long barrier; if (threadIdx.x == 0) {"
+    f" unsigned address = (unsigned)__cvta_generic_to_shared(&barrier); {INIT} {INIT} }}",
+    "printing": 'if (i % 300 == 299) printf("item %d\\n", i);',
+    "drawing": "if (threadIdx.x % 32 == 0) v.at[0] = atomicAdd(&turn, 1u);",
+}
+"""Kernels beside `scale`, by what each does before it stores."""
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
+    """A source with these kernels, compiled once."""
+    root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path_factory.mktemp("f") / "s"))
+    source = root / "variants/scale/scale.cu"
+    before, kernel = source.read_text().split('extern "C"')
+    kernels = [f'extern "C"{kernel}']
+    for name, what in ENTRIES.items():
+        named = kernels[0].replace(" scale(", f" {name}(")
+        kernels.append(named.replace("y[i] = v;", f"{what} y[i] = v;"))
+    text = ["#include <cstdio>", before, "__device__ unsigned turn;", *kernels]
+    source.write_text("\n".join(text))
+    return built(root, tools)
+
+
+def evidence(faulty: Home, entry: str, tmp_path: Path) -> EmulatedEvidence:
+    """One of these kernels, emulated in this process."""
+    root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path / "scale"))
+    change(root, 'entry="scale"', f'entry="{entry}"')
+    return emulate_with(root, faulty)
+
+
+def change(root: Path, text: str, instead: str) -> None:
+    problem = root / "variants/scale/problem.py"
+    assert text in problem.read_text()
+    problem.write_text(problem.read_text().replace(text, instead))
+
+
+def test_a_right_kernel_is_right_and_counted(faulty: Home, tmp_path: Path) -> None:
+    found = evidence(faulty, "scale", tmp_path)
     assert judge(found) is None
     assert found.arrays[0].elements == 4096
     assert found.counters["ptx__sass__inst_executed_global_loads"] == 4096 // 32
     assert found.counters["ptx__memory_l2_theoretical_sectors_global"] == 2 * 4096 * 4 // 32
 
 
-def test_a_wrong_element_is_found(scale: Path, tools: Toolchain) -> None:
-    found = evidence(scale, tools, ("y[i] = v;", "if (i == 77) v.at[0] += 1; y[i] = v;"))
+def test_a_wrong_element_is_found_under_every_schedule(faulty: Home, tmp_path: Path) -> None:
+    found = evidence(faulty, "wrong", tmp_path)
     verdict = judge(found)
     assert verdict
     assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_reference")
     assert "1 of 4,096 elements of y is wrong" in verdict.sentence
     assert "element 77; first y[77]: got " in verdict.sentence
+    assert found.failing == ("seed 0, late", "seed 1, late", "seed 2, early")
+    assert found.failing == found.schedules
 
 
-def test_an_element_that_is_never_written_is_found(scale: Path, tools: Toolchain) -> None:
-    found = evidence(scale, tools, ("y[i] = v;", "if (i != 5) y[i] = v;"))
-    assert found.arrays[0].wrong == 1
+def test_an_element_that_is_never_written_is_found(faulty: Home, tmp_path: Path) -> None:
+    assert evidence(faulty, "missing", tmp_path).arrays[0].wrong == 1
 
 
-def test_a_race_is_found_with_its_line(scale: Path, tools: Toolchain) -> None:
-    racing = "__shared__ float s[256]; s[threadIdx.x ^ 32] = v.at[0]; v.at[0] = s[threadIdx.x];"
-    verdict = judge(evidence(scale, tools, ("y[i] = v;", f"{racing} y[i] = v;")))
+def test_a_race_is_found_with_its_line(faulty: Home, tmp_path: Path) -> None:
+    verdict = judge(evidence(faulty, "racing", tmp_path))
     assert verdict
     assert verdict.status is Status.INCORRECT
     assert "scale.cu" in verdict.sentence
 
 
-def test_a_hang_is_a_verdict_with_who_waits(scale: Path, tools: Toolchain) -> None:
-    hanging = 'if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); y[i] = v;'
-    found = evidence(scale, tools, ("y[i] = v;", hanging))
+def test_a_hang_is_a_verdict_with_who_waits(faulty: Home, tmp_path: Path) -> None:
+    found = evidence(faulty, "hanging", tmp_path)
     verdict = judge(found)
     assert verdict
     assert verdict.status is Status.TIMED_OUT
@@ -86,57 +145,57 @@ def test_a_hang_is_a_verdict_with_who_waits(scale: Path, tools: Toolchain) -> No
 
 
 def test_an_instruction_that_is_not_covered_is_named_and_is_no_verdict(
-    scale: Path, tools: Toolchain
+    faulty: Home, tmp_path: Path
 ) -> None:
-    odd = 'asm volatile("pmevent 1;"); y[i] = v;'
-    found = evidence(scale, tools, ("y[i] = v;", odd))
+    found = evidence(faulty, "odd", tmp_path)
     assert "pmevent" in found.unsupported
     assert judge(found) is None
 
 
-def test_lines_are_named_from_the_root_of_the_project(scale: Path, tools: Toolchain) -> None:
-    assert {line.file for line in evidence(scale, tools).lines} == {"variants/scale/scale.cu"}
+def test_lines_are_named_from_the_root_of_the_project(faulty: Home, tmp_path: Path) -> None:
+    lines = evidence(faulty, "scale", tmp_path).lines
+    assert {line.file for line in lines} == {"variants/scale/scale.cu"}
 
 
 def test_evidence_is_kept_beside_the_build(
     scale: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arm = built(scale, tools)
+    _, arm = built(scale, tools)
     first = emulated.take(scale, [arm], "emulated", Limits())
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     assert emulated.take(scale, [arm], "emulated", Limits()) == first
 
 
 def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
-    cold: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arm = built(cold, tools)
-    (found,) = emulated.take(cold, [arm], "emulated", Limits())
+    root, arm = home.copy(tmp_path), home.arm
+    (found,) = emulated.take(root, [arm], "emulated", Limits())
     assert isinstance(found, EmulatedEvidence)
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    lines = emulated.lines(cold, arm, "emulated", Limits(), "scale")
+    lines = emulated.lines(root, arm, "emulated", Limits(), "scale")
     assert len({(line.source.file, line.source.line) for line in lines}) > len(found.lines) == 2
     loads = "ptx__sass__inst_executed_global_loads"
     assert sum(line.counters.get(loads, 0) for line in lines) == found.counters[loads]
     assert {line.warps for line in lines} == {0b11111111}
 
 
-def test_lines_that_were_lost_are_emulated_again(cold: Path, tools: Toolchain) -> None:
-    arm = built(cold, tools)
-    emulated.take(cold, [arm], "emulated", Limits())
-    (kept,) = cold.glob(".kernelexp/build/*/lines-*.json")
+def test_lines_that_were_lost_are_emulated_again(home: Home, tmp_path: Path) -> None:
+    root, arm = home.copy(tmp_path), home.arm
+    emulated.take(root, [arm], "emulated", Limits())
+    (kept,) = root.glob(".kernelexp/build/*/lines-*.json")
     before = kept.read_bytes()
     kept.unlink()
-    assert emulated.lines(cold, arm, "emulated", Limits(), "scale")
+    assert emulated.lines(root, arm, "emulated", Limits(), "scale")
     assert kept.read_bytes() == before
 
 
-def test_kept_evidence_that_was_altered_is_not_believed(cold: Path, tools: Toolchain) -> None:
-    arm = built(cold, tools)
-    first = emulated.take(cold, [arm], "emulated", Limits())
-    (kept,) = cold.glob(".kernelexp/build/*/emulated-*.json")
+def test_kept_evidence_that_was_altered_is_not_believed(home: Home, tmp_path: Path) -> None:
+    root, arm = home.copy(tmp_path), home.arm
+    first = emulated.take(root, [arm], "emulated", Limits())
+    (kept,) = root.glob(".kernelexp/build/*/emulated-*.json")
     kept.write_text('{"size":"emulated"}')
-    (again,) = emulated.take(cold, [arm], "emulated", Limits())
+    (again,) = emulated.take(root, [arm], "emulated", Limits())
     assert isinstance(again, EmulatedEvidence)
     assert isinstance(first[0], EmulatedEvidence)
     assert again.counters == first[0].counters
@@ -155,45 +214,16 @@ def test_run_refuses_to_time_what_emulation_finds_wrong(scale: Path, kx: Kx) -> 
 ROWS = 'yield Chunk(array="y", first=0, values=inputs["x"].double() * FACTOR)'
 
 
-def change(root: Path, text: str, instead: str) -> None:
-    problem = root / "variants/scale/problem.py"
-    assert text in problem.read_text()
-    problem.write_text(problem.read_text().replace(text, instead))
-
-
 def test_a_kernel_that_zeroes_its_input_and_its_output_is_wrong(
-    scale: Path, tools: Toolchain
+    faulty: Home, tmp_path: Path
 ) -> None:
-    zeroing = "const_cast<Vector<WIDTH>*>(x)[i].at[0] = 0; v.at[0] = 0; y[i] = v;"
-    found = evidence(scale, tools, ("y[i] = v;", zeroing))
+    found = evidence(faulty, "zeroing", tmp_path)
     verdict = judge(found)
     assert found.changed == ("x",)
     assert found.arrays[0].wrong == 4096
     assert verdict
     assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_inputs")
     assert "the kernel changed its inputs: it wrote to x" in verdict.sentence
-
-
-class Home(NamedTuple):
-    """A project in which the default variant of `scale` is built."""
-
-    root: Path
-    arm: Arm
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
-    """For tests that change problem.py alone."""
-    root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path_factory.mktemp("b") / "s"))
-    return Home(root, built(root, tools))
-
-
-def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
-    """The built variant with the problem.py of another copy, in this process."""
-    limit = Limit(name="emulation", seconds=60.0)
-    job = jobs.emulation(home.root, home.arm, "emulated", consult.limit(), limit)
-    job = msgspec.structs.replace(job, root=str(root))
-    return emulate(job, isolated.Watch(sys.stderr)).evidence
 
 
 def test_swapped_pointers_are_a_wrong_result(scale: Path, home: Home) -> None:
@@ -205,15 +235,12 @@ def test_swapped_pointers_are_a_wrong_result(scale: Path, home: Home) -> None:
     assert b"null" not in msgspec.json.encode(found.arrays)
 
 
-def test_an_infinity_is_a_wrong_result_and_no_traceback(
-    scale: Path, tools: Toolchain, kx: Kx
-) -> None:
-    source = scale / "variants/scale/scale.cu"
-    infinite = "if (i == 3) v.at[0] = __int_as_float(0x7f800000); y[i] = v;"
-    source.write_text(source.read_text().replace("y[i] = v;", infinite))
-    result = kx("run", "S1", "--no-record", cwd=scale)
-    assert result.exit_code == errors.WRONG_RESULT
-    assert "first y[3]: got inf, want" in " ".join(result.stdout.split())
+def test_an_infinity_is_a_wrong_result_and_no_traceback(faulty: Home, tmp_path: Path) -> None:
+    found = evidence(faulty, "infinite", tmp_path)
+    verdict = judge(found)
+    assert verdict
+    assert "first y[3]: got inf, want" in verdict.sentence
+    assert msgspec.json.decode(msgspec.json.encode(found), type=EmulatedEvidence) == found
 
 
 def test_inputs_that_ignore_their_seed_are_a_fault(scale: Path, home: Home) -> None:
@@ -324,16 +351,6 @@ def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: H
     assert "with --limit problem=10s" in str(fault)
 
 
-AGAIN = """
-__shared__ __align__(8) unsigned long long barrier;
-if (threadIdx.x == 0) {
-    unsigned address = (unsigned)__cvta_generic_to_shared(&barrier);
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address));
-}
-"""
-
-
 def test_a_comparison_that_says_little_is_warned_of() -> None:
     array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0, lax="zeros too")
     arm = Arm(axes={}, emulated=EmulatedEvidence(size="emulated", arrays=(array,)))
@@ -342,9 +359,9 @@ def test_a_comparison_that_says_little_is_warned_of() -> None:
 
 
 def test_a_formal_mistake_is_a_warning_that_counts_if_it_should(
-    scale: Path, tools: Toolchain
+    faulty: Home, tmp_path: Path
 ) -> None:
-    found = evidence(scale, tools, ("y[i] = v;", f"{AGAIN} y[i] = v;"))
+    found = evidence(faulty, "again", tmp_path)
     assert [warning.name for warning in found.warnings] == ["missing-inval"]
     assert "scale.cu" in found.warnings[0].where
     assert judge(found) is None
@@ -353,39 +370,22 @@ def test_a_formal_mistake_is_a_warning_that_counts_if_it_should(
     assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_missing_inval")
 
 
-def prefixed(root: Path, line: str) -> None:
-    source = root / "variants/scale/scale.cu"
-    source.write_text(f"{line}\n{source.read_text()}")
-
-
-def test_what_a_kernel_prints_is_kept_with_who_printed_it(scale: Path, tools: Toolchain) -> None:
-    prefixed(scale, "#include <cstdio>")
-    printing = 'if (i % 300 == 299) printf("item %d\\n", i); y[i] = v;'
-    found = evidence(scale, tools, ("y[i] = v;", printing))
+def test_what_a_kernel_prints_is_kept_with_who_printed_it(faulty: Home, tmp_path: Path) -> None:
+    found = evidence(faulty, "printing", tmp_path)
     assert found.prints == len(found.printed) == 4096 // 300
     assert all(each.text == f"item {256 * each.cta + each.thread}\n" for each in found.printed)
 
 
-def test_an_array_that_atomics_let_vary_is_named_as_such(scale: Path, tools: Toolchain) -> None:
-    prefixed(scale, "__device__ unsigned turn;")
-    drawn = "if (threadIdx.x % 32 == 0) v.at[0] = atomicAdd(&turn, 1u); y[i] = v;"
-    found = evidence(scale, tools, ("y[i] = v;", drawn))
+def test_an_array_that_atomics_let_vary_is_named_as_such(faulty: Home, tmp_path: Path) -> None:
+    found = evidence(faulty, "drawing", tmp_path)
     assert (found.varying, found.differing) == (("y",), ())
 
 
-def test_a_result_that_is_wrong_whatever_the_schedule_fails_under_each(
-    scale: Path, tools: Toolchain
-) -> None:
-    found = evidence(scale, tools, ("y[i] = v;", "if (i == 77) v.at[0] += 1; y[i] = v;"))
-    assert found.failing == ("seed 0, late", "seed 1, late", "seed 2, early")
-    assert found.failing == found.schedules
-
-
-def test_other_schedules_are_emulated_anew_and_kept(cold: Path, tools: Toolchain) -> None:
-    arm = built(cold, tools)
+def test_other_schedules_are_emulated_anew_and_kept(home: Home, tmp_path: Path) -> None:
+    root, arm = home.copy(tmp_path), home.arm
     schedules = first_schedules(4)
-    (found,) = emulated.take(cold, [arm], "emulated", Limits(), schedules=schedules)
+    (found,) = emulated.take(root, [arm], "emulated", Limits(), schedules=schedules)
     assert isinstance(found, EmulatedEvidence)
     assert found.schedules == tuple(map(str, schedules))
-    assert emulated.find(cold, arm, "emulated") is None
-    assert emulated.find(cold, arm, "emulated", schedules) == found
+    assert emulated.find(root, arm, "emulated") is None
+    assert emulated.find(root, arm, "emulated", schedules) == found

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
+from kernelexp import build
 from kernelexp.counters import PIPE
 
 GLOBAL_LOADS = "ptx__sass__inst_executed_global_loads"
@@ -18,7 +19,7 @@ GLOBAL_LOADS = "ptx__sass__inst_executed_global_loads"
 def splits(tmp_path: Path, hashed: Path) -> Path:
     root = tmp_path / "splits"
     shutil.copytree(ROOT / "tests/projects/splits", root)
-    shutil.copytree(hashed, root / ".kernelexp/build", dirs_exist_ok=True)
+    shutil.copytree(hashed, root / build.CACHE)
     return root
 
 

@@ -28,11 +28,6 @@ GRID = ("sweep", "scale", "width=*", "order=*")
 
 
 @pytest.fixture
-def scale(scale_grid: Path) -> Path:
-    return scale_grid
-
-
-@pytest.fixture
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     made = FakeGpu(tmp_path / "locks", monkeypatch)
     made.has("GPU-a", "GPU-b")

@@ -86,7 +86,7 @@ conditions = st.recursive(
 
 @pytest.mark.slow
 @given(st.lists(conditions, min_size=3, max_size=3), st.integers(0, 9), st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_what_is_left_is_what_the_compiler_keeps(several: list[str], a: int, b: int) -> None:
     one, two, three = several
     text = f"#if {one}\np\n#if {two}\nq\n#else\nr\n#endif\n#elif {three}\ns\n#else\nt\n#endif\n"

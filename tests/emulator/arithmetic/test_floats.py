@@ -14,7 +14,7 @@ from kernelexp.emulator.arithmetic.floats import Float
 
 KINDS = {"f16": f16, "bf16": bf16, "f32": f32, "f64": f64}
 ROUNDINGS = ("rn", "rz", "rm", "rp")
-some = settings(max_examples=40, deadline=None)
+some = settings(max_examples=15, deadline=None)
 
 
 def patterns(number: Float) -> st.SearchStrategy[int]:

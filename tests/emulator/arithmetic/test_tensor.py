@@ -63,7 +63,7 @@ def rows(fmt: Format, count: int, k: int) -> st.SearchStrategy[list[list[int]]]:
 
 @pytest.mark.parametrize("name", PRECISIONS)
 @pytest.mark.parametrize("kind", FORMATS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_a_product_is_the_aligned_and_truncated_sum(name: str, kind: str, data) -> None:  # type: ignore[no-untyped-def]
     fmt, precision = FORMATS[kind], PRECISIONS[name]
