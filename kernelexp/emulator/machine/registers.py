@@ -55,6 +55,14 @@ class Symbol(msgspec.Struct, frozen=True):
     bits: int
 
 
+class Argument(msgspec.Struct, frozen=True):
+    """What the launch gives for a parameter, from a byte of it on."""
+
+    name: str
+    offset: int
+    bits: int
+
+
 class Constant(msgspec.Struct, frozen=True):
     """A word of a constant bank: see constants.py."""
 
@@ -63,7 +71,7 @@ class Constant(msgspec.Struct, frozen=True):
     bits: int = WORD
 
 
-Slot: TypeAlias = Register | Literal | Sink | Special | Symbol | Constant
+Slot: TypeAlias = Register | Literal | Sink | Special | Symbol | Argument | Constant
 
 
 class RegisterFile:
