@@ -324,9 +324,10 @@ class _Parallel:
                 self._take_event()
         except BaseException:
             _stop(self._cancelled)
+            deadline = time.monotonic() + JOIN_S
             for thread in threads:
                 if thread.ident:
-                    thread.join(JOIN_S / len(threads))
+                    thread.join(max(0.0, deadline - time.monotonic()))
             raise
         return [self._results[index] for index in range(len(self._items))]
 

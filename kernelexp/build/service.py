@@ -255,15 +255,16 @@ def left_by(variant: Variant) -> tuple[str, ...]:
 def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
     """The compiler's warnings, ptxas's report, SASS; leaves the rest of the build in `folder`."""
     form = plan.variant.form
-    with turns.on_a_core():
-        if plan.variant.program:
-            log, report = steps.link_program(plan, folder)
-            return log, report, steps.disassemble_program(plan, folder)
-        log = steps.compile_to_ptx(plan, folder) if form == "source" else ""
-        if form != "source":
-            steps.take(plan, folder)
-        report = steps.assemble(plan, folder) if form != "cubin" else ""
-    return log, report, turns.disassemble(plan, folder)
+    with turns.busy():
+        with turns.core():
+            if plan.variant.program:
+                log, report = steps.link_program(plan, folder)
+                return log, report, steps.disassemble_program(plan, folder)
+            log = steps.compile_to_ptx(plan, folder) if form == "source" else ""
+            if form != "source":
+                steps.take(plan, folder)
+            report = steps.assemble(plan, folder) if form != "cubin" else ""
+        return log, report, turns.disassemble(plan, folder)
 
 
 def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:

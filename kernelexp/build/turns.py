@@ -49,40 +49,52 @@ _turns = _Turns()
 
 
 @contextlib.contextmanager
-def on_a_core() -> Iterator[None]:
-    """A turn of a build to run a compiler."""
+def busy() -> Iterator[None]:
+    """A build until its files are there, but for while it waits for others in disassemble()."""
     with _turns.changed:
         _turns.busy += 1
-    with _turn():
-        yield
-
-
-@contextlib.contextmanager
-def _turn() -> Iterator[None]:
-    """Of what already counts as busy."""
     try:
-        with _turns.cores:
-            yield
+        yield
     finally:
         with _turns.changed:
             _turns.busy -= 1
             _turns.changed.notify_all()
 
 
+def core() -> contextlib.AbstractContextManager[bool]:
+    """A build's turn to run a compiler."""
+    return _turns.cores
+
+
 def disassemble(plan: Plan, folder: Path) -> str:
-    """Resource usage and SASS of the cubin in `folder`, as steps.disassemble() prints them."""
+    """Resource usage and SASS of the cubin in `folder`, as steps.disassemble() prints them.
+
+    For a build that is busy().
+    """
     alone = plan.tools.confined_to or plan.variant.form == "cubin"
     code = None if alone else combined.read((folder / store.CUBIN).read_bytes())
     if code:
         mine = _Waiting(plan, folder, code)
-        with _turns.changed:
-            _turns.waiting.append(mine)
-        while some := _next_with(mine):
-            _disassemble(some)
+        _wait(mine)
         if mine.sass is not None:
             return steps.print_usage(plan, folder) + mine.sass
-    with on_a_core():
+    with core():
         return steps.disassemble(plan, folder)
+
+
+def _wait(mine: _Waiting) -> None:
+    """Until it was disassembled, by this thread or by another."""
+    with _turns.changed:  # in one step, lest others think that nobody comes any more
+        _turns.waiting.append(mine)
+        _turns.busy -= 1
+        _turns.changed.notify_all()
+    try:
+        while some := _next_with(mine):
+            _disassemble(some)
+    finally:
+        with _turns.changed:
+            _turns.busy += 1
+            _turns.waiting = [each for each in _turns.waiting if each is not mine]
 
 
 def _next_with(mine: _Waiting) -> list[_Waiting]:
@@ -106,7 +118,7 @@ def _disassemble(some: list[_Waiting]) -> None:
     first, codes = some[0], [each.code for each in some]
     found: list[str] | None = None
     try:
-        with _turn():
+        with core():
             if len(some) > 1:
                 found = steps.disassemble_together(first.plan, first.folder, codes)
     finally:
@@ -114,4 +126,5 @@ def _disassemble(some: list[_Waiting]) -> None:
             for number, each in enumerate(some):
                 each.sass = found[number] if found else None
                 each.is_done = True
+            _turns.busy -= 1
             _turns.changed.notify_all()

@@ -105,8 +105,10 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         module = _load(job)
     except emulator.REFUSALS as fault:
         return _unsupported(job, fault)
-    import torch  # noqa: F401 - where it was not preloaded, its seconds are not problem.py's
+    import torch  # where it was not preloaded, its seconds are not problem.py's
 
+    # Emulations run side by side, one on each core; and a sum's rounding depends on its threads.
+    torch.set_num_threads(1)
     with watch.stage(job.problem_limit):
         problem = load(Path(job.root), job.kernel)
         case = _prepare(problem, job)
