@@ -16,6 +16,7 @@ from kernelexp import emulator
 from kernelexp.emulator import compiled
 from kernelexp.emulator.arithmetic import convert, native, tensor
 from kernelexp.emulator.arithmetic.floats import f32
+from kernelexp.launch import TensorMap
 
 FIXED = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -293,3 +294,84 @@ def test_a_shuffle_whose_member_mask_is_in_a_register(
 
     python, fast = both(library, compute)
     assert python == fast == (names, [(lane ^ 3) + 5 for lane in range(32)])
+
+
+# Copies
+
+BOXES = """
+mov.u32 %r0, s; mov.u32 %r1, bar;
+setp.ne.u32 %p0, %t, 0;
+@%p0 bra READY;
+mbarrier.init.shared::cta.b64 [%r1], 1;
+mov.b64 %d0, k_from;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], BYTES;
+cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+  [%r0], [%d0, {LOAD}], [%r1];
+READY: bar.sync 0;
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
+@!%p1 bra WAIT;
+STORE_WORD
+mov.b64 %d1, k_to;
+@%p0 bra OUT;
+cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d1, {STORE}], [%r0];
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+OUT:
+"""
+"""A box that is loaded, written to by a warp, and stored elsewhere."""
+WORDS = (
+    "",
+    "shl.b32 %r2, %t, 2; add.u32 %r2, %r0, %r2; st.shared.b32 [%r2], %t;\n",
+)
+FENCED = "fence.proxy.async.shared::cta; bar.sync 0;"
+CORNER = st.tuples(st.integers(-3, 9), st.integers(-5, 20))
+
+
+@FIXED
+@given(
+    element=st.sampled_from([1, 2, 4]),
+    swizzle=st.sampled_from(["none", "32B", "64B", "128B"]),
+    columns=st.integers(1, 140),  # of the array, in elements: chunks may be outside in part
+    corners=st.tuples(CORNER, CORNER),  # in chunks of 16 bytes, and in rows
+    rows=st.integers(1, 8),
+    word=st.sampled_from(WORDS),
+    fence=st.booleans(),
+    late=st.booleans(),
+)
+def test_boxes_right_and_wrong(
+    library: Path,
+    element: int,
+    swizzle: str,
+    columns: int,
+    corners: tuple[tuple[int, int], tuple[int, int]],
+    rows: int,
+    word: str,
+    fence: bool,
+    late: bool,
+) -> None:
+    inner = {"none": 48, "32B": 32, "64B": 32, "128B": 128}[swizzle]
+    pitch = (columns * element + 15) // 16 * 16
+    source = np.random.default_rng(columns).integers(0, 256, 16 * pitch, dtype=np.uint8)
+
+    def map_of(array: str) -> TensorMap:
+        return TensorMap(array=array, element={1: "u8", 2: "u16", 4: "u32"}[element],
+                         shape=(columns, 16), strides_bytes=(pitch,),
+                         box=(inner // element, rows), swizzle=swizzle)  # fmt: skip
+
+    load, store = (f"{x * 16 // element}, {y}" for x, y in corners)
+    body = BOXES.replace("BYTES", str(inner * rows)).replace("STORE_WORD", word + FENCED * fence)
+    body = body.replace("{LOAD}", f"{{{load}}}").replace("{STORE}", f"{{{store}}}")
+    shared = ".shared .align 1024 .b8 s[1024]; .shared .align 8 .b8 bar[8];"
+    maps = "k(.param .align 128 .b8 k_from[128], .param .align 128 .b8 k_to[128])"
+    text = ptx(body, shared=shared).replace("k()", maps)
+    schedule = emulator.Schedule(seed=0, asynchrony="late" if late else "early")
+
+    def compute() -> tuple[Any, ...]:
+        arrays = {"in": source, "out": np.zeros_like(source)}
+        arguments = [map_of("in"), map_of("out")]
+        result = run(text, arrays, arguments=arguments, schedule=schedule, unwritten=["out"])
+        tallies = [i.tally for i in result.counters.instructions]
+        return arrays["out"].tobytes(), result.findings, result.warnings, tallies
+
+    python, fast = both(library, compute)
+    assert python == fast
