@@ -7,9 +7,10 @@ reference, need not be loaded by the command line.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     written = {**case.outputs, **case.workspaces}
     arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
     try:
-        with watch.stage(job.emulation_limit):
+        with watch.stage(job.emulation_limit), _no_garbage_so_far():
             compared = emulator.compare(
                 module,
                 case.launches,
@@ -142,6 +143,17 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         if job.cubin
         else (),
     )
+
+
+@contextlib.contextmanager
+def _no_garbage_so_far() -> Iterator[None]:
+    """The collector looks at new objects only: a pass over all that was imported and decoded takes
+    as long as tens of thousands of instructions."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _unsupported(job: EmulationJob, fault: UsageError) -> Emulated:

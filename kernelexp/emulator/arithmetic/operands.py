@@ -100,7 +100,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     @functools.cached_property
     def addresses(self) -> tuple[int, int, int]:
         """Of `packed`, of the values and of the exponents, for compiled code."""
-        return tuple(x.ctypes.data for x in (self.packed, self.values, self.exponents))
+        return self.packed.ctypes.data, self.values.ctypes.data, self.exponents.ctypes.data
 
 
 def operand(codes: Bits, kind: str) -> Operand:

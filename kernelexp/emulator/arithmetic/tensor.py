@@ -69,17 +69,23 @@ def mma(
     a_type: str,
     b_type: str | None = None,
     precision: Precision,
+    out: Bits | None = None,
 ) -> Bits:
-    """D = A * B^T + C of one instruction; a [M, K], b [N, K], c and the result f32 [M, N]."""
+    """D = A * B^T + C of one instruction; a [M, K], b [N, K], c and the result f32 [M, N].
+
+    out: an array with rows without gaps that the result goes to; it may be c.
+    """
     fraction, bits = precision.fraction_bits, precision.output_bits
-    product = native.mma(a, b, c, a_type, b_type or a_type, fraction, bits)
+    product = native.mma(a, b, c, a_type, b_type or a_type, fraction, bits, out)
     if product is not None:
         return product
     left, right = operand(a, a_type), operand(b, b_type or a_type)
     addend = np.zeros((len(a), len(b)), np.uint32) if c is None else c
     total = _aligned_sum(left, right, addend, F32, fraction)
-    result = truncated_f32(total, bits)
-    return _with_special(result, left, right, addend, F32)
+    result = _with_special(truncated_f32(total, bits), left, right, addend, F32)
+    if out is not None:
+        out[...] = result
+    return result if out is None else out
 
 
 def mma_f16(
