@@ -44,6 +44,10 @@ class KernelexpError(Exception):
 
     exit_code: ClassVar[int]
 
+    def __str__(self) -> str:
+        # It quotes what others wrote: labels, values, paths, a tool's own words.
+        return printable(super().__str__())
+
 
 class UsageError(KernelexpError):
     """A command line that can't be carried out."""

@@ -19,6 +19,11 @@ def test_every_error_class_has_a_documented_exit_code() -> None:
     assert {each.exit_code for each in KernelexpError.__subclasses__()} <= set(errors.EXIT_CODES)
 
 
+@pytest.mark.parametrize("kind", KernelexpError.__subclasses__())
+def test_a_sentence_shows_what_does_not_print_in_what_it_quotes(kind: type[KernelexpError]) -> None:
+    assert str(kind("scale: \ufeffwidth\x1b[2J")) == "scale: \\ufeffwidth\\x1b[2J"
+
+
 def test_exit_codes_are_unique_and_fit_a_byte() -> None:
     names = ("OK", "REGRESSION", "USAGE", "BUILD", "WRONG_RESULT", "INCONCLUSIVE", "ENVIRONMENT")
     codes = [getattr(errors, name) for name in (*names, "INTERRUPTED", "BROKEN_PIPE", "TERMINATED")]

@@ -14,7 +14,6 @@ from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
 from kernelexp.errors import KernelexpError
-from kernelexp.text import printable
 
 
 class _Commands(TyperGroup):
@@ -66,7 +65,7 @@ def _ended(error: Exception) -> Exception:
     """Says what the mistake is; what then ends the command with its exit code."""
     if not isinstance(error, KernelexpError):
         return error
-    typer.echo(f"error: {printable(str(error))}", err=True)
+    typer.echo(f"error: {error}", err=True)
     return typer.Exit(error.exit_code)
 
 

@@ -14,7 +14,6 @@ from kernelexp.build import Diagnostic, first_error
 from kernelexp.errors import ConfigurationError, KernelexpError
 from kernelexp.model import Variant
 from kernelexp.project import Project
-from kernelexp.text import spelled
 
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"
@@ -90,9 +89,7 @@ def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
             f"there is no {FILE}: write it with `{UPDATE}` and commit it."
         ) from None
     except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
-        raise ConfigurationError(
-            f"{FILE}: {spelled(str(error))}. Regenerate it with `{UPDATE}`."
-        ) from None
+        raise ConfigurationError(f"{FILE}: {error}. Regenerate it with `{UPDATE}`.") from None
     for label, gate in baseline.variants.items():
         if not isinstance(gate, str) and not _has_summary(gate):
             names = ", ".join(metrics.BUILD_SUMMARY)

@@ -30,6 +30,7 @@ from kernelexp.handlog import reading, sections
 from kernelexp.judge import gates
 from kernelexp.profile import imports
 from kernelexp.project import layout
+from kernelexp.text import CONTROL
 
 CASES = 2_000
 FEW = 24
@@ -125,7 +126,7 @@ def written(value: Any, changes: Any) -> bytes:
 def is_sentence(error: KernelexpError) -> None:
     assert str(error)
     assert len(str(error)) < 20_000
-    assert all(line.isprintable() for line in str(error).splitlines()), repr(str(error))
+    assert not CONTROL.search(str(error)), repr(str(error))
 
 
 def command(root: Path, *words: str) -> None:
@@ -135,8 +136,7 @@ def command(root: Path, *words: str) -> None:
     assert "Traceback" not in result.stderr
     for text in (result.stdout, result.stderr):
         assert "\x1b" not in text
-    for line in result.stderr.splitlines():
-        assert line.isprintable(), repr(line)
+    assert not CONTROL.search(result.stderr), repr(result.stderr)
 
 
 @pytest.fixture(scope="module")

@@ -274,3 +274,22 @@ def test_a_lane_may_overwrite_what_ldmatrix_gave_to_it_and_no_other(library: Pat
     own, others = "mov.u32 %r5, %t;", "xor.b32 %r5, %t, 1;"
     assert both(library, lambda: named(own)) == ([], [])
     assert both(library, lambda: named(others)) == (["race"], ["race"])
+
+
+@pytest.mark.parametrize(("mask", "names"), [(0xFFFFFFFF, []), (0xFFFFFFFE, ["member-mask"])])
+def test_a_shuffle_whose_member_mask_is_in_a_register(
+    library: Path, mask: int, names: list[str]
+) -> None:
+    body = (
+        f"mov.u32 %r3, {mask}; add.u32 %r1, %t, 5; mov.u32 %r2, 3;\n"
+        "shfl.sync.bfly.b32 %r4|%p1, %r1, %r2, 0x1f, %r3;\n"
+        "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; st.global.u32 [%d1], %r4;\n"
+    )
+
+    def compute() -> tuple[list[str], list[int]]:
+        out = np.zeros(32, np.uint32)
+        result = run(ptx(body, ["out"]), {"out": out})
+        return [finding.name for finding in result.findings], out.tolist()
+
+    python, fast = both(library, compute)
+    assert python == fast == (names, [(lane ^ 3) + 5 for lane in range(32)])

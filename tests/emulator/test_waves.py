@@ -58,6 +58,33 @@ def test_a_word_that_a_cta_of_an_earlier_wave_wrote_is_a_race(use: str) -> None:
     assert "a CTA of an earlier wave wrote it" in result.findings[0].sentence
 
 
+@pytest.mark.parametrize("where", ["%data", "%out"], ids=["overwritten", "elsewhere"])
+def test_a_word_that_a_cta_of_an_earlier_wave_read_may_not_change(where: str) -> None:
+    given = arrays()
+    result = waves(
+        f"""{WORD} add.u64 %d2, {where}, %d0;
+    @%p1 ld.global.b32 %r2, [%d1]; @%p1 bra END;
+    st.global.b32 [%d2], %r0;""",
+        given,
+    )
+    races = [each.sentence for each in result.findings]
+    if where == "%out":
+        assert races == []
+    else:
+        (sentence,) = races
+        assert "is written here, a CTA of an earlier wave read it" in sentence
+
+
+def test_who_counts_the_readers_may_overwrite_what_they_read() -> None:
+    given = arrays()
+    body = LAST.replace("st.global.b32 [%d1], %r0;", "ld.global.b32 %r2, [%d1];")
+    body = body.replace(
+        "ld.global.b32 %r2, [%d1]; add.u32 %r5", "st.global.b32 [%d1], %r4; add.u32 %r5"
+    )
+    assert found(waves(body.replace("FENCE", "membar.gl;"), given)) == set()
+    assert given["data"].tolist() == list(range(CTAS))
+
+
 def test_storing_the_value_of_an_earlier_wave_is_no_race() -> None:
     assert found(waves(WORD + "st.global.b32 [%d1], 7;")) == set()
 

@@ -5,26 +5,7 @@
 #include <cstring>
 
 #include "interpreter.hpp"
-
-// fast_access.py has the same fields in the same order.
-struct kx::Memory {
-  uint8_t* data;
-  uint8_t* state;
-  int64_t* written;
-  int64_t* read;
-  uint8_t* pages;
-  const int64_t* seen;
-  const int64_t* used;  // columns of `read` with any reader
-  int64_t used_count;
-  int64_t size;    // bytes of data
-  int64_t units;   // of the history
-  int64_t unit;    // bytes
-  int64_t agents;  // columns of seen
-  int64_t is_global;
-  // Of the last access, as Cost in access.py: wavefronts, ideal ones, sectors, ideal ones, tags,
-  // conflicts, sectors of the L1, requests.
-  int64_t cost[kCosts];
-};
+#include "memory.hpp"
 
 // A set of warps, and where its accesses to one memory may go.
 struct kx::Warps {
@@ -39,15 +20,18 @@ struct kx::Warps {
 namespace {
 
 using kx::Array;
+using kx::kBarrier;
+using kx::kConstant;
 using kx::kLanes;
+using kx::kOutside;
+using kx::kPage;
+using kx::kThreadBits;
+using kx::kWritten;
 using kx::Memory;
 using kx::Rows;
+using kx::unit_at;
+using kx::unordered;
 using kx::Warps;
-
-constexpr int kThreadBits = 20;
-constexpr int64_t kThread = (1 << kThreadBits) - 1;
-constexpr int kPage = 12;
-constexpr uint8_t kOutside = 0, kWritten = 2, kConstant = 6, kBarrier = 10;
 
 struct Access {
   const Warps& warps;
@@ -93,12 +77,6 @@ bool lanes_of(const Access& access, int64_t row, Lanes& lanes) {
     lanes.offsets[lane] = offset;
   }
   return true;
-}
-
-bool unordered(const int64_t* seen, int64_t epoch, int64_t thread) {
-  if (!epoch) return false;
-  const int64_t other = epoch & kThread;
-  return other != thread && seen[other >> 5] < epoch >> kThreadBits;
 }
 
 struct Wavefronts {
@@ -182,11 +160,6 @@ void count(Memory& memory, const Lanes& lanes, int size, bool pairs) {
   } else {
     count_shared(memory, lanes, size, pairs);
   }
-}
-
-// Of the history: units are powers of two.
-int64_t unit_at(const Memory& memory, int64_t offset) {
-  return offset >> __builtin_ctzll(memory.unit);
 }
 
 int units_of(const Memory& memory, int size) {

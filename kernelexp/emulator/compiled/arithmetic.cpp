@@ -376,11 +376,25 @@ bool approximate(const Call& call, const kx::Named&) {
   return true;
 }
 
-// d|p, a, b, c: shfl.sync by its modes.
+// Whether operand `index`, a member mask, names every lane that is active.
+bool names_all(const Call& call, int index) {
+  const kx::Rows masks = call.operand(index);
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const u8* active = call.active(row);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const bool named = kx::load<u32>(masks.at(row, lane)) >> lane & 1;
+      if (!named && (!active || active[lane])) return false;
+    }
+  }
+  return true;
+}
+
+// d|p, a, b, c, member mask: shfl.sync by its modes.
 enum class Mode { kUp, kDown, kXor, kIndex };
 
 template <Mode kMode>
 bool shuffle(const Call& call, const kx::Named&) {
+  if (!names_all(call, 5)) return false;
   alignas(64) u32 result[kLanes];
   u8 found[kLanes];
   for (int64_t row = 0; row < call.set.rows; ++row) {
@@ -535,6 +549,9 @@ const kx::Named kNamed[] = {
     REALS("add", kx::AddF32, u32, u32, u32), REALS("sub", kx::SubF32, u32, u32, u32),
     REALS("mul", kx::MulF32, u32, u32, u32),
     REAL("fma.rn", "f32", Single, kx::FmaF32, u32, u32, u32, u32),
+    REAL("fma.rz", "f32", Single, kx::FmaToF32<kx::Toward::kZero>, u32, u32, u32, u32),
+    REAL("fma.rm", "f32", Single, kx::FmaToF32<kx::Toward::kDown>, u32, u32, u32, u32),
+    REAL("fma.rp", "f32", Single, kx::FmaToF32<kx::Toward::kUp>, u32, u32, u32, u32),
     REAL("min", "f32", Single, kx::MinF32, u32, u32, u32),
     REAL("max", "f32", Single, kx::MaxF32, u32, u32, u32),
     REAL("neg", "f32", Single, kx::NegF32, u32, u32),

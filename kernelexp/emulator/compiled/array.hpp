@@ -13,6 +13,8 @@ struct Array {
   int64_t* strides;
 };
 
+inline int64_t* integers(const Array* a) { return reinterpret_cast<int64_t*>(a->data); }
+
 // An operand of [warps, 32] in rows: its first element, and the bytes to the next row and lane.
 struct Rows {
   char* data;

@@ -1,68 +1,129 @@
-// Accesses of copy engines and the tensor core that nothing is wrong with: the checks of races.py
-// and clocks.py. Where there would be something to report a function returns 1 and changes nothing.
-#include <cstdint>
+// Accesses of copy engines and the tensor core that nothing is wrong with: the checks of copying.py,
+// races.py and clocks.py. Where there would be something to report a function returns 1 and changes
+// nothing.
+#include <algorithm>
+#include <cstring>
 
-#include "array.hpp"
+#include "memory.hpp"
 
 namespace {
 
 using kx::Array;
+using kx::integers;
+using kx::kPage;
+using kx::kUnwritten;
+using kx::Memory;
+using kx::Reader;
+using kx::unit_at;
 
-constexpr int kThreadBits = 20;
-constexpr int64_t kThread = (1 << kThreadBits) - 1;
-constexpr int kPage = 12;
-constexpr char kUnwritten = 1;
+constexpr int64_t kChunk = 16;  // bytes
 
-int64_t* integers(const Array* a) { return reinterpret_cast<int64_t*>(a->data); }
-
-bool unseen(const int64_t* seen, int64_t issuer, int64_t epoch) {
-  const int64_t thread = epoch & kThread;
-  return epoch && thread != issuer && seen[thread >> 5] < epoch >> kThreadBits;
+// Whether any byte of a chunk was never written: no other state is odd.
+bool has_unwritten(const uint8_t* state) {
+  uint64_t words[2];
+  std::memcpy(words, state, sizeof words);
+  return ((words[0] | words[1]) & 0x0101010101010101 * kUnwritten) != 0;
 }
 
-// Whether a unit's last write is ordered before what an engine reads now: see kx_engine_read.
-struct Reader {
-  const int64_t *written, *seen, *fenced, *fences;
-  int64_t issuer, threads;
-
-  bool may_read(int64_t unit) const {
-    const int64_t epoch = written[unit], thread = epoch & kThread, time = epoch >> kThreadBits;
-    if (!epoch) return true;
-    if (unseen(seen, issuer, epoch)) return false;
-    return thread >= threads || fences[thread] >= time || fenced[thread >> 5] >= time;
+// Calls of each chunk: its number, and its first byte's offset. False as soon as one of them is.
+template <class Each>
+bool every(const Array* chunks, int64_t base, Each each) {
+  for (int64_t i = 0; i < chunks->shape[0]; ++i) {
+    const int64_t offset = integers(chunks)[i];
+    if (offset >= 0 && !each(i, base + offset)) return false;
   }
-};
+  return true;
+}
+
+// Whether it may be an access of that epoch to all units of all chunks: allowed(epoch).
+template <class Allowed>
+bool may_access(const Memory& memory, const int64_t* epochs, const Array* chunks, int64_t base,
+                Allowed allowed) {
+  const int64_t units = unit_at(memory, kChunk);
+  int64_t last = 0;  // the epoch that was allowed last: there are few
+  return every(chunks, base, [&](int64_t, int64_t at) {
+    const int64_t* first = epochs + unit_at(memory, at);
+    for (int64_t unit = 0; unit < units; ++unit) {
+      if (first[unit] == last) continue;
+      if (!allowed(first[unit])) return false;
+      last = first[unit];
+    }
+    return true;
+  });
+}
+
+bool is_inside(const Memory& memory, int64_t at) {
+  return at % kChunk == 0 && at >= 0 && at <= memory.size - kChunk;
+}
 
 }  // namespace
 
-// units: int64 [n]; written: the history's; read: the engines' column of it; seen and fenced: what
-// the issuing thread had seen, and had at its last proxy fence, by agent; fences: when each thread
-// last made one, [warps, 32].
-extern "C" int kx_engine_read(const Array* units, const Array* written, const Array* read,
+// A copy reads 16 bytes at `base` + each of `chunks` (int64 [n]) into `to`, zeros where that is
+// negative. The other arguments but `now`, its epoch, are a Reader's; with 0 the history neither
+// matters nor changes.
+extern "C" int kx_read_chunks(const Memory* memory, const Array* chunks, int64_t base,
                               const Array* seen, int64_t issuer, const Array* fenced,
-                              const Array* fences, int64_t now) {
-  const Reader reader{integers(written), integers(seen), integers(fenced), integers(fences),
-                      issuer, 32 * fences->shape[0]};
-  for (int64_t i = 0; i < units->shape[0]; ++i) {
-    if (!reader.may_read(integers(units)[i])) return 1;
+                              const Array* fences, int64_t now, const Array* to) {
+  const Reader reader(seen, issuer, fenced, fences);
+  const auto may_read = [&](int64_t epoch) { return reader.may_read(epoch); };
+  if (!every(chunks, base, [&](int64_t, int64_t at) {
+        return is_inside(*memory, at) && !has_unwritten(memory->state + at);
+      })) {
+    return 1;
   }
-  for (int64_t i = 0; i < units->shape[0]; ++i) integers(read)[integers(units)[i]] = now;
+  if (now && !may_access(*memory, memory->written, chunks, base, may_read)) return 1;
+  int64_t* read = memory->read + memory->engines * memory->units;
+  const int64_t units = unit_at(*memory, kChunk);
+  for (int64_t i = 0; i < chunks->shape[0]; ++i) {
+    const int64_t offset = integers(chunks)[i], at = base + offset;
+    if (offset < 0) {
+      std::memset(to->data + kChunk * i, 0, kChunk);
+      continue;
+    }
+    std::memcpy(to->data + kChunk * i, memory->data + at, kChunk);
+    if (now) std::fill_n(read + unit_at(*memory, at), units, now);
+  }
+  return 0;
+}
+
+// A copy writes `from` to 16 bytes at `base` + each of `chunks`, none where that is negative, with
+// no mbarrier in `extent` bytes from `base` on. seen: what the thread that issued it had seen.
+extern "C" int kx_write_chunks(const Memory* memory, const Array* chunks, int64_t base,
+                               int64_t extent, const Array* seen, int64_t issuer, int64_t now,
+                               const Array* from) {
+  const auto may_write = [&](int64_t epoch) {
+    return !kx::unordered(integers(seen), epoch, issuer);
+  };
+  if (std::memchr(memory->state + base, kx::kBarrier, extent)) return 1;
+  if (!every(chunks, base, [&](int64_t, int64_t at) { return is_inside(*memory, at); })) return 1;
+  if (!may_access(*memory, memory->written, chunks, base, may_write)) return 1;
+  for (int64_t i = 0; i < memory->used_count; ++i) {
+    const int64_t* readers = memory->read + memory->used[i] * memory->units;
+    if (!may_access(*memory, readers, chunks, base, may_write)) return 1;
+  }
+  const int64_t units = unit_at(*memory, kChunk);
+  every(chunks, base, [&](int64_t i, int64_t at) {
+    std::memcpy(memory->data + at, from->data + kChunk * i, kChunk);
+    std::memset(memory->state + at, kx::kWritten, kChunk);
+    std::fill_n(memory->written + unit_at(*memory, at), units, now);
+    memory->pages[unit_at(*memory, at) >> kPage] = 1;
+    return true;
+  });
   return 0;
 }
 
 // Copies pieces of `width` bytes, at `base` + each of `index` (int64) in an arena's data, to `to`;
-// `state` has the arena's states, and the first byte's unit stands for all of a piece. Otherwise as
-// kx_engine_read.
+// `state` has the arena's states, and the first byte's unit stands for all of a piece. read: the
+// engines' column of the history; the rest is as for kx_read_chunks.
 extern "C" int kx_fetch(const Array* index, int64_t base, int64_t width, const Array* data,
                         const Array* state, int64_t unit, const Array* written, const Array* read,
                         const Array* seen, int64_t issuer, const Array* fenced,
                         const Array* fences, int64_t now, const Array* to) {
-  const Reader reader{integers(written), integers(seen), integers(fenced), integers(fences),
-                      issuer, 32 * fences->shape[0]};
+  const Reader reader(seen, issuer, fenced, fences);
   const int64_t count = index->shape[0] * index->shape[1];
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i];
-    if (state->data[at] == kUnwritten || !reader.may_read(at / unit)) return 1;
+    if (state->data[at] == kUnwritten || !reader.may_read(integers(written)[at / unit])) return 1;
   }
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i];
@@ -72,27 +133,6 @@ extern "C" int kx_fetch(const Array* index, int64_t base, int64_t width, const A
     } else {
       __builtin_memcpy(to->data + width * i, data->data + at, width);
     }
-  }
-  return 0;
-}
-
-// read: [columns, units] of the history; used: those of its columns with any reader.
-extern "C" int kx_engine_write(const Array* units, const Array* written, const Array* read,
-                               const Array* used, const Array* pages, const Array* seen,
-                               int64_t issuer, int64_t now) {
-  for (int64_t i = 0; i < units->shape[0]; ++i) {
-    if (unseen(integers(seen), issuer, integers(written)[integers(units)[i]])) return 1;
-  }
-  for (int64_t column = 0; column < used->shape[0]; ++column) {
-    const int64_t* readers = integers(read) + integers(used)[column] * read->shape[1];
-    for (int64_t i = 0; i < units->shape[0]; ++i) {
-      if (unseen(integers(seen), issuer, readers[integers(units)[i]])) return 1;
-    }
-  }
-  for (int64_t i = 0; i < units->shape[0]; ++i) {
-    const int64_t unit = integers(units)[i];
-    integers(written)[unit] = now;
-    pages->data[unit >> kPage] = 1;
   }
   return 0;
 }

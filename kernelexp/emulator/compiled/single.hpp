@@ -82,6 +82,35 @@ struct FmaF32 {
         sum_to_odd(static_cast<double>(value_of(a)) * value_of(b), value_of(c)));
   }
 };
+
+// Rounded to the neighbour in a direction, as rounded() to the nearest.
+enum class Toward { kZero, kDown, kUp };
+
+template <Toward kToward, bool kFlush>
+KX_INLINE uint32_t rounded_to(double exact) {
+  const bool negative = std::signbit(exact);
+  const bool away = kToward == Toward::kDown ? negative : kToward == Toward::kUp && !negative;
+  const double magnitude = std::fabs(exact);
+  if (kFlush && (away ? magnitude <= 0x1p-126 * (1 - 0x1p-24) : magnitude < 0x1p-126)) {
+    return negative ? kSign : 0;
+  }
+  const float nearest = static_cast<float>(exact);
+  const double found = std::fabs(nearest);
+  return bits_of(nearest) + (away && found < magnitude) - (!away && found > magnitude);
+}
+
+// An exact zero of opposite signs is -0 downwards.
+template <Toward kToward>
+struct FmaToF32 {
+  template <bool kFlush>
+  static KX_INLINE uint32_t of(uint32_t a, uint32_t b, uint32_t c) {
+    const double product = static_cast<double>(value_of(a)) * value_of(b), addend = value_of(c);
+    const double total = sum_to_odd(product, addend);
+    const bool plus = product == 0 && !std::signbit(product) && !std::signbit(addend);
+    const bool minus = kToward == Toward::kDown && total == 0 && !plus;
+    return rounded_to<kToward, kFlush>(minus ? -0.0 : total);
+  }
+};
 struct DivF32 {
   template <bool kFlush>
   static KX_INLINE uint32_t of(uint32_t a, uint32_t b) {

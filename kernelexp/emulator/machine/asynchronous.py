@@ -6,9 +6,12 @@ go on without it: whatever a kernel forgets to wait for is then missing or in th
 
 from __future__ import annotations
 
+import operator
 import random
-from collections.abc import Callable, Hashable, Set
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.clocks import Clocks
@@ -29,8 +32,6 @@ class Pending:
     """Arena offsets of the mbarriers that it completes on."""
     outgoing: bool = False
     """Whether it reads shared memory for a bulk store."""
-    registers: tuple[int, ...] = ()
-    """Slots that it writes when it is waited for."""
     done: bool = False
     landed: int = 0
     """The clock when it landed: for a bulk store, when it had read its source."""
@@ -44,8 +45,12 @@ class Pending:
 class Engines:
     """Everything in flight."""
 
-    def __init__(self, late: bool, chance: random.Random, oldest_first: bool) -> None:
+    def __init__(
+        self, late: bool, chance: random.Random, oldest_first: bool, changed: list[object]
+    ) -> None:
+        """changed: takes up what has landed."""
         self.late = late
+        self._changed = changed
         self.chance = chance
         self.oldest_first = oldest_first
         self.pending: dict[Pending, None] = {}
@@ -55,12 +60,23 @@ class Engines:
         """Those that complete on an mbarrier."""
         self._queues: dict[Hashable, dict[Pending, None]] = {}
         """Those of an order."""
+        self._due: set[Pending] = set()
+        """Those that somebody waits for."""
+        self._wanted: set[Pending] = set()
+        """What somebody waits for that has not been issued yet."""
+        self._awaited: Counter[int] = Counter()
+        """How many wait for each mbarrier, by its arena offset."""
 
     def issue(self, operation: Pending) -> Pending:
         if not self.late:
+            self._wanted.discard(operation)
             operation.land()
             operation.done = True
+            self._changed.append(operation)
             return operation
+        if operation in self._wanted:
+            self._wanted.discard(operation)
+            self._due.add(operation)
         operation.number = self._issued
         self._issued += 1
         self.pending[operation] = None
@@ -70,17 +86,30 @@ class Engines:
             self._queues.setdefault(operation.order, {})[operation] = None
         return operation
 
-    def land_one(
-        self, wanted: Set[Pending] = frozenset(), barriers: Set[int] = frozenset()
-    ) -> bool:
-        """Lands one operation that may land; False if there is none.
+    def want(self, operations: Iterable[Pending]) -> None:
+        """Somebody waits for these until they have landed."""
+        for operation in operations:
+            if operation in self.pending:
+                self._due.add(operation)
+            elif not operation.done:
+                self._wanted.add(operation)
 
-        Those come first that are waited for: `wanted`, or with a signal for one of `barriers`.
-        """
+    def wait_for(self, barrier: int) -> None:
+        """Somebody waits for the mbarrier at an arena offset."""
+        self._awaited[barrier] += 1
+
+    def wait_no_more(self, barrier: int) -> None:
+        """One fewer waits for it."""
+        self._awaited[barrier] -= 1
+        if not self._awaited[barrier]:
+            del self._awaited[barrier]
+
+    def land_one(self) -> bool:
+        """Lands one operation that may land, first of all one that somebody waits for, itself or
+        its signal; False if there is none."""
         if not self.pending:
             return False
-        due = {operation for operation in wanted if operation in self.pending}
-        due.update(*(self._signalling.get(barrier, ()) for barrier in barriers))
+        due = self._due.union(*(self._signalling.get(each, ()) for each in self._awaited))
         if self.oldest_first:
             operation = min(due, key=_number) if due else next(iter(self.pending))
         else:
@@ -103,16 +132,17 @@ class Engines:
 
     def _land(self, operation: Pending) -> None:
         del self.pending[operation]
+        self._due.discard(operation)
         for barrier in operation.signals:
             self._signalling[barrier].discard(operation)
         if operation.order is not None:
             del self._queues[operation.order][operation]
         operation.land()
         operation.done = True
+        self._changed.append(operation)
 
 
-def _number(operation: Pending) -> int:
-    return operation.number
+_number = operator.attrgetter("number")
 
 
 class Issuer:
@@ -128,27 +158,30 @@ class Issuer:
         }
 
 
-class Groups:
+P = TypeVar("P", bound=Pending)
+
+
+class Groups(Generic[P]):
     """Operations of each thread, or warp, in the groups in which it waits for them."""
 
     def __init__(self) -> None:
-        self._open: dict[int, list[Pending]] = {}
-        self._closed: dict[int, list[list[Pending]]] = {}
+        self._open: dict[int, list[P]] = {}
+        self._closed: dict[int, list[list[P]]] = {}
 
-    def add(self, owner: int, *operations: Pending) -> None:
+    def add(self, owner: int, *operations: P) -> None:
         self._open.setdefault(owner, []).extend(operations)
 
     def commit(self, owner: int) -> None:
         self._closed.setdefault(owner, []).append(self._open.pop(owner, []))
 
-    def opened(self, owner: int) -> list[Pending]:
+    def opened(self, owner: int) -> list[P]:
         """Operations of the group that is not closed yet."""
         return self._open.get(owner, [])
 
-    def closed(self, owner: int) -> list[list[Pending]]:
+    def closed(self, owner: int) -> list[list[P]]:
         return self._closed.get(owner, [])
 
-    def due(self, owner: int, allowed: int) -> list[Pending]:
+    def due(self, owner: int, allowed: int) -> list[P]:
         """Operations of all groups but the last `allowed`."""
         groups = self.closed(owner)
         chosen = groups[: max(0, len(groups) - allowed)]

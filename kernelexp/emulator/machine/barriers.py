@@ -16,7 +16,7 @@ BARRIERS = 16
 """Of a CTA."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Barrier:
     """Lanes that arrived, by warp, and what they release to those that leave."""
 
@@ -99,7 +99,7 @@ class CtaBarrier(Gate):
                 fragment.warp,
             )
         self._check(machine, fragment, barrier)
-        machine.meetings += 1
+        machine.changed.append(barrier)
         barrier.arrive(fragment)
         barrier.release(machine.clocks.release(fragment.warp))
         if self.vote is not None:
@@ -133,18 +133,18 @@ class CtaBarrier(Gate):
             if self.aligned or lanes | machine.exited[warp] == ALL
         )
         if whole and whole >= self._wanted(machine, fragment):
-            machine.meetings += 1
+            machine.changed.append(barrier)
             barrier.advance()
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
-        if fragment.checked == machine.meetings:
-            return False
-        fragment.checked = machine.meetings
         barrier = self._barrier(machine, fragment)
         if barrier.generation == fragment.generation:
             # Warps that have exited since may have been the ones that were missing.
             self._complete(machine, fragment, barrier)
         return barrier.generation != fragment.generation
+
+    def obstacle(self, machine: Machine, fragment: Fragment) -> object:
+        return self._barrier(machine, fragment)
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         barrier = self._barrier(machine, fragment)
@@ -201,7 +201,7 @@ def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) ->
             if barrier.arrived.get(place, 0) | machine.exited[place] != ALL:
                 return
     if barrier.arrived:
-        machine.meetings += 1
+        machine.changed.append(barrier)
         barrier.advance()
 
 
@@ -223,7 +223,7 @@ class ClusterArrive(Gate):
                 self.site,
                 fragment.warp,
             )
-        machine.meetings += 1
+        machine.changed.append(barrier)
         barrier.arrive(fragment)
         row = machine.clocks.release(fragment.warp)
         if not self.releases:
@@ -239,7 +239,6 @@ class ClusterWait(Gate):
     """Waits for the arrivals of the warp's last generation."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
-        fragment.checked = -1
         state = machine.state(ClusterBarriers)
         due = state.due.get(fragment.warp, 0)
         state.due[fragment.warp] = due & ~fragment.mask
@@ -253,14 +252,14 @@ class ClusterWait(Gate):
         return super().enter(machine, fragment)
 
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
-        if fragment.checked == machine.meetings:
-            return False
-        fragment.checked = machine.meetings
         state = machine.state(ClusterBarriers)
         barrier, arrived = state.of(machine, fragment), state.arrivals.get(fragment.warp, -1)
         if barrier.generation <= arrived:
             _complete_cluster(machine, fragment, barrier)
         return barrier.generation > arrived
+
+    def obstacle(self, machine: Machine, fragment: Fragment) -> object:
+        return machine.state(ClusterBarriers).of(machine, fragment)
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         state = machine.state(ClusterBarriers)

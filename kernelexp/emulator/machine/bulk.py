@@ -34,7 +34,7 @@ from kernelexp.emulator.machine.warps import lanes_of
 ALIGN = 16
 
 
-class BulkGroups(Groups):
+class BulkGroups(Groups[Pending]):
     """Bulk stores, by thread: two operations each, for its read and its write."""
 
 
@@ -167,13 +167,18 @@ def _check_size(machine: Machine, issuer: Issuer, size: int) -> None:
 
 def _read_global(machine: Machine, issuer: Issuer, address: int, size: int) -> Array:
     first = _global_range(machine, issuer, address, size)
-    arena = machine.world.arena
+    arena, races, fast = machine.world.arena, machine.world_races, machine.global_space.fast
+    watched = not races.history.untouched(first, first + size)
+    if fast:
+        agent = machine.clocks.copy if watched else None
+        data = fast.read_chunks(tma.chunk_offsets(0, size, tma.LINEAR), first, issuer, agent)
+        if data is not None:
+            return data
     # Between written bytes lies what pads a struct: it may be copied with it.
     if (arena.state[first : first + size] == UNWRITTEN).reshape(-1, ALIGN).all(axis=1).any():
         sentence = "a copy reads memory that was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
-    races = machine.world_races
-    if not races.history.untouched(first, first + size):
+    if watched:
         unit = races.history.unit
         races.engine_read(slice(first // unit, (first + size) // unit), issuer, machine.clocks.copy)
     return arena.data[first : first + size].copy()
@@ -215,7 +220,12 @@ def store(
 def _write(
     machine: Machine, issuer: Issuer, first: int, reduction: Reduction | None, data: Array
 ) -> None:
-    races, unit = machine.world_races, machine.world_races.history.unit
+    races, fast = machine.world_races, machine.global_space.fast
+    if fast and reduction is None:
+        agent, chunks = races.output_agent(issuer), tma.chunk_offsets(0, len(data), tma.LINEAR)
+        if fast.write_chunks(chunks, first, 0, data, issuer, agent):
+            return
+    unit = races.history.unit
     units = np.arange(first // unit, (first + len(data)) // unit)
     races.engine_output(units, issuer, reduces=reduction is not None)
     arena = machine.world.arena

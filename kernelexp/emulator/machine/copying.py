@@ -131,17 +131,20 @@ def _land_in_shared(
     if machine.ctas[cta].exited:
         sentence = f"a copy arrives in CTA {machine.ctas[cta].number}, which has ended."
         machine.report("remote-cta-exited", sentence, issuer.site, issuer.place)
-    _in_use(machine, issuer, base, form.footprint(len(data)))
+    footprint, fast = form.footprint(len(data)), machine.shared_space.fast
+    _in_use(machine, issuer, base, footprint)
     machine.clocks.tick()
-    units = _units(machine, base, low, len(data), form)
-    machine.races.engine_write(units, issuer, agent)
-    _overwrite(machine, issuer, base, form.footprint(len(data)))
+    chunks = tma.chunk_offsets(low, len(data), form)
+    if fast and len(chunks) * tma.CHUNK_BYTES == len(data):
+        if fast.write_chunks(chunks, base, footprint, data, issuer, agent):
+            return
+    machine.races.engine_write(_units(machine, base, low, len(data), form), issuer, agent)
+    _overwrite(machine, issuer, base, footprint)
     if form is tma.LINEAR:
         machine.shared.data[base : base + len(data)] = data
         machine.shared.state[base : base + len(data)] = WRITTEN
     else:
-        index = (tma.chunks(low, len(data), form) + (base - low)) // tma.CHUNK_BYTES
-        machine.shared.scatter(index * tma.CHUNK_BYTES, data.view(np.uint64).reshape(-1, 2), 8, 2)
+        machine.shared.scatter(base + chunks, data.view(np.uint64).reshape(-1, 2), 8, 2)
 
 
 def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) -> Array | slice:
@@ -149,7 +152,7 @@ def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) ->
     unit = machine.races.history.unit
     if form.row == form.pitch:  # No gaps, whatever the swizzle does.
         return slice(base // unit, (base + size) // unit)
-    chunks = tma.chunks(low, size, form) + (base - low)
+    chunks = base + tma.chunk_offsets(low, size, form)
     return machine.races.history.units_of(chunks, tma.CHUNK_BYTES).ravel()
 
 
@@ -163,8 +166,10 @@ def _overwrite(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
 def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
     """A finding if another pending operation reads or writes these bytes."""
     for other in machine.engines.pending:
+        if not other.touches or other.site is issuer.site:
+            continue
         for first, end in other.touches:
-            if first < base + size and base < end and other.site is not issuer.site:
+            if first < base + size and base < end:
                 machine.report(
                     "overwritten-in-use",
                     f"{machine.shared_name(base)} is written by a copy while this still uses it: "
@@ -203,20 +208,23 @@ def fetch_shared(
     size: int,
     form: tma.Image,
     agent: int,
-    wanted: Array | None = None,
+    wanted: Callable[[], Array] | None = None,
 ) -> Array:
     """Bytes from shared memory, read by the copy engine as `agent` of the clocks.
 
-    wanted: which of them, bool [size], are not dropped; None: all, but bytes that pad a struct
-        between written ones.
+    wanted: gives which of them, bool [size], are not dropped; None: all, but bytes that pad a
+        struct between written ones.
     """
-    base = machine.arena_offset(cta, low)
+    base, fast = machine.arena_offset(cta, low), machine.shared_space.fast
     machine.clocks.tick()
-    units = _units(machine, base, low, size, form)
-    machine.races.engine_read(units, issuer, agent)
-    chunks = tma.chunks(low, size, form) + (base - low)
+    chunks = tma.chunk_offsets(low, size, form)
+    data = fast.read_chunks(chunks, base, issuer, agent) if fast else None
+    if data is not None:
+        return data
+    machine.races.engine_read(_units(machine, base, low, size, form), issuer, agent)
+    chunks = base + chunks
     unwritten = machine.shared.states(16)[chunks // 16].view(np.uint8).reshape(-1, 16) == UNWRITTEN
-    if (unwritten.all(axis=1) if wanted is None else unwritten.ravel() & wanted).any():
+    if (unwritten.all(axis=1) if wanted is None else unwritten.ravel() & wanted()).any():
         sentence = f"a copy reads {machine.shared_name(base)}, which was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)
     return machine.shared.view(8, 2)[chunks // 16].reshape(-1).view(np.uint8)

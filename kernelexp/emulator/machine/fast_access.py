@@ -11,14 +11,19 @@ import numpy as np
 from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Access, Cost
 from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.asynchronous import Issuer
+from kernelexp.emulator.machine.clocks import THREAD_BITS
 from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.forms import MEMORIES
 from kernelexp.emulator.machine.native_layout import MemoryLayout, WarpsLayout
 from kernelexp.emulator.machine.races import Races
+from kernelexp.emulator.machine.tma import CHUNK_BYTES
 from kernelexp.emulator.machine.warps import Warps
 
 _OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _MATRICES = (_POINTER, _POINTER, _OBJECT, _INT, _LONG, _INT, _INT, _OBJECT, _INT)
+_READ_CHUNKS = (_POINTER, _OBJECT, _LONG, _OBJECT, _LONG, _OBJECT, _OBJECT, _LONG, _OBJECT)
+_WRITE_CHUNKS = (_POINTER, _OBJECT, _LONG, _LONG, _OBJECT, _LONG, _LONG, _OBJECT)
 _COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
 
 
@@ -41,7 +46,7 @@ class FastAccess:
         self._memory = MemoryLayout(
             *(array.ctypes.data for array in (*arrays, self._used)),
             *(len(self._used), len(arena.data), len(history.written), history.unit),
-            *(seen.shape[1], races.space == "global"),
+            *(history.engines, seen.shape[1], races.space == "global"),
         )
         self._address = ctypes.addressof(self._memory)
         self._sets: dict[int, tuple[int, Any]] = {}
@@ -49,6 +54,8 @@ class FastAccess:
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
         self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT)
         self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
+        self._read_chunks = compiled.function("kx_read_chunks", *_READ_CHUNKS)
+        self._write_chunks = compiled.function("kx_write_chunks", *_WRITE_CHUNKS)
 
     def address(self) -> int:
         """Of the memory as it now is."""
@@ -62,8 +69,9 @@ class FastAccess:
         races = self.races
         return races.clocks.unsure and races.space == "global", bool(races.repeats)
 
-    def _known(self, warps: Warps) -> int:
-        """The address of a set of warps: sets live as the machine does."""
+    def prepare(self, warps: Warps) -> int:
+        """Lets a set of warps access the memory; the address of its layout. Sets live as the
+        machine does."""
         found = self._sets.get(id(warps))
         if found is None:
             base, lower, extent = self._bounds(warps)
@@ -88,7 +96,7 @@ class FastAccess:
         shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
         out = np.empty(shape, f"u{access.element}")
         declined = self._load(
-            *(self._address, self._known(warps), address, address.itemsize, m, m is not True),
+            *(self._address, self.prepare(warps), address, address.itemsize, m, m is not True),
             *(self.races.clocks.now, access.size, access.pairs, access.coherent, out),
         )
         if declined:
@@ -101,7 +109,7 @@ class FastAccess:
         if access.relaxed or self.withheld()[1] or values.itemsize != access.element:
             return False
         declined = self._store(
-            *(self.address(), self._known(warps), address, address.itemsize, m, m is not True),
+            *(self.address(), self.prepare(warps), address, address.itemsize, m, m is not True),
             *(self.races.clocks.now, access.size, values, access.element),
         )
         if not declined:
@@ -114,7 +122,7 @@ class FastAccess:
         """As MatrixAccess.load; None if declined."""
         out = np.empty((len(address), count, 32), np.uint32)
         declined = self._move_matrices(
-            *(self._address, self._known(warps), address, address.itemsize),
+            *(self._address, self.prepare(warps), address, address.itemsize),
             *(self.races.clocks.now, count, transposed, out, False),
         )
         if declined:
@@ -134,9 +142,40 @@ class FastAccess:
         """As MatrixAccess.store; False if declined."""
         values = np.ascontiguousarray(values, np.uint32)
         declined = self._move_matrices(
-            *(self.address(), self._known(warps), address, address.itemsize),
+            *(self.address(), self.prepare(warps), address, address.itemsize),
             *(self.races.clocks.now, count, transposed, values, True),
         )
         if not declined:
             self._count(access)
         return not declined
+
+    # The copy engine: chunks of 16 bytes at `base` + each of `chunks` (int64 [n]), zeros or nothing
+    # where that is negative
+
+    def read_chunks(
+        self, chunks: Array, base: int, issuer: Issuer, agent: int | None
+    ) -> Array | None:
+        """Their bytes, read as `agent`, or from memory that nobody writes to; None if declined."""
+        races, out = self.races, np.empty(len(chunks) * CHUNK_BYTES, np.uint8)
+        if agent is not None:
+            races.history.use([races.history.engines])
+        declined = self._read_chunks(
+            *(self._address, chunks, base, issuer.seen, issuer.thread),
+            *(issuer.fences[races.space], races.clocks.proxy[races.space].time),
+            *(0 if agent is None else self._epoch(agent), out),
+        )
+        return None if declined else out
+
+    def write_chunks(
+        self, chunks: Array, base: int, extent: int, data: Array, issuer: Issuer, agent: int
+    ) -> bool:
+        """Writes uint8 `data` as `agent`, with no mbarrier in `extent` bytes from `base` on; False
+        if declined."""
+        declined = self._write_chunks(
+            *(self.address(), chunks, base, extent),
+            *(issuer.seen, issuer.thread, self._epoch(agent), data),
+        )
+        return not declined
+
+    def _epoch(self, agent: int) -> int:
+        return self.races.clocks.now << THREAD_BITS | agent << 5

@@ -13,6 +13,9 @@ from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.mbarrier import Mbarrier
 from kernelexp.emulator.machine.site import Site
 
+ANYTHING = object()
+"""The obstacle of a fragment that any change may let go."""
+
 
 @dataclass(slots=True, eq=False)
 class Meeting:
@@ -39,8 +42,6 @@ class Fragment:
     """Phase last seen by a try_wait that returned false, by its PC."""
     waited: Sequence[Pending] = ()
     """What it waits for at a PendingWait."""
-    checked: int = -1
-    """The machine's `meetings` when it last looked whether its barrier is complete."""
     gathered: int = -1
     """PC of a `.sync` instruction whose other lanes it need not wait for any more."""
     gathering: bool = False
@@ -78,10 +79,15 @@ class Gate:
     def ready(self, machine: Machine, fragment: Fragment) -> bool:
         return True
 
+    def obstacle(self, machine: Machine, fragment: Fragment) -> object:
+        """What has to change before a fragment that is not ready can be: an object that is added
+        to the machine's `changed` then, or ANYTHING. Threads that exit may make any ready."""
+        return ANYTHING
+
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         """What happens when the fragment goes on."""
 
-    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+    def waited(self, machine: Machine, fragment: Fragment) -> Sequence[Pending]:
         """The operations that have to land, if it is `pending`."""
         return []
 
@@ -97,7 +103,7 @@ class PendingWait(Gate, ABC):
     what: ClassVar[str]
 
     @abstractmethod
-    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+    def waited(self, machine: Machine, fragment: Fragment) -> Sequence[Pending]:
         """The operations that have to land."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
@@ -111,6 +117,9 @@ class PendingWait(Gate, ABC):
             if not operation.done:
                 return False
         return True
+
+    def obstacle(self, machine: Machine, fragment: Fragment) -> object:
+        return next(operation for operation in reversed(fragment.waited) if not operation.done)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         pending = sum(not operation.done for operation in self.waited(machine, fragment))

@@ -10,6 +10,7 @@ from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.batches import Batch, common
 from kernelexp.emulator.machine.gates import Fragment
 from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.parking import Parking
 from kernelexp.emulator.machine.partings import Partings
 from kernelexp.emulator.machine.program import Block, Program
 from kernelexp.emulator.machine.warps import ALL, expand, lanes_of
@@ -23,13 +24,13 @@ class Gathering:
         machine: Machine,
         program: Program,
         partings: Partings,
-        parked: list[Fragment],
+        parking: Parking,
         put: Callable[[Fragment], None],
     ) -> None:
         self._machine = machine
         self._blocks = program.blocks
         self._partings = partings
-        self._parked = parked
+        self._parking = parking
         self._put = put
         self.arrivals: dict[int, int] = {}
         """How often an instruction has let more lanes of a warp in than those that came first."""
@@ -54,8 +55,7 @@ class Gathering:
             return False
         for fragment, lanes in zip(batch.fragments, missing, strict=True):
             if lanes:
-                fragment.gathering = True
-                self._parked.append(fragment)
+                self._parking.gather(fragment)
             else:
                 fragment.gathered = block.first
                 self._put(fragment)
@@ -95,10 +95,9 @@ class Gathering:
     def reunite(self) -> bool:
         """Lets fragments of a warp go on that together make up the lanes of an instruction."""
         places: dict[tuple[int, int, int], list[Fragment]] = {}
-        for fragment in self._parked:
-            if fragment.gathering:
-                pc = -1 if self._blocks[fragment.pc].anywhere else fragment.pc
-                places.setdefault((fragment.warp, pc, fragment.group), []).append(fragment)
+        for fragment in self._parking.gathering:
+            pc = -1 if self._blocks[fragment.pc].anywhere else fragment.pc
+            places.setdefault((fragment.warp, pc, fragment.group), []).append(fragment)
         woken = False
         for (warp, pc, _), fragments in places.items():
             if pc == -1:
@@ -115,7 +114,7 @@ class Gathering:
             return False
         self.arrivals[pc] = self.arrivals.get(pc, 0) + len(fragments) - 1
         for fragment in fragments:
-            self._parked.remove(fragment)
+            self._parking.remove(fragment)
             self._partings.leave(warp, fragment.mask, fragment.meetings, len(outer))
         self._put(whole)
         return True
@@ -132,7 +131,7 @@ class Gathering:
         return bool(present)
 
     def _release(self, fragment: Fragment) -> None:
-        self._parked.remove(fragment)
+        self._parking.remove(fragment)
         fragment.gathering, fragment.gathered = False, fragment.pc
         self._put(fragment)
 
@@ -146,10 +145,8 @@ class Gathering:
             lanes[fragment.warp] = lanes.get(fragment.warp, 0) | fragment.mask
         waiting = [
             each
-            for each in self._parked
-            if each.gathering
-            and self._blocks[each.pc].gate is not None
-            and not lanes.get(each.warp, 0) & ~each.mask
+            for each in self._parking.gathering
+            if self._blocks[each.pc].gate is not None and not lanes.get(each.warp, 0) & ~each.mask
         ]
         for fragment in waiting:
             self._release(fragment)

@@ -20,9 +20,12 @@ class History:
         units = size // unit
         self.unit = unit
         self.written = np.zeros(units, np.int64)
-        self.read = np.zeros((columns + 1, units), np.int64)
-        """By column; the last is the engines'."""
-        self.engines = columns
+        self.columns = columns
+        """For the reads of warps."""
+        self.earlier, self.engines = columns, columns + 1
+        """For those of CTAs of earlier waves, and of engines."""
+        self.read = np.zeros((columns + 2, units), np.int64)
+        """By column."""
         self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
         self.pages = np.zeros((units >> PAGE) + 1, bool)
@@ -46,12 +49,16 @@ class History:
         return self.read[self.used.reshape(-1, *[1] * units.ndim), units]
 
     def end_wave(self, epoch: int) -> None:
-        """What was written so far was written at `epoch`; who has read is forgotten."""
+        """What was written and read so far was written and read at `epoch`."""
         for page in np.flatnonzero(self.pages).tolist():
             units = self.written[page << PAGE : (page + 1) << PAGE]
             units[units != 0] = epoch
-        self.read = np.zeros_like(self.read)
-        self.used = self.used[:0]
+        anybody = np.zeros(len(self.written), bool)
+        for column in self.used.tolist():
+            anybody |= self.read[column] != 0
+        self.read = np.zeros_like(self.read)  # pages that nobody touches cost nothing
+        self.read[self.earlier, anybody] = epoch
+        self.used = np.array([self.earlier])
 
     def note(self, units: Array) -> None:
         """Somebody writes to these."""

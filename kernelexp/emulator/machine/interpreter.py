@@ -10,7 +10,7 @@ import numpy as np
 from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Cost
 from kernelexp.emulator.machine.batches import Batch
-from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.native_layout import COSTS, MachineLayout
 from kernelexp.emulator.machine.program import Code, Program
 
@@ -44,17 +44,19 @@ class Interpreter:
         count: int = self._execute(
             *(self._address, batch.set.address, code.address, at, len(code.compiled)),
             *(mask, mask is not True, machine.clocks.now),
-            self._withheld() if code.accesses else 0,
+            self._withheld(code, batch.set) if code.memories else 0,
             undefined.watched() if undefined.live else None,
         )
         return count
 
-    def _withheld(self) -> int:
+    def _withheld(self, code: Code, warps: WarpSet) -> int:
         """Accesses that Python has to look at: loads of shared and of global memory, then stores,
         a bit each."""
         bits = 0
-        for index, memory in enumerate(self._memories):
+        for index in code.memories:
+            memory = self._memories[index]
             assert memory is not None
+            memory.prepare(warps)
             memory.address()
             load, store = memory.withheld()
             bits |= load << index | store << (2 + index)

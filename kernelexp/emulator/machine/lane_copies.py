@@ -16,7 +16,7 @@ from kernelexp.emulator.machine.mbarrier import Mbarrier
 from kernelexp.emulator.machine.site import Site
 
 
-class CopyGroups(Groups):
+class CopyGroups(Groups[Pending]):
     """Copies by warp, not by thread."""
 
 
@@ -30,7 +30,7 @@ class LaneCopy:
         self.size, self.bypasses, self.fills = size, bypasses, fills
         element, elements = (4, 1) if size == 4 else (8, size // 8)
         self.read = Access(site, element, elements, store=False, counted=False)
-        self.write = Access(site, element, elements, store=True)
+        self.write = Access(site, element, elements, store=True, counted=False)
 
     def issue(self, warps: WarpSet, to: Array, source: Array, kept: Array, m: Mask) -> None:
         """Copies the first `kept` bytes of each lane and fills up with zeros."""
@@ -57,6 +57,8 @@ class LaneCopy:
         def land() -> None:
             values = self._loaded(warps, source, kept, mask)
             machine.clocks.tick()
+            if shared.fast and shared.fast.store(warps, to, values, write, m):
+                return
             machine.races.write(warps, offsets, values, write, m)
             at, data = (offsets, values) if m is True else (offsets[m], values[m])
             machine.shared.scatter(at, data, write.element, write.elements)

@@ -253,6 +253,8 @@ class Parameters:
             )
         self.offsets: dict[str, int] = {}
         self.maps = world.maps
+        self.placed: dict[int, PlacedMap] = {}
+        """Tensor maps that copies have found here, by their generic address."""
         self.address = PARAM_WINDOW + image.parameter_base
         """Generic, of the block."""
         end = SCRATCH_BYTES

@@ -118,7 +118,7 @@ class Machine(Residents):
         if image.has_tensor_memory:
             self._keep_allocations()
         self.tmem = TensorMemory(self, self.clocks)
-        self.engines = Engines(self.late, execution.chance, not execution.shuffle)
+        self.engines = Engines(self.late, execution.chance, not execution.shuffle, self.changed)
         self.races = self._shared_races()
         self.world_races = self._global_races()
         self.flags = Flags(self.clocks, self.cluster_size, execution.announced)

@@ -25,7 +25,7 @@ STATE_SHIFT = 20
 """A state is the phase above the pending count, as the arrival found them."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Mbarrier:
     """One mbarrier object."""
 
@@ -65,16 +65,17 @@ class Mbarrier:
         old = self.releasing
         self.releasing = seen.copy() if old is None else old.clip(min=seen)
 
-    def advance(self) -> None:
-        """Begins the next phase if nothing of this one is pending."""
+    def advance(self) -> bool:
+        """Begins the next phase if nothing of this one is pending; whether it has."""
         if self.pending or self.transactions:
-            return
+            return False
         self.phase += 1
         self.pending = self.expected
         if self.releasing is not None:
             old, new = self.released, self.releasing
             self.released = new if old is None else old.clip(min=new)
         self.releasing = None
+        return True
 
     def busy(self) -> bool:
         """Whether its phase has begun."""
@@ -276,7 +277,11 @@ class Mbarriers:
                 site,
             )
             barrier.pending = 0
-        barrier.advance()
+        self._advance(barrier)
+
+    def _advance(self, barrier: Mbarrier) -> None:
+        if barrier.advance():
+            self.residents.changed.append(barrier)
 
     def expect(self, barrier: Mbarrier, size: int, site: Site) -> None:
         """`size` bytes more are to arrive."""
@@ -304,7 +309,7 @@ class Mbarriers:
                 barrier,
                 site,
             )
-        barrier.advance()
+        self._advance(barrier)
 
     def _report(self, name: str, sentence: str, barrier: Mbarrier, site: Site) -> None:
         self.residents.execution.findings.add(name, sentence, site, cta=barrier.cta)

@@ -81,6 +81,11 @@ class PhaseTest(Gate):
                 return False
         return True
 
+    def obstacle(self, machine: Machine, fragment: Fragment) -> object:
+        return next(
+            barrier for barrier, wanted, _ in fragment.phases if not self._passed(barrier, wanted)
+        )
+
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         result = machine.value(self.result, fragment.warp)
         for barrier, wanted, lanes in fragment.phases:

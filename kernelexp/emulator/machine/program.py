@@ -79,16 +79,16 @@ class Code(NamedTuple):
     address: int
     compiled: list[bool]
     """Which have a form."""
-    accesses: bool
-    """Whether any of them makes an access to memory."""
+    memories: tuple[int, ...]
+    """The memories that they access, as forms.MEMORIES numbers them."""
 
 
 def _code(block: Block) -> Code:
     rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
     instructions = np.array(rows, INSTRUCTION)
     known = (instructions["operation"] >= 0).tolist()
-    accesses = any(form is not None and form.operation in ACCESSES for form in block.forms)
-    return Code(instructions, instructions.ctypes.data, known, accesses)
+    memories = {form.numbers[0] for form in block.forms if form and form.operation in ACCESSES}
+    return Code(instructions, instructions.ctypes.data, known, tuple(memories))
 
 
 def _row(number: int, form: Form | None) -> tuple[object, ...]:

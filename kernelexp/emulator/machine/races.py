@@ -31,9 +31,8 @@ _ENGINES = {
     "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
 }
 _OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
-_READ = (*[_OBJECT] * 4, _LONG, _OBJECT, _OBJECT, _LONG)
-_WRITE = (*[_OBJECT] * 6, _LONG, _LONG)
-_FETCH = (_OBJECT, _LONG, _LONG, _OBJECT, _OBJECT, _LONG, *_READ[1:], _OBJECT)
+_READER = (*[_OBJECT] * 3, _LONG, _OBJECT, _OBJECT, _LONG)
+_FETCH = (_OBJECT, _LONG, _LONG, _OBJECT, _OBJECT, _LONG, *_READER, _OBJECT)
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
 
@@ -62,7 +61,7 @@ class Races:
         self.object_of = object_of
         """The variable at an arena offset: races for one variable are one finding."""
         places = np.arange(residents.resident * residents.warps_per_cta)
-        self._column = places // residents.resident % history.engines
+        self._column = places // residents.resident % history.columns
         self.repeats = Repeats(len(history.written))
         self._columns: dict[int, Array] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
@@ -201,7 +200,7 @@ class Races:
         )
 
     def end_wave(self) -> None:
-        """What was written so far was written by an earlier wave, for the next one."""
+        """What was written and read so far, CTAs of an earlier wave did, for the next one."""
         self.history.end_wave(1 << THREAD_BITS | self.clocks.earlier << 5)
 
     def _agent(self, agent: int) -> str:
@@ -219,10 +218,6 @@ class Races:
         clocks, history = self.clocks, self.history
         units, epoch = _listed(units), clocks.epoch(agent << 5)
         history.use([history.engines])
-        if compiled.is_loaded() and not compiled.function("kx_engine_read", *_READ)(
-            units, *self._reader(issuer), int(epoch)
-        ):
-            return
         writer = history.written[units]
         bad = clocks.unseen(issuer.seen, issuer.thread, writer)
         if bad.any():
@@ -231,13 +226,13 @@ class Races:
             bad = clocks.unfenced(self.space, issuer.fences[self.space], writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        history.read[-1][units] = epoch
+        history.read[history.engines][units] = epoch
 
     def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
         """What compiled code compares an engine's reads with."""
         history, fences = self.history, self.clocks.proxy[self.space].time
-        fenced = issuer.fences[self.space]
-        return history.written, history.read[-1], issuer.seen, issuer.thread, fenced, fences
+        fenced, read = issuer.fences[self.space], history.read[history.engines]
+        return history.written, read, issuer.seen, issuer.thread, fenced, fences
 
     def fetch(
         self, offsets: Array, base: int, width: int, issuer: Issuer, agent: int
@@ -262,11 +257,6 @@ class Races:
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
         clocks, history, units = self.clocks, self.history, _listed(units)
-        if compiled.is_loaded() and not compiled.function("kx_engine_write", *_WRITE)(
-            *(units, history.written, history.read, history.used, history.pages),
-            *(issuer.seen, issuer.thread, int(clocks.epoch(agent << 5))),
-        ):
-            return
         for epochs in (history.written[units], history.readers(units)):
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
@@ -280,12 +270,16 @@ class Races:
 
     def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
         """A bulk store writes to global memory; reductions of several threads may meet."""
-        agent = self.clocks.output + issuer.place % SLOTS
+        agent = self.output_agent(issuer)
         if reduces:
             self.residents.execution.contended = True
             self._note_write(units, np.array(agent << 5))
         else:
             self.engine_write(units, issuer, agent)
+
+    def output_agent(self, issuer: Issuer) -> int:
+        """As which a bulk store of a thread writes."""
+        return self.clocks.output + issuer.place % SLOTS
 
     def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         """A load through the non-coherent cache: nothing may have been written in this launch."""

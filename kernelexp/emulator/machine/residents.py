@@ -48,8 +48,9 @@ class Residents:
         self.any_ended = False
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited, or never existed."""
-        self.meetings = 0
-        """How often warps have arrived at barriers, completed one, or exited."""
+        self.changed: list[object] = []
+        """What parked fragments may wait for and has changed since they were last looked at:
+        barriers, mbarriers with a new phase, operations that have landed."""
         for cta in self.ctas:
             for warp in range(self.warps_per_cta):
                 lanes = min(32, execution.threads - 32 * warp)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from kernelexp.emulator import compiled
-from kernelexp.emulator.machine.asynchronous import Pending
 from kernelexp.emulator.machine.batches import Batch, merge, runs
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.gates import Fragment
@@ -15,6 +14,7 @@ from kernelexp.emulator.machine.gathering import Gathering
 from kernelexp.emulator.machine.hangs import Waiter, waiters
 from kernelexp.emulator.machine.interpreter import Interpreter
 from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.parking import Parking
 from kernelexp.emulator.machine.partings import Partings
 from kernelexp.emulator.machine.program import POLL, QUANTUM, Block, Branch, Program
 from kernelexp.emulator.machine.warps import ALL, pack
@@ -36,7 +36,7 @@ class Scheduler:
         self.shuffle = machine.execution.shuffle
         self.limit = limit
         self.ready: dict[int, list[Fragment]] = {}
-        self.parked: list[Fragment] = []
+        self.parking = Parking(machine, program)
         self.executed = [0] * len(program.sites)
         """Times a block ran, in warps, by its first instruction."""
         self.lanes = [0] * len(program.sites)
@@ -57,7 +57,7 @@ class Scheduler:
         self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
         self._execute = self._python if self.interpreter is None else self._compiled
         self.partings = Partings(self._put)
-        self.gathering = Gathering(machine, program, self.partings, self.parked, self._put)
+        self.gathering = Gathering(machine, program, self.partings, self.parking, self._put)
 
     def run(self) -> None:
         """Runs the machine's resident CTAs; Fatal ends the launch early."""
@@ -71,11 +71,11 @@ class Scheduler:
                 continue
             elif self.tired:
                 self._next_turn()
-            elif self._land():
+            elif self.machine.engines.land_one():
                 continue
             elif self.partings.give_up() or self.gathering.give_up():
                 continue
-            elif self.parked:
+            elif self.parking.fragments:
                 self._hang("no warp can go on")
                 return
             else:
@@ -230,7 +230,7 @@ class Scheduler:
         for fragment in tired:
             self._put(fragment)
         polling, self.polling = self.polling, True
-        if not polling or self._land():
+        if not polling or self.machine.engines.land_one():
             self.polled, self.states = 0, {}
             return
         self.partings.give_up()
@@ -277,7 +277,7 @@ class Scheduler:
 
     def _exit(self, batch: Batch) -> None:
         machine = self.machine
-        machine.meetings += 1
+        self.parking.exits = True
         for fragment in batch.fragments:
             self.exited[fragment.warp] |= fragment.mask
             self.partings.leave(fragment.warp, fragment.mask, fragment.meetings)
@@ -302,7 +302,8 @@ class Scheduler:
                 (passed if gate.enter(machine, part) else parked).append(part)
         if not parked and len(passed) == len(batch.fragments):
             return True
-        self.parked += parked
+        for fragment in parked:
+            self.parking.wait(fragment)
         for fragment in passed:
             fragment.pc = block.last
             self._put(fragment)
@@ -310,49 +311,40 @@ class Scheduler:
 
     def _wake(self) -> bool:
         """Lets parked fragments go on that can; whether any could."""
-        machine = self.machine
+        machine, parking = self.machine, self.parking
         woken: list[Fragment] = []
         united: dict[tuple[int, int], Fragment] = {}
-        for fragment in list(self.parked):
+        for fragment in parking.to_check():
             block = self.blocks[fragment.pc]
-            if not fragment.gathering and block.gate and block.gate.ready(machine, fragment):
-                self.parked.remove(fragment)
-                block.gate.leave(machine, fragment)
-                fragment.pc = block.last
-                whole = fragment
-                if block.gate.unites:
-                    whole = united.setdefault((fragment.warp, fragment.pc), fragment)
-                    whole.mask |= fragment.mask
-                if whole is fragment:
-                    woken.append(fragment)
+            gate = block.gate
+            assert gate is not None
+            if not gate.ready(machine, fragment):
+                parking.watch(fragment)
+                continue
+            parking.remove(fragment)
+            gate.leave(machine, fragment)
+            fragment.pc = block.last
+            whole = fragment
+            if gate.unites:
+                whole = united.setdefault((fragment.warp, fragment.pc), fragment)
+                whole.mask |= fragment.mask
+            if whole is fragment:
+                woken.append(fragment)
         for fragment in woken:
             self._put(fragment)
         return self.gathering.reunite() or bool(woken)
 
-    def _land(self) -> bool:
-        """Lands an operation, if it can be one that somebody waits for; whether there was any."""
-        wanted: set[Pending] = set()
-        barriers: set[int] = set()
-        for fragment in self.parked:
-            gate = self.blocks[fragment.pc].gate
-            if gate is not None and gate.pending:
-                entered = not fragment.gathering
-                wanted.update(fragment.waited if entered else gate.waited(self.machine, fragment))
-            for barrier, _, _ in fragment.phases:
-                if barrier is not None:
-                    barriers.add(barrier.offset)
-        return self.machine.engines.land_one(wanted, barriers)
-
     def _hang(self, why: str) -> None:
         ready = [fragment for group in self.ready.values() for fragment in group]
-        waiting = [*self.parked, *ready, *self.tired]
+        parked = list(self.parking.fragments)
+        waiting = [*parked, *ready, *self.tired]
         self.hang = waiters(self.machine, self.program, waiting)
         first = self.hang[0]
         self.execution.findings.add(
             "hang",
             f"{why}: {len(waiting)} waiting; CTA {first.cta} warp {first.warp} at {first.where} "
             f"waits for {first.waits_for}.",
-            self.program.sites[self.parked[0].pc] if self.parked else None,
+            self.program.sites[parked[0].pc] if parked else None,
             cta=first.cta,
             warp=first.warp,
         )

@@ -94,8 +94,11 @@ def store(
     sectors = tma.sectors(tensor, placed.base + GLOBAL_BASE, start, load=False)
     machine.execution.tally(issuer.site.number).tma_sectors += sectors
     agent, base = machine.clocks.store + issuer.place % SLOTS, machine.arena_offset(cta, low)
-    inside = tma.box_offsets(tensor, start)[1]
-    wanted = np.repeat(inside, tma.ELEMENT_BYTES[tensor.element])
+
+    def wanted() -> Array:
+        inside = tma.box_offsets(tensor, start)[1]
+        return np.repeat(inside, tma.ELEMENT_BYTES[tensor.element])
+
     read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent, wanted)
     write = functools.partial(_write_box, machine, issuer, placed, start, operation)
     issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
@@ -127,6 +130,14 @@ def _in_bytes(
 def _read_box(machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[int, ...]) -> Array:
     """The box's bytes in the order of its shared-memory image, zeros outside the array."""
     world, (tensor, base) = machine.world, placed
+    races, fast = machine.world_races, machine.global_space.fast
+    watched = not races.history.untouched(base, base + world.arrays[tensor.array].nbytes)
+    box = tma.box_chunks(tensor, start)
+    if fast and box is not None:
+        agent = machine.clocks.copy if watched else None
+        data = fast.read_chunks(box[1], base + box[0], issuer, agent)
+        if data is not None:
+            return data
     element = tma.ELEMENT_BYTES[tensor.element]
     offsets, inside = tma.box_offsets(tensor, start)
     whole = bool(inside.all())
@@ -140,8 +151,7 @@ def _read_box(machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[
         index = (base + np.where(inside, offsets, 0))[:, None] + np.arange(element)
         data = np.where(inside[:, None], world.arena.data[index], 0).astype(np.uint8).ravel()
         unwritten = ((world.arena.state[index] == UNWRITTEN) & inside[:, None]).any()
-    races = machine.world_races
-    if not races.history.untouched(base, base + world.arrays[tensor.array].nbytes):
+    if watched:
         units = _distinct((base + offsets[inside]) // races.history.unit)
         races.engine_read(units, issuer, machine.clocks.copy)
     if unwritten:
@@ -166,7 +176,12 @@ def _write_box(
     operation: str | None,
     data: Array,
 ) -> None:
-    world, (tensor, base) = machine.world, placed
+    world, (tensor, base), fast = machine.world, placed, machine.global_space.fast
+    box = tma.box_chunks(tensor, start)
+    if fast and box is not None and operation is None:
+        agent = machine.world_races.output_agent(issuer)
+        if fast.write_chunks(box[1], base + box[0], 0, data, issuer, agent):
+            return
     element = tma.ELEMENT_BYTES[tensor.element]
     offsets, inside = tma.box_offsets(tensor, start)
     index = (base + offsets[inside]) // element

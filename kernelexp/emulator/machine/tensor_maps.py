@@ -23,7 +23,11 @@ ALIGN = 64
 def find(machine: Machine, issuer: Issuer, address: int) -> PlacedMap:
     """The tensor map at a generic address; Fatal with a finding if there is none."""
     if address >> WINDOW_BITS == PARAM_WINDOW >> WINDOW_BITS:
-        return _in_arena(machine, issuer, machine.execution.parameters.arena, address, PARAM_WINDOW)
+        parameters = machine.execution.parameters
+        if address not in parameters.placed:  # what lies there never changes
+            placed = _in_arena(machine, issuer, parameters.arena, address, PARAM_WINDOW)
+            parameters.placed[address] = placed
+        return parameters.placed[address]
     return _in_arena(machine, issuer, machine.world.arena, address, GLOBAL_BASE)
 
 

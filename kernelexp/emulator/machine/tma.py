@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import NamedTuple
 
 import msgspec
@@ -21,6 +22,8 @@ ELEMENT_BYTES = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "f16": 2, "bf16": 2, "f3
 # cuTensorMapEncodeTiled, CUtensorMapSwizzle. The address is the one in shared memory, not the
 # offset in the box.
 _SWIZZLE_MASK = {"none": 0, "32B": 1, "64B": 3, "128B": 7}
+_SWIZZLE_PERIOD = 1024
+"""Bytes: what a swizzle does at an address it does that much further on too."""
 SWIZZLE_SPAN = {"32B": 32, "64B": 64, "128B": 128}
 CHUNK_BYTES = 16
 MAX_BOX = 256
@@ -46,6 +49,7 @@ class Image(NamedTuple):
 LINEAR = Image()
 
 
+@functools.lru_cache(maxsize=64)
 def image(tensor_map: TensorMap) -> Image:
     """A box narrower than its swizzle's span lies at the span's pitch (an H200 does so)."""
     if tensor_map.swizzle == "none":
@@ -60,12 +64,16 @@ def row_bytes(tensor_map: TensorMap) -> int:
     return tensor_map.box[0] * ELEMENT_BYTES[tensor_map.element]
 
 
-@functools.lru_cache(maxsize=4096)
-def chunks(address: int, size: int, form: Image) -> Array:
-    """Addresses of the 16-byte chunks of `size` bytes at `address`."""
+def chunk_offsets(address: int, size: int, form: Image) -> Array:
+    """Of the 16-byte chunks of `size` bytes that lie at `address`: from there, int64."""
+    return _chunk_offsets(address % _SWIZZLE_PERIOD, size, form)
+
+
+@functools.lru_cache(maxsize=512)
+def _chunk_offsets(address: int, size: int, form: Image) -> Array:
     row = np.arange(size // form.row)[:, None] * form.pitch
     chunk = np.arange(form.row // CHUNK_BYTES)[None, :] * CHUNK_BYTES
-    return swizzled((address + row + chunk).ravel(), form.swizzle)
+    return swizzled((address + row + chunk).ravel(), form.swizzle) - address
 
 
 @functools.lru_cache(maxsize=64)
@@ -133,7 +141,7 @@ def check(tensor_map: TensorMap, array: Array) -> None:
 
 def box_bytes(tensor_map: TensorMap) -> int:
     """In shared memory."""
-    return int(np.prod(tensor_map.box[1:])) * row_bytes(tensor_map)
+    return math.prod(tensor_map.box[1:]) * row_bytes(tensor_map)
 
 
 def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, Array]:
@@ -142,10 +150,8 @@ def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, A
     Innermost dimension last, so that both run through the box as its shared-memory image does.
     """
     box, shape = tensor_map.box, tensor_map.shape
-    strides = (ELEMENT_BYTES[tensor_map.element], *tensor_map.strides_bytes)
-    first = sum(at * stride for at, stride in zip(start, strides, strict=True))
-    offset = _from_start(tensor_map) + first
-    if all(0 <= at <= size - side for at, size, side in zip(start, shape, box, strict=True)):
+    offset = _from_start(tensor_map) + _first(tensor_map, start)
+    if _is_inside(tensor_map, start):
         return offset, _all(len(offset))
     inside: Array = np.ones((), bool)
     for dimension, at in enumerate(start):
@@ -153,6 +159,48 @@ def box_offsets(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[Array, A
         here = (index >= 0) & (index < shape[dimension])
         inside = inside & here.reshape(-1, *[1] * dimension)
     return offset, np.broadcast_to(inside, box[::-1]).ravel()
+
+
+def _first(tensor_map: TensorMap, start: tuple[int, ...]) -> int:
+    """Byte offset in the array of the first element of the box at `start`."""
+    strides = (ELEMENT_BYTES[tensor_map.element], *tensor_map.strides_bytes)
+    return sum(at * stride for at, stride in zip(start, strides, strict=True))
+
+
+def _is_inside(tensor_map: TensorMap, start: tuple[int, ...]) -> bool:
+    """Whether all of the box at `start` is inside the array."""
+    sides = zip(start, tensor_map.shape, tensor_map.box, strict=True)
+    return all(0 <= at <= size - side for at, size, side in sides)
+
+
+def box_chunks(tensor_map: TensorMap, start: tuple[int, ...]) -> tuple[int, Array] | None:
+    """(byte offset in the array, offset from there of each 16 bytes of the box at `start`, int64,
+    -1 for those outside); None if some are in part outside."""
+    if _is_inside(tensor_map, start):
+        chunks = _chunks_from_start(tensor_map)
+        return None if chunks is None else (_first(tensor_map, start), chunks)
+    chunks = _chunks_at_edge(tensor_map, start)
+    return None if chunks is None else (0, chunks)
+
+
+@functools.lru_cache(maxsize=64)
+def _chunks_from_start(tensor_map: TensorMap) -> Array | None:
+    if row_bytes(tensor_map) % CHUNK_BYTES:
+        return None
+    return _from_start(tensor_map)[:: CHUNK_BYTES // ELEMENT_BYTES[tensor_map.element]].copy()
+
+
+@functools.lru_cache(maxsize=256)
+def _chunks_at_edge(tensor_map: TensorMap, start: tuple[int, ...]) -> Array | None:
+    if row_bytes(tensor_map) % CHUNK_BYTES:
+        return None
+    offsets, inside = box_offsets(tensor_map, start)
+    per = CHUNK_BYTES // ELEMENT_BYTES[tensor_map.element]
+    chunks = inside.reshape(-1, per)
+    whole = chunks.all(axis=1)
+    if (whole != chunks.any(axis=1)).any():
+        return None
+    return np.where(whole, offsets[::per], -1)
 
 
 @functools.lru_cache(maxsize=64)
@@ -170,7 +218,6 @@ def _all(count: int) -> Array:
     return np.broadcast_to(np.True_, count)
 
 
-@functools.lru_cache(maxsize=4096)
 def sectors(tensor_map: TensorMap, address: int, start: tuple[int, ...], *, load: bool) -> int:
     """Sectors of 32 bytes that a box of the array at `address` moves, row by row.
 
@@ -178,6 +225,13 @@ def sectors(tensor_map: TensorMap, address: int, start: tuple[int, ...], *, load
     memory that the row reaches, in chunks of 16 bytes of which any is inside, and the sectors of
     shared memory where all of a chunk is outside: so an H200 counted 130 boxes over every edge.
     """
+    if _is_inside(tensor_map, start):  # all that matters is where in a sector it begins
+        address, start = (address + _first(tensor_map, start)) % SECTOR_BYTES, (0,) * len(start)
+    return _sectors(tensor_map, address, start, load)
+
+
+@functools.lru_cache(maxsize=4096)
+def _sectors(tensor_map: TensorMap, address: int, start: tuple[int, ...], load: bool) -> int:
     step = CHUNK_BYTES // ELEMENT_BYTES[tensor_map.element]
     offsets, inside = box_offsets(tensor_map, start)
     chunks = (row_bytes(tensor_map) // CHUNK_BYTES, step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,11 +15,12 @@ from kernelexp.emulator.machine.arrays import POISON, Array
 from kernelexp.emulator.machine.asynchronous import Groups, Pending
 from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.gates import Fragment, PendingWait
-from kernelexp.emulator.machine.machine import Machine
+from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 
 ELEMENT = {"e4m3": 1, "e5m2": 1, "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
+_NO_ROWS = np.empty(0, np.intp)
 WARPS = 4
 ROWS = 64
 A_REGISTERS = 4
@@ -57,6 +59,20 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return len(self.a) == A_REGISTERS
 
 
+class Destination:
+    """Registers that operations write in each of their warps: one object for the same slots."""
+
+    def __init__(self, slots: tuple[int, ...], rows: Array) -> None:
+        self.slots = frozenset(slots)
+        self.rows = rows
+        """Of RegisterFile.words."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Multiplication(Pending):
+    to: Destination
+
+
 class Operands(NamedTuple):
     """What the first warp of a warpgroup asks for: what it does next may change the registers."""
 
@@ -69,7 +85,7 @@ class Operands(NamedTuple):
 class Joining:
     """Warps of a group that have come to an instruction, until all have."""
 
-    def __init__(self, operation: Pending) -> None:
+    def __init__(self, operation: Multiplication) -> None:
         self.operation = operation
         self.places: dict[int, int] = {}
         """By the warp's index in the group."""
@@ -100,8 +116,6 @@ class Result(NamedTuple):
     matrix: Array
     """[64, n], of all four."""
     warp: int
-    rows: Array
-    """Of RegisterFile.words."""
 
     def registers(self) -> Array:
         """The warp's values by register, [registers, 32]."""
@@ -116,46 +130,86 @@ class Accumulators:
     def __init__(self, registers: int) -> None:
         self.values = np.zeros((registers, 32), np.uint32)
         """The engine's copy, until a wait writes it back, but for `results`."""
-        self.results: dict[tuple[int, ...], Result] = {}
-        """Results by their slots, no two of them with a register in common: the next operation
-        mostly adds to one of these as it is."""
+        self.results: dict[Destination, Result] = {}
+        """No two of them with a register in common: the next operation mostly adds to one of these
+        as it is."""
         self.held = np.zeros(registers, bool)
+        self.taken: set[Destination] = set()
+        """Those whose registers are all held."""
         self.written = np.zeros((registers, 32), np.uint32)
         """What waits have written back."""
         self.given = np.zeros(registers, bool)
         """To which registers they have."""
 
-    def write(self, slots: tuple[int, ...], result: Result) -> None:
-        if slots not in self.results and not all(map(set(slots).isdisjoint, self.results)):
+    def take(self, to: Destination, words: Array, place: int) -> None:
+        """Takes the registers of an operation out of those of the warp at `place`."""
+        if to in self.taken:
+            return
+        self.taken.add(to)
+        new = to.rows[~self.held[to.rows]]
+        if len(new):
+            self.values[new] = words[new, place]
+            self.held[new] = True
+            words[new, place] = POISON[32]
+
+    def write(self, to: Destination, result: Result) -> None:
+        if to not in self.results and not all(to.slots.isdisjoint(x.slots) for x in self.results):
             self.settle()
-        self.results[slots] = result
+        self.results[to] = result
 
     def settle(self) -> None:
         """Puts all results into `values`."""
-        for result in self.results.values():
-            self.values[result.rows] = result.registers()
+        for to, result in self.results.items():
+            self.values[to.rows] = result.registers()
         self.results.clear()
+
+    def unused(self, pending: set[Destination]) -> Array:
+        """Rows that are held and that no pending operation writes."""
+        if self.taken <= pending:
+            return _NO_ROWS
+        free = self.held.copy()
+        for to in pending:
+            free[to.rows] = False
+        return np.flatnonzero(free)
+
+    def give_back(self, rows: Array, words: Array, place: int) -> None:
+        self.settle()
+        words[rows, place] = self.written[rows] = self.values[rows]
+        self.held[rows], self.given[rows] = False, True
+        self.taken = {to for to in self.taken if self.held[to.rows].all()}
 
 
 class Warpgroups:
     """What warpgroups have in flight, by the places of their warps."""
 
     def __init__(self) -> None:
-        self.groups = Groups()
+        self.groups: Groups[Multiplication] = Groups()
         self.warps: dict[int, Accumulators] = {}
         self.fenced: set[int] = set()
         """Warps that have made a wgmma.fence since their last wait."""
         self.turns: dict[tuple[int, int], int] = {}
         """How often a warp came to an instruction."""
-        self.joining: dict[tuple[int, int, int, int], Joining] = {}
-        """By CTA, warpgroup, instruction, and how often it was come to."""
+        self.joining: dict[tuple[int, int, int], Joining] = {}
+        """By the place of the first warp, instruction, and how often it was come to."""
         self.rows: dict[tuple[int, ...], Array] = {}
         """Of RegisterFile.words, by slots."""
+        self.destinations: dict[tuple[int, ...], Destination] = {}
+        """By slots."""
+        self.targets: dict[Wgmma, Destination] = {}
+        """The same, of each instruction."""
 
     def of(self, machine: Machine, place: int) -> Accumulators:
         found = self.warps.get(place)
         if found is None:
             found = self.warps[place] = Accumulators(len(machine.registers.words))
+        return found
+
+    def target(self, machine: Machine, wgmma: Wgmma) -> Destination:
+        found = self.targets.get(wgmma)
+        if found is None:
+            slots, rows = wgmma.d, _rows(machine, wgmma.d, wgmma.site)
+            found = self.destinations.setdefault(slots, Destination(slots, rows))
+            self.targets[wgmma] = found
         return found
 
 
@@ -171,34 +225,39 @@ def _rows(machine: Machine, slots: tuple[int, ...], site: Site) -> Array:
     return known[slots]
 
 
-def join(machine: Machine, wgmma: Wgmma, place: int) -> None:
-    """A warp comes to the instruction; the last of its warpgroup issues it."""
+def join(warps: WarpSet, wgmma: Wgmma) -> None:
+    """Warps come to the instruction; the last of each warpgroup issues it."""
+    machine, number = warps.machine, wgmma.site.number
     state = machine.state(Warpgroups)
-    cta, warp, number = machine.cta_of(place).place, machine.warp_of(place), wgmma.site.number
-    turn = state.turns[place, number] = state.turns.get((place, number), 0) + 1
-    key = cta, warp // WARPS, number, turn
-    if key not in state.joining:
-        state.joining[key] = Joining(_operation(wgmma))
-    joining = state.joining[key]
-    joining.places[warp % WARPS] = place
-    if warp % WARPS == 0:
-        joining.operands = _operands(machine, wgmma, place)
-    if wgmma.a_in_registers:
-        joining.a[warp % WARPS] = _a_registers(machine, wgmma, place).copy()
-    mine, rows = state.of(machine, place), _rows(machine, wgmma.d, wgmma.site)
-    if place not in state.fenced:
-        _unfenced(machine, wgmma, place, mine)
-    new = rows[~mine.held[rows]]
-    if len(new):
-        mine.values[new] = machine.registers.words[new, place]
-        mine.held[new] = True
-        machine.registers.words[new, place] = POISON[32]
-    state.groups.add(place, joining.operation)
-    if wgmma.commits:
-        commit(machine, place)
-    if len(joining.places) == WARPS:
-        del state.joining[key]
-        _issue(machine, wgmma, joining)
+    to, words = state.target(machine, wgmma), machine.registers.words
+    for place in warps.warps.tolist():
+        first, index = _position(machine, place)
+        turn = state.turns[place, number] = state.turns.get((place, number), 0) + 1
+        key = first, number, turn
+        joining = state.joining.get(key)
+        if joining is None:
+            joining = state.joining[key] = Joining(_operation(wgmma, to))
+        joining.places[index] = place
+        if index == 0:
+            joining.operands = _operands(machine, wgmma, place)
+        if wgmma.a_in_registers:
+            joining.a[index] = _a_registers(machine, wgmma, place).copy()
+        mine = state.of(machine, place)
+        if place not in state.fenced:
+            _unfenced(machine, wgmma, place, mine)
+        mine.take(to, words, place)
+        state.groups.add(place, joining.operation)
+        if wgmma.commits:
+            commit(machine, place)
+        if len(joining.places) == WARPS:
+            del state.joining[key]
+            _issue(machine, wgmma, joining)
+
+
+def _position(machine: Machine, place: int) -> tuple[int, int]:
+    """(place of the first warp of a warp's group, the warp's index in it)."""
+    index = machine.warp_of(place) % WARPS
+    return place - index * machine.resident, index
 
 
 def _operands(machine: Machine, wgmma: Wgmma, place: int) -> Operands:
@@ -228,14 +287,13 @@ def fence(machine: Machine, place: int) -> None:
     machine.state(Warpgroups).fenced.add(place)
 
 
-def _operation(wgmma: Wgmma) -> Pending:
+def _operation(wgmma: Wgmma, to: Destination) -> Multiplication:
     """Not issued yet: warps that come first wait for the others at their wait_group."""
 
     def land() -> None:
         raise AssertionError("landed before all four warps came")
 
-    what = "a wgmma"
-    return Pending(what, land, wgmma.site, registers=wgmma.d)
+    return Multiplication(what="a wgmma", land=land, site=wgmma.site, to=to)
 
 
 def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
@@ -260,7 +318,7 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
             left = _matrix(wgmma, [_a_registers(machine, wgmma, place) for place in places])
         else:
             left = _matrix(wgmma, [joining.a[index] for index in range(WARPS)])
-        _multiply(machine, wgmma, places, left, right, operands.accumulate)
+        _multiply(machine, wgmma, operation.to, places, left, right, operands.accumulate)
         operation.landed = machine.clocks.now
 
     operation.land = land
@@ -284,28 +342,34 @@ def _matrix(wgmma: Wgmma, warps: list[Array]) -> Array:
 
 
 def _multiply(
-    machine: Machine, wgmma: Wgmma, places: list[int], a: Array, b: Array, accumulate: bool
+    machine: Machine,
+    wgmma: Wgmma,
+    to: Destination,
+    places: list[int],
+    a: Array,
+    b: Array,
+    accumulate: bool,
 ) -> None:
-    rows, kind = _rows(machine, wgmma.d, wgmma.site), "u2" if wgmma.d_type == "f16" else "u4"
+    kind = "u2" if wgmma.d_type == "f16" else "u4"
     state = machine.state(Warpgroups)
     warps = [state.of(machine, place) for place in places]
-    c = _addend(warps, wgmma, rows, kind) if accumulate else None
+    c = _addend(warps, wgmma.n, to, kind) if accumulate else None
     matrix = _product(wgmma, a, b, c).astype(kind, copy=False)
     for index, mine in enumerate(warps):
-        mine.write(wgmma.d, Result(matrix, index, rows))
+        mine.write(to, Result(matrix, index))
 
 
-def _addend(warps: list[Accumulators], wgmma: Wgmma, rows: Array, kind: str) -> Array:
+def _addend(warps: list[Accumulators], n: int, to: Destination, kind: str) -> Array:
     """The accumulators of four warps, [64, n]."""
-    known = [mine.results.get(wgmma.d) for mine in warps]
+    known = [mine.results.get(to) for mine in warps]
     first = known[0]
     if first and first.matrix.dtype == kind and all(x and x.matrix is first.matrix for x in known):
         return first.matrix
     for mine in warps:
         mine.settle()
-    words = np.stack([mine.values[rows] for mine in warps]).view(kind).reshape(WARPS, -1)
-    _, in_registers = _places(wgmma.n, kind == "u2")
-    return words.take(in_registers, axis=1).reshape(ROWS, wgmma.n)
+    words = np.stack([mine.values[to.rows] for mine in warps]).view(kind).reshape(WARPS, -1)
+    _, in_registers = _places(n, kind == "u2")
+    return words.take(in_registers, axis=1).reshape(ROWS, n)
 
 
 def _product(wgmma: Wgmma, a: Array, b: Array, c: Array | None) -> Array:
@@ -334,29 +398,23 @@ class WgmmaWait(PendingWait):
 
     what = "wgmma operations"
 
-    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+    def waited(self, machine: Machine, fragment: Fragment) -> Sequence[Pending]:
         return machine.state(Warpgroups).groups.due(fragment.warp, self.allowed)
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         place, state = fragment.warp, machine.state(Warpgroups)
-        landed = max((p.landed for p in self.waited(machine, fragment)), default=0)
+        landed = max((operation.landed for operation in fragment.waited), default=0)
         state.groups.forget(place, self.allowed)
         pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
         mine, words = state.of(machine, place), machine.registers.words
-        mine.settle()
-        free = mine.held.copy()
-        for operation in pending:
-            free[_rows(machine, operation.registers, operation.site)] = False
-        rows = np.flatnonzero(free)
-        changed = (words[rows, place] != POISON[32]).any(axis=1)
-        for _ in range(np.count_nonzero(changed)):
-            sentence = "a register was written while a wgmma had it for its accumulator."
-            machine.report("wgmma-registers", sentence, self.site, place)
-        words[rows, place] = mine.written[rows] = mine.values[rows]
-        mine.held[rows], mine.given[rows] = False, True
+        rows = mine.unused({operation.to for operation in pending})
+        if len(rows):
+            changed = (words[rows, place] != POISON[32]).any(axis=1)
+            for _ in range(np.count_nonzero(changed)):
+                sentence = "a register was written while a wgmma had it for its accumulator."
+                machine.report("wgmma-registers", sentence, self.site, place)
+            mine.give_back(rows, words, place)
         state.fenced.discard(place)
         # What the MMAs have read may be overwritten by whoever hears of this.
-        first = machine.warp_place(
-            place % machine.resident, machine.warp_of(place) // WARPS * WARPS
-        )
+        first, _ = _position(machine, place)
         machine.clocks.learn(place, machine.clocks.tensor + first % SLOTS, landed)

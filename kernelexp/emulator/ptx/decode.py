@@ -139,7 +139,8 @@ def _checked(checks: list[Op], op: Op) -> Op:
             check(R, m, warps)
         op(R, m, warps)
 
-    return checked
+    # A compiled form leaves to Python what its checks would report.
+    return Formed(checked, op.form) if isinstance(op, Formed) else checked
 
 
 def _guard(decoder: Decoder, op: Op) -> Op:

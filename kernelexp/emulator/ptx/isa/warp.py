@@ -58,7 +58,7 @@ def shfl(d: Decoder) -> Op:
     target = d.destination(value_to)
     ok_slot = d.destination(ok_to) if ok_to is not None else None
     a, b, c = (d.source(operand, "b32") for operand in d.operands[1:4])
-    members_of(d, d.operands[4])
+    members = members_of(d, d.operands[4])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         from_, ok = _shuffle(mode, R[b].astype(np.int64), R[c].astype(np.int64))
@@ -68,7 +68,7 @@ def shfl(d: Decoder) -> Op:
 
     if d.width(target) != 32:
         return op
-    slots = (target, -1 if ok_slot is None else ok_slot, a, b, c)
+    slots = (target, -1 if ok_slot is None else ok_slot, a, b, c, members)
     return Formed(op, Form(d.instruction.opcode, slots))
 
 

@@ -22,7 +22,7 @@ def mma_async(d: Decoder) -> Op:
     """The four warps' parts land together; accumulators hold poison until the wait; FP8 keeps 13
     bits as Hopper does. Sparse forms are rejected."""
     wgmma = _decoded(d)
-    return each_warp(lambda machine, warp: warpgroup.join(machine, wgmma, warp))
+    return lambda R, m, warps: warpgroup.join(warps, wgmma)
 
 
 def _decoded(d: Decoder) -> Wgmma:

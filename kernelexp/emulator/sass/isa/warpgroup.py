@@ -27,7 +27,7 @@ def mma(d: Decoder) -> Op:
     registers of the warp describes B, the pair before it A, unless that is in registers. With
     `gsb0` it closes the warp's group."""
     wgmma = _decoded(d)
-    return d.by_whole_warps(each_warp(lambda machine, warp: warpgroup.join(machine, wgmma, warp)))
+    return d.by_whole_warps(lambda R, m, warps: warpgroup.join(warps, wgmma))
 
 
 def _decoded(d: Decoder) -> Wgmma:

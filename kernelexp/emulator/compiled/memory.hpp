@@ -1,0 +1,70 @@
+// A memory, the last accesses to it, and which of them are ordered before others: arena.py,
+// history.py and clocks.py.
+#pragma once
+#include <cstdint>
+
+#include "interpreter.hpp"
+
+namespace kx {
+
+// native_layout.py has the same fields in the same order.
+struct Memory {
+  uint8_t* data;
+  uint8_t* state;
+  int64_t* written;
+  int64_t* read;
+  uint8_t* pages;
+  const int64_t* seen;
+  const int64_t* used;  // columns of `read` with any reader
+  int64_t used_count;
+  int64_t size;     // bytes of data
+  int64_t units;    // of the history
+  int64_t unit;     // bytes
+  int64_t engines;  // their column of `read`
+  int64_t agents;   // columns of seen
+  int64_t is_global;
+  // Of the last access, as Cost in access.py: wavefronts, ideal ones, sectors, ideal ones, tags,
+  // conflicts, sectors of the L1, requests.
+  int64_t cost[kCosts];
+};
+
+constexpr int kThreadBits = 20;
+constexpr int64_t kThread = (1 << kThreadBits) - 1;
+constexpr int kPage = 12;
+constexpr uint8_t kOutside = 0, kUnwritten = 1, kWritten = 2, kConstant = 6, kBarrier = 10;
+
+// Of the history: units are powers of two.
+inline int64_t unit_at(const Memory& memory, int64_t offset) {
+  return offset >> __builtin_ctzll(memory.unit);
+}
+
+// Whether an earlier access is not ordered before one by a thread to which `seen` is known.
+inline bool unordered(const int64_t* seen, int64_t epoch, int64_t thread) {
+  if (!epoch) return false;
+  const int64_t other = epoch & kThread;
+  return other != thread && seen[other >> 5] < epoch >> kThreadBits;
+}
+
+// An engine that reads for a thread. seen and fenced: what that thread had seen, and had at its last
+// proxy fence, by agent; fences: when each thread last made one, [warps, 32].
+struct Reader {
+  const int64_t *seen, *fenced, *fences;
+  int64_t issuer, threads;
+
+  Reader(const Array* seen, int64_t issuer, const Array* fenced, const Array* fences)
+      : seen(integers(seen)),
+        fenced(integers(fenced)),
+        fences(integers(fences)),
+        issuer(issuer),
+        threads(kLanes * fences->shape[0]) {}
+
+  // Whether the write of an epoch is ordered before what it reads now, and visible to it.
+  bool may_read(int64_t epoch) const {
+    const int64_t thread = epoch & kThread, time = epoch >> kThreadBits;
+    if (!epoch) return true;
+    if (unordered(seen, epoch, issuer)) return false;
+    return thread >= threads || fences[thread] >= time || fenced[thread >> 5] >= time;
+  }
+};
+
+}  // namespace kx
