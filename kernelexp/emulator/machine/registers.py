@@ -84,25 +84,26 @@ class SlotTable:
             if isinstance(slot, Special | Symbol | Constant)
         ]
         """Those whose values a launch decides."""
-        self.widths = {slot.name: slot.width for slot in slots if isinstance(slot, Register)}
         self.groups: dict[tuple[type[Slot], int], list[Slot]] = {}
         """Slots whose arrays lie together: by kind and bits."""
-        known: dict[str, tuple[int, int]] = {}
-        self.places: list[tuple[int, int]] = []
+        self.places = list(self._placed(slots))
         """(group, row in it) of each slot."""
+        self.bits = [slot.bits for slot in slots]
+
+    def _placed(self, slots: Sequence[Slot]) -> Iterator[tuple[int, int]]:
+        """The place of each slot; those of one register have the same."""
+        known: dict[str, tuple[int, int]] = {}
         numbers: dict[tuple[type[Slot], int], int] = {}
         for slot, name in zip(slots, self.names, strict=True):
             place = known.get(name)
             if place is None:
-                key = type(slot), slot.width if isinstance(slot, Register) else slot.bits
-                number = numbers.setdefault(key, len(numbers))
-                own = self.groups.setdefault(key, [])
-                place = number, len(own)
+                kind = type(slot), slot.width if isinstance(slot, Register) else slot.bits
+                own = self.groups.setdefault(kind, [])
+                place = numbers.setdefault(kind, len(numbers)), len(own)
                 own.append(slot)
                 if name:
                     known[name] = place
-            self.places.append(place)
-        self.bits = [slot.bits for slot in slots]
+            yield place
 
     @functools.cached_property
     def slots_of(self) -> dict[str, list[int]]:
@@ -144,7 +145,6 @@ class RegisterFile:
         """The registers of 32 bits, [registers, warps, 32]: those of a matrix are taken at once."""
         self.arrays = cast("list[Array]", _Arrays(table, list(self._groups.values())))
         """Of the slots, [warps, 32]."""
-        self.poison()
 
     def rows_of(self, slots: Sequence[int]) -> Array:
         """Where `words` has these slots; -1 for what is not a register of 32 bits."""

@@ -87,7 +87,9 @@ class Undefined:
         """The registers that a load fills, by its number."""
         self._watched = np.zeros(len(table.names), bool)
         self._watching: tuple[set[str], set[frozenset[str]]] = set(), set()
-        """Registers that `_watched` is of."""
+        """Registers that `_watched` is of: marked ones, and those of loads."""
+        self._slots: dict[frozenset[str], Array] = {}
+        """Of the registers of a load."""
         self.storing: list[tuple[Array, Origin]] = []
         """Marks of the elements that the store at hand stores, [n, 32] each."""
 
@@ -230,9 +232,10 @@ class Undefined:
         self.live = True
         names = self._loaded.get(site.number)
         if names is None:
-            names = self._loaded[site.number] = frozenset(self._names[slot] for slot in slots) - {
-                ""
-            }
+            names = frozenset(self._names[slot] for slot in slots if self._names[slot])
+            self._loaded[site.number] = names
+            known = self._table.slots_of
+            self._slots[names] = np.array([slot for name in names for slot in known[name]], int)
         self._expected.setdefault(place, []).append(Expected(names, site, early))
         self._loading[names] += 1
 
@@ -251,8 +254,10 @@ class Undefined:
         if watching != self._watching:
             self._watching = watching
             self._watched.fill(False)
-            names = watching[0].union(*watching[1])
-            self._watched[[slot for name in names for slot in self._table.slots_of[name]]] = True
+            for name in watching[0]:
+                self._watched[self._table.slots_of[name]] = True
+            for names in watching[1]:
+                self._watched[self._slots[names]] = True
         return int(self._watched.ctypes.data)
 
     def _early(self, uses: Uses, warps: Warps) -> None:
