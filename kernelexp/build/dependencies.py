@@ -18,6 +18,7 @@ import msgspec
 # What a text may ask the preprocessor for besides files: the answer is no dependency.
 ASKS = re.compile(rb"__has_(?:include|embed)|__(?:DATE|TIME|TIMESTAMP)__")
 _SEPARATOR = re.compile(r"(?<!\\)\s+")
+_ESCAPED = re.compile(r"\\([ #])|\$(?=\$)")
 _OPTION = re.compile(
     r"^-{1,2}(?:I|isystem|iquote|idirafter|include-path|system-include|isysroot)?[=,]?"
 )
@@ -90,15 +91,16 @@ class Files:
 
 
 def parse(text: str) -> list[str] | None:
-    """The prerequisites of the one rule in an nvcc dependency file; None if it is cut short.
+    """The prerequisites of the one rule in a dependency file of gcc, clang or nvcc; None if it is
+    cut short.
 
     nvcc escapes spaces, and nothing else.
     """
-    target, colon, rest = text.partition(" : ")
+    target, colon, rest = text.partition(": ")
     if not colon or not target or not rest.endswith("\n") or rest.endswith("\\\n"):
         return None
     words = _SEPARATOR.split(rest.replace("\\\n", "\n").strip())
-    return [word.replace("\\ ", " ") for word in words if word]
+    return [_ESCAPED.sub(r"\1", word) for word in words if word]
 
 
 def tidy(root: str, path: str) -> str:

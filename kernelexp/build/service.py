@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp import ownfiles, processes
-from kernelexp.build import dependencies, diagnosis, manifest, planning, steps, store
+from kernelexp.build import dependencies, diagnosis, manifest, planning, steps, store, turns
 from kernelexp.build.dependencies import Entry, Files
 from kernelexp.build.planning import Plan
 from kernelexp.build.steps import DoesNotBuild
@@ -137,9 +137,8 @@ def _build_all(root: Path, plans: Sequence[Plan], work: Work) -> dict[str, Built
         builds = _find_all(plans)  # by the run that was waited for
         missing = [plan for plan in plans if plan.key not in builds]
         if missing:
-            made = processes.parallel(
-                work.builder, missing, on_change=on_change, workers=work.slots
-            )
+            workers = work.slots or turns.THREADS
+            made = processes.parallel(work.builder, missing, on_change=on_change, workers=workers)
             builds |= {plan.key: built for plan, built in zip(missing, made, strict=True)}
     return builds
 
@@ -255,15 +254,16 @@ def left_by(variant: Variant) -> tuple[str, ...]:
 
 def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
     """The compiler's warnings, ptxas's report, SASS; leaves the rest of the build in `folder`."""
-    if plan.variant.program:
-        log, report = steps.link_program(plan, folder)
-        return log, report, steps.disassemble_program(plan, folder)
     form = plan.variant.form
-    log = steps.compile_to_ptx(plan, folder) if form == "source" else ""
-    if form != "source":
-        steps.take(plan, folder)
-    report = steps.assemble(plan, folder) if form != "cubin" else ""
-    return log, report, steps.disassemble(plan, folder)
+    with turns.on_a_core():
+        if plan.variant.program:
+            log, report = steps.link_program(plan, folder)
+            return log, report, steps.disassemble_program(plan, folder)
+        log = steps.compile_to_ptx(plan, folder) if form == "source" else ""
+        if form != "source":
+            steps.take(plan, folder)
+        report = steps.assemble(plan, folder) if form != "cubin" else ""
+    return log, report, turns.disassemble(plan, folder)
 
 
 def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:

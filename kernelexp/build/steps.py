@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernelexp import confined, processes, toolchain
-from kernelexp.build import dependencies, diagnosis, store
+from kernelexp.build import combined, dependencies, diagnosis, store
+from kernelexp.build.combined import Code
 from kernelexp.build.planning import PTXAS_FLAGS, Plan
 from kernelexp.errors import EnvironmentFault
 from kernelexp.processes import Completed, TimedOut
@@ -30,8 +31,9 @@ class DoesNotBuild(Exception):
 def compile_to_ptx(plan: Plan, folder: Path) -> str:
     """Leaves PTX and dependencies in `folder`; what nvcc said, which are warnings."""
     ptx, read = folder / store.PTX, folder / DEPENDENCIES
-    outputs = ("-ptx", "-o", _relative(plan, ptx), "-MD", "-MF", _relative(plan, read))
-    argv = [*plan.command, *outputs]
+    # By the one preprocessing that PTX is made from: nvcc's own -MD preprocesses for the host too.
+    listing = f"-MD,-MT,{store.PTX},-MF,{_relative(plan, read)}"
+    argv = [*plan.command, "-ptx", "-o", _relative(plan, ptx), "-Xcompiler", listing]
 
     def fault(_done: Completed) -> str:
         text = ptx.read_text("utf-8", "replace") if ptx.is_file() else ""
@@ -120,10 +122,43 @@ def disassemble(plan: Plan, folder: Path) -> str:
         return listing
     if b".entry" not in (folder / store.PTX).read_bytes():
         raise DoesNotBuild("nvcc: error: the source has no __global__ function.")
+    return _disassembled(plan, folder, argv, fault)
+
+
+def _disassembled(
+    plan: Plan, folder: Path, argv: Sequence[str], fault: Callable[[Completed], str]
+) -> str:
     try:
         return _run(plan, folder, "cuobjdump", argv, fault).stdout
     except DoesNotBuild as refused:  # it reads what ptxas has accepted
         raise EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}") from None
+
+
+def disassemble_together(plan: Plan, folder: Path, codes: Sequence[Code]) -> list[str] | None:
+    """SASS as `cuobjdump -sass` prints it of each cubin that one of these is the code of.
+
+    In the folder of one of their builds. None where one process could not do it for all.
+    """
+    whole = folder / "together.cubin"
+    argv = [plan.tools.cuobjdump, "-sass", _relative(plan, whole)]
+    env = {"LC_ALL": "C", "TMPDIR": _relative(plan, folder)}
+    try:
+        whole.write_bytes(combined.combine(codes))
+        done = processes.run(argv, cwd=plan.root, env=env, timeout_s=plan.timeout_s)
+    except (OSError, EnvironmentFault):
+        return None
+    is_whole = done.returncode == 0 and not done.stderr
+    return combined.separate(done.stdout, codes) if is_whole else None
+
+
+def print_usage(plan: Plan, folder: Path) -> str:
+    """Resource usage of the cubin in `folder`: what disassemble() prints first."""
+    argv = [plan.tools.cuobjdump, "-res-usage", _relative(plan, folder / store.CUBIN)]
+
+    def fault(done: Completed) -> str:
+        return "" if " Function " in done.stdout and not done.stderr else "printed no usage"
+
+    return _disassembled(plan, folder, argv, fault)
 
 
 def _require_arch(plan: Plan, listing: str) -> None:

@@ -13,13 +13,17 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kernelexp.emulator.arithmetic import native, tensor
+from kernelexp.emulator.arithmetic import narrow, native, tensor
 from kernelexp.emulator.arithmetic.formats import Bits
 
 Places: TypeAlias = npt.NDArray[np.intp]
 
 LANE = np.arange(32)
-WIDTH = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
+WIDTH = {
+    "f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4,
+    "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8,
+}  # fmt: skip
+"""Bits that an element takes in a register."""
 
 
 def operand(values: Sequence[Bits], rows: int, width: int) -> Bits:
@@ -27,6 +31,18 @@ def operand(values: Sequence[Bits], rows: int, width: int) -> Bits:
     words = np.stack(values, axis=1)
     codes = words.reshape(len(words), -1).view(f"u{width // 8}")
     return codes.take(_places(len(values), rows, 32 // width), axis=1).reshape(len(words), rows, -1)
+
+
+def codes(values: Sequence[Bits], rows: int, kind: str, width: int) -> Bits:
+    """The same as numbers of at least a byte, of a type that takes `width` bits: those of four bits
+    as s8 and u8, E2M1 in the low bits."""
+    if width >= 8:
+        found = operand(values, rows, width)
+        return narrow.of_containers(found, 4) if kind == "e2m1" else found
+    words = np.stack(values, axis=1)
+    each = narrow.of_nibbles(words.reshape(len(words), -1).view(np.uint8), kind)
+    found = each.take(_places(len(values), rows, 32 // width), axis=1)
+    return found.reshape(len(words), rows, -1)
 
 
 @functools.cache
@@ -87,27 +103,44 @@ def tiles(values: Bits) -> Bits:
 
 
 def products(
-    a: Bits, b: Bits, c: Bits, a_type: str, b_type: str, d_type: str, satfinite: bool
+    a: Bits,
+    b: Bits,
+    c: Bits,
+    a_type: str,
+    b_type: str,
+    d_type: str,
+    satfinite: bool,
+    *,
+    fused: bool = False,
 ) -> Bits:
     """product() of each warp: [n, M, K], [n, N, K], [n, M, N]."""
-    if d_type == "f32" and WIDTH[a_type] == 16:
+    if d_type == "f32" and (fused or WIDTH[a_type] == 16):
         fraction, bits = tensor.MMA_SYNC.fraction_bits, tensor.MMA_SYNC.output_bits
         found = native.mma(a, b, c, a_type, b_type, fraction, bits)
         if found is not None:
             return found
+    types = a_type, b_type, d_type
     warps = zip(a, b, c, strict=True)
-    return np.stack([product(*each, a_type, b_type, d_type, satfinite) for each in warps])
+    return np.stack([product(*each, *types, satfinite, fused=fused) for each in warps])
 
 
 def product(
-    a: Bits, b: Bits, c: Bits, a_type: str, b_type: str, d_type: str, satfinite: bool
+    a: Bits,
+    b: Bits,
+    c: Bits,
+    a_type: str,
+    b_type: str,
+    d_type: str,
+    satfinite: bool,
+    *,
+    fused: bool = False,
 ) -> Bits:
-    """One warp's D = A * B^T + C with the precision of mma.sync."""
+    """One warp's D = A * B^T + C with the precision of mma.sync; of FP8, as an instruction of its
+    own makes it if `fused`, else as sm_90 and sm_100, which have none."""
     if d_type == "s32":
-        return tensor.mma_int8(
-            a, b, c, a_signed=a_type == "s8", b_signed=b_type == "s8", satfinite=satfinite
-        )
-    if a_type in ("e4m3", "e5m2"):
+        signs = {"a_signed": a_type[0] == "s", "b_signed": b_type[0] == "s"}
+        return tensor.mma_int8(a, b, c, **signs, satfinite=satfinite)
+    if WIDTH[a_type] == 8 and not fused:
         return tensor.mma_sync_fp8(a, b, c, a_type=a_type, b_type=b_type, f16=d_type == "f16")
     function = tensor.mma_f16 if d_type == "f16" else tensor.mma
     return function(a, b, c, a_type=a_type, b_type=b_type, precision=tensor.MMA_SYNC)

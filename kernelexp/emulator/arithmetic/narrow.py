@@ -94,3 +94,9 @@ def of_pairs(data: Bits) -> Bits:
     """From bytes [rows, n] of two codes of four bits each, the first low, as MMA-Sim and CUTLASS
     have them: [rows, 2 * n]."""
     return np.stack([data & np.uint8(15), data >> np.uint8(4)], axis=-1).reshape(len(data), -1)
+
+
+def of_nibbles(data: Bits, kind: str) -> Bits:
+    """The same as of_pairs, of integers: s4 become the bytes of s8, u4 those of u8."""
+    codes = of_pairs(data)
+    return (codes ^ np.uint8(8)) - np.uint8(8) if kind == "s4" else codes

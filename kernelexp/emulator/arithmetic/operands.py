@@ -124,6 +124,14 @@ def _decoded(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], kind:
     )
 
 
+def is_finite(codes: Bits, kind: str) -> bool:
+    """Whether codes of a type, which may be one of integers, have no NaN and no infinity."""
+    if kind[0] in "su":
+        return True
+    table = _of_wide(codes) if kind == "tf32" else _look_up(code_table(kind), codes)
+    return bool(table.finite.all())
+
+
 def _look_up(table: Table, codes: Bits) -> Table:
     return Table(table.values[codes], table.exponents[codes], table.low[codes], table.finite[codes])
 

@@ -14,7 +14,8 @@ Speed. Step 3 is exact in float64: K + 1 <= 33 terms below 4 * 2**e_max, all mul
 2**(e_max - F), need at most F + 2 + 6 bits, 33 of float64's 53. So a float64 matrix product in any
 order, fused or not, gives step 3's sum wherever step 2 loses nothing of the products, and that
 holds where the lowest bit of A's row times the lowest bit of B's row reaches 2**(e_max - F).
-The other elements are computed term by term; compiled code computes all of them so, in integers.
+The other elements are computed term by term. Compiled code computes them so in integers, and in
+float32 those of which step 2 loses nothing and whose products add up to 24 bits at most.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 // it has changed anything, and Python does the whole access.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <vector>
 
 #include "interpreter.hpp"
 #include "memory.hpp"
@@ -25,8 +27,10 @@ using kx::kConstant;
 using kx::kLanes;
 using kx::kOutside;
 using kx::kPage;
+using kx::kThread;
 using kx::kThreadBits;
 using kx::kWritten;
+using kx::Lanes;
 using kx::Memory;
 using kx::Rows;
 using kx::unit_at;
@@ -47,12 +51,6 @@ struct Access {
   int64_t epoch(int64_t row, int lane) const { return now << kThreadBits | thread(row, lane); }
 };
 
-struct Lanes {
-  int64_t offsets[kLanes];
-  bool on[kLanes];
-  int count;
-};
-
 const Rows kEvery(nullptr, 0, 0);
 
 Rows rows_of(const Array* mask, int masked) { return masked ? Rows(mask) : kEvery; }
@@ -61,211 +59,192 @@ bool is_plain(const Array* a, int bytes, const Warps& warps) {
   return bytes >= 4 && a->dimensions == 2 && a->shape[0] == warps.rows && a->shape[1] == kLanes;
 }
 
-bool lanes_of(const Access& access, int64_t row, Lanes& lanes) {
+// Calls of(bytes) with a constant of that many bytes.
+template <class Of>
+auto with_bytes(int bytes, Of of) {
+  switch (bytes) {
+    case 1: return of(std::integral_constant<int, 1>());
+    case 2: return of(std::integral_constant<int, 2>());
+    case 4: return of(std::integral_constant<int, 4>());
+    case 8: return of(std::integral_constant<int, 8>());
+    case 16: return of(std::integral_constant<int, 16>());
+    default: return of(std::integral_constant<int, 32>());
+  }
+}
+
+// Which lanes take part, and at which offsets; false if one of these is not in the memory.
+template <class Address>
+bool place(const Access& access, int64_t row, Lanes& lanes) {
   const Warps& warps = access.warps;
-  lanes.count = 0;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    lanes.on[lane] = lane < access.lanes && (!access.mask.data || *access.mask.at(row, lane));
-    if (!lanes.on[lane]) continue;
-    ++lanes.count;
-    const char* at = access.address.at(row, lane);
-    const int64_t value =
-        access.address_bytes == 8 ? kx::load<int64_t>(at) : kx::load<uint32_t>(at);
-    const int64_t offset = value + access.added + warps.base[row];
-    const uint64_t inside = offset - warps.lower[row];
-    if (offset & (access.size - 1) || inside >= static_cast<uint64_t>(warps.extent)) return false;
+  lanes.on = access.lanes < kLanes ? (1u << access.lanes) - 1 : ~0u;
+  for (int lane = 0; access.mask.data && lane < kLanes; ++lane) {
+    lanes.on &= ~(uint32_t(!*access.mask.at(row, lane)) << lane);
+  }
+  const int64_t base = warps.base[row] + access.added, lower = warps.lower[row];
+  return lanes.every([&](int lane) {
+    const int64_t offset = kx::load<Address>(access.address.at(row, lane)) + base;
+    const uint64_t inside = offset - lower;
     lanes.offsets[lane] = offset;
-  }
-  return true;
+    return !(offset & (access.size - 1)) && inside < static_cast<uint64_t>(warps.extent);
+  });
 }
 
-struct Wavefronts {
-  int64_t all, conflicts;
-};
-
-// Distinct words of the busiest bank, summed over the phases of a shared access; those beyond the
-// first of a phase are conflicts.
-Wavefronts wavefronts_of(const Lanes& lanes, int size, int per_phase) {
-  const int words = std::max(1, size / 4);
-  Wavefronts total = {0, 0};
-  for (int first = 0; first < kLanes; first += per_phase) {
-    int64_t kept[32][kLanes];
-    uint8_t counts[32] = {};
-    int busiest = 0;
-    for (int lane = first; lane < first + per_phase; ++lane) {
-      if (!lanes.on[lane]) continue;
-      for (int word = 0; word < words; ++word) {
-        const int64_t at = (lanes.offsets[lane] >> 2) + word;
-        int64_t* bank = kept[at & 31];
-        uint8_t& count = counts[at & 31];
-        if (std::find(bank, bank + count, at) != bank + count) continue;
-        bank[count++] = at;
-        busiest = std::max<int>(busiest, count);
-      }
-    }
-    total.all += busiest;
-    total.conflicts += std::max(0, busiest - 1);
+// Of all rows of an access, until the next one; null where place() gives false.
+const Lanes* all_lanes(const Access& access) {
+  static std::vector<Lanes> lanes;
+  if (lanes.size() < static_cast<size_t>(access.warps.rows)) lanes.resize(access.warps.rows);
+  for (int64_t row = 0; row < access.warps.rows; ++row) {
+    const bool inside = access.address_bytes == 8 ? place<int64_t>(access, row, lanes[row])
+                                                  : place<uint32_t>(access, row, lanes[row]);
+    if (!inside) return nullptr;
   }
-  return total;
-}
-
-bool alike(const Lanes& lanes, int bit) {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const int other = lane ^ bit;
-    const bool both = lanes.on[lane] && lanes.on[other];
-    if (both && lanes.offsets[lane] != lanes.offsets[other]) return false;
-  }
-  return true;
-}
-
-void count_shared(Memory& memory, const Lanes& lanes, int size, bool pairs) {
-  int per_phase = std::max(4, std::min(32, 128 / size));
-  if (pairs && size > 4 && (alike(lanes, 1) || alike(lanes, 2))) {
-    per_phase = std::min(32, 2 * per_phase);
-  }
-  const Wavefronts wavefronts = wavefronts_of(lanes, size, per_phase);
-  memory.cost[0] += wavefronts.all;
-  memory.cost[1] += std::min<int64_t>(wavefronts.all, (lanes.count * size + 127) / 128);
-  memory.cost[5] += wavefronts.conflicts;
-}
-
-int64_t distinct(int64_t* values, int count) {
-  if (!std::is_sorted(values, values + count)) std::sort(values, values + count);
-  return std::unique(values, values + count) - values;
-}
-
-void count_global(Memory& memory, const Lanes& lanes, int size) {
-  int64_t sectors[2 * kLanes], tags[2 * kLanes];
-  int count = 0;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (!lanes.on[lane]) continue;
-    for (const int64_t end : {lanes.offsets[lane], lanes.offsets[lane] + size - 1}) {
-      if (count && sectors[count - 1] == end >> 5) continue;
-      sectors[count] = end >> 5;
-      tags[count++] = end >> 7;
-    }
-  }
-  const int64_t found = distinct(sectors, count);
-  memory.cost[2] += found;
-  memory.cost[3] += std::min<int64_t>(found, (lanes.count * size + 31) / 32);
-  memory.cost[4] += distinct(tags, count);
-  memory.cost[6] += found;
-  ++memory.cost[7];
-}
-
-void count(Memory& memory, const Lanes& lanes, int size, bool pairs) {
-  if (!lanes.count) return;
-  if (memory.is_global) {
-    count_global(memory, lanes, size);
-  } else {
-    count_shared(memory, lanes, size, pairs);
-  }
+  return lanes.data();
 }
 
 int units_of(const Memory& memory, int size) {
   return std::max<int64_t>(1, unit_at(memory, size));
 }
 
-// Whether all bytes of a lane's access have been written.
-bool is_written(const uint8_t* state, int size) {
-  constexpr uint64_t kEvery = 0x0101010101010101 * kWritten;
-  for (; size >= 8; size -= 8, state += 8) {
-    uint64_t word;
-    std::memcpy(&word, state, sizeof word);
-    if ((word & kEvery) != kEvery) return false;
+template <int kBytes>
+bool is_written(const uint8_t* state) {
+  constexpr int kPart = std::min(kBytes, 8);
+  uint64_t found = ~uint64_t(0);
+  for (int byte = 0; byte < kBytes; byte += kPart) {
+    uint64_t part = ~uint64_t(0);
+    std::memcpy(&part, state + byte, kPart);
+    found &= part;
   }
-  for (int byte = 0; byte < size; ++byte) {
-    if (!(state[byte] & kWritten)) return false;
-  }
-  return true;
+  constexpr uint64_t kEach = 0x0101010101010101 * kWritten;
+  return (found & kEach) == kEach;
 }
 
+bool is_writable(uint8_t state) {
+  return state != kOutside && state != kConstant && state != kBarrier;
+}
+
+// Earlier accesses, as a warp has seen them.
+struct Order {
+  const int64_t* seen;
+  int64_t last = 0;  // an epoch that is ordered before what the warp does: there are few
+
+  Order(const Memory& memory, const Access& access, int64_t row)
+      : seen(memory.seen + access.warps.places[row] * memory.agents) {}
+
+  bool is_before(int64_t epoch, int64_t thread) {
+    if (epoch == last) return true;
+    const int64_t other = epoch & kThread;
+    if (seen[other >> 5] < epoch >> kThreadBits) return other == thread;
+    last = epoch;
+    return true;
+  }
+};
+
+template <int kBytes>
 bool may_read(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
               bool coherent) {
-  const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
-  const int units = units_of(memory, access.size);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (!lanes.on[lane]) continue;
-    const int64_t offset = lanes.offsets[lane];
-    if (!is_written(memory.state + offset, access.size)) return false;
+  Order order(memory, access, row);
+  const int units = units_of(memory, kBytes), shift = __builtin_ctzll(memory.unit);
+  return lanes.every([&](int lane) {
+    const int64_t offset = lanes.offsets[lane], thread = access.thread(row, lane);
+    if (!is_written<kBytes>(memory.state + offset)) return false;
+    const int64_t* writers = memory.written + (offset >> shift);
     for (int unit = 0; unit < units; ++unit) {
-      const int64_t writer = memory.written[unit_at(memory, offset) + unit];
-      if (writer && !coherent) return false;
-      if (unordered(seen, writer, access.thread(row, lane))) return false;
+      if (writers[unit] && !coherent) return false;
+      if (!order.is_before(writers[unit], thread)) return false;
     }
-  }
-  return true;
+    return true;
+  });
 }
 
 bool may_write(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes) {
-  const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
-  const int units = units_of(memory, access.size);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (!lanes.on[lane]) continue;
-    const int64_t offset = lanes.offsets[lane], thread = access.thread(row, lane);
-    for (const int64_t at : {offset, offset + access.size - 1}) {
-      const uint8_t state = memory.state[at];
-      if (state == kOutside || state == kConstant || state == kBarrier) return false;
-    }
-    for (int unit = 0; unit < units; ++unit) {
-      const int64_t at = unit_at(memory, offset) + unit;
-      if (unordered(seen, memory.written[at], thread)) return false;
-      for (int64_t i = 0; i < memory.used_count; ++i) {
-        if (unordered(seen, memory.read[memory.used[i] * memory.units + at], thread)) return false;
+  Order order(memory, access, row);
+  const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
+  const auto follows = [&](const int64_t* epochs) {
+    return lanes.every([&](int lane) {
+      const int64_t *first = epochs + (lanes.offsets[lane] >> shift);
+      for (int unit = 0; unit < units; ++unit) {
+        if (!order.is_before(first[unit], access.thread(row, lane))) return false;
       }
-    }
+      return true;
+    });
+  };
+  for (int64_t i = 0; i < memory.used_count; ++i) {
+    if (!follows(memory.read + memory.used[i] * memory.units)) return false;
   }
-  return true;
+  return follows(memory.written) && lanes.every([&](int lane) {
+    const uint8_t* state = memory.state + lanes.offsets[lane];
+    return is_writable(state[0]) && is_writable(state[access.size - 1]);
+  });
 }
 
-// Loads what the lanes read: take(row, lane, data). False, and nothing has changed, if there would
-// be something to report.
+// Loads what the lanes read: take(row, lanes). False, and nothing has changed, if there would be
+// something to report.
 template <class Take>
 bool load(Memory& memory, const Access& access, bool pairs, bool coherent, Take take) {
-  Lanes lanes;
-  for (int64_t row = 0; row < access.warps.rows; ++row) {
-    if (!lanes_of(access, row, lanes) || !may_read(memory, access, row, lanes, coherent)) {
-      return false;
+  const Lanes* all = all_lanes(access);
+  if (!all) return false;
+  const bool allowed = with_bytes(access.size, [&](auto bytes) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      if (!may_read<bytes>(memory, access, row, all[row], coherent)) return false;
     }
-  }
+    return true;
+  });
+  if (!allowed) return false;
   std::memset(memory.cost, 0, sizeof memory.cost);
-  const int units = units_of(memory, access.size);
+  const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    lanes_of(access, row, lanes);
     int64_t* column = memory.read + access.warps.columns[row] * memory.units;
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if (!lanes.on[lane]) continue;
-      const int64_t offset = lanes.offsets[lane];
-      std::fill_n(column + unit_at(memory, offset), units, access.epoch(row, lane));
-      take(row, lane, memory.data + offset);
-    }
-    count(memory, lanes, access.size, pairs);
+    all[row].every([&](int lane) {
+      int64_t* first = column + (all[row].offsets[lane] >> shift);
+      for (int unit = 0; unit < units; ++unit) first[unit] = access.epoch(row, lane);
+      return true;
+    });
+    take(row, all[row]);
+    kx::count(memory, all[row], access.size, pairs);
   }
   return true;
 }
 
-// Stores what the lanes give: give(row, lane, data). False as for load.
+// Stores what the lanes give: give(row, lanes). False as for load.
 template <class Give>
 bool store(Memory& memory, const Access& access, Give give) {
-  Lanes lanes;
+  const Lanes* all = all_lanes(access);
+  if (!all) return false;
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    if (!lanes_of(access, row, lanes) || !may_write(memory, access, row, lanes)) return false;
+    if (!may_write(memory, access, row, all[row])) return false;
   }
   std::memset(memory.cost, 0, sizeof memory.cost);
-  const int units = units_of(memory, access.size);
+  const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    lanes_of(access, row, lanes);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if (!lanes.on[lane]) continue;
-      const int64_t offset = lanes.offsets[lane], first = unit_at(memory, offset);
-      std::fill_n(memory.written + first, units, access.epoch(row, lane));
+    all[row].every([&](int lane) {
+      const int64_t first = all[row].offsets[lane] >> shift;
+      for (int unit = 0; unit < units; ++unit) {
+        memory.written[first + unit] = access.epoch(row, lane);
+      }
       memory.pages[first >> kPage] = memory.pages[(first + units - 1) >> kPage] = 1;
-      give(row, lane, memory.data + offset);
-      std::memset(memory.state + offset, kWritten, access.size);
-    }
-    count(memory, lanes, access.size, false);
+      return true;
+    });
+    with_bytes(access.size, [&](auto bytes) {
+      all[row].every([&](int lane) {
+        std::memset(memory.state + all[row].offsets[lane], kWritten, bytes);
+        return true;
+      });
+    });
+    give(row, all[row]);
+    kx::count(memory, all[row], access.size, false);
   }
   return true;
+}
+
+// Copies `bytes` bytes of each lane: copy(lane, bytes).
+template <class Copy>
+void each_lane(const Lanes& lanes, int bytes, Copy copy) {
+  with_bytes(bytes, [&](auto constant) {
+    lanes.every([&](int lane) {
+      copy(lane, constant);
+      return true;
+    });
+  });
 }
 
 }  // namespace
@@ -277,8 +256,11 @@ extern "C" int kx_load(Memory* memory, const Warps* warps, const Array* address,
   if (!is_plain(address, address_bytes, *warps)) return 1;
   const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
   std::memset(out->data, 0xFF, warps->rows * kLanes * size);
-  return !load(*memory, access, pairs, coherent, [&](int64_t row, int lane, const uint8_t* from) {
-    std::memcpy(out->data + (row * kLanes + lane) * size, from, size);
+  return !load(*memory, access, pairs, coherent, [&](int64_t row, const Lanes& lanes) {
+    each_lane(lanes, size, [&](int lane, auto bytes) {
+      char* to = out->data + (row * kLanes + lane) * bytes;
+      std::memcpy(to, memory->data + lanes.offsets[lane], bytes);
+    });
   });
 }
 
@@ -294,9 +276,12 @@ extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address
   const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
   const Rows from(values);
   const int64_t step = size > element ? values->strides[2] : 0;
-  return !store(*memory, access, [&](int64_t row, int lane, uint8_t* to) {
+  return !store(*memory, access, [&](int64_t row, const Lanes& lanes) {
     for (int done = 0; done < size; done += element) {
-      std::memcpy(to + done, from.at(row, lane) + done / element * step, element);
+      each_lane(lanes, element, [&](int lane, auto bytes) {
+        const char* value = from.at(row, lane) + done / bytes * step;
+        std::memcpy(memory->data + lanes.offsets[lane] + done, value, bytes);
+      });
     }
   });
 }
@@ -315,7 +300,7 @@ bool may_move(const Memory& memory, const Access& access, int64_t row, const Lan
   const int units = units_of(memory, access.size);
   for (int line = 0; line < access.lanes; ++line) {
     const int64_t offset = lanes.offsets[line];
-    if (!stores && !is_written(memory.state + offset, access.size)) return false;
+    if (!stores && !is_written<16>(memory.state + offset)) return false;
     for (int unit = 0; unit < units; ++unit) {
       const int64_t at = unit_at(memory, offset) + unit;
       if (unordered(seen, memory.written[at], -1)) return false;
@@ -343,16 +328,15 @@ struct Pair {
 template <class Word>
 bool move_matrices(Memory& memory, const Access& access, int matrices, bool transposed, bool stores,
                    Word word) {
-  Lanes lanes;
+  const Lanes* all = all_lanes(access);
+  if (!all) return false;
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    if (!lanes_of(access, row, lanes) || !may_move(memory, access, row, lanes, stores)) {
-      return false;
-    }
+    if (!may_move(memory, access, row, all[row], stores)) return false;
   }
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    lanes_of(access, row, lanes);
+    const Lanes& lanes = all[row];
     int64_t* history =
         stores ? memory.written : memory.read + access.warps.columns[row] * memory.units;
     for (int line = 0; line < access.lanes; ++line) {
@@ -378,7 +362,7 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
         }
       }
     }
-    count(memory, lanes, access.size, false);
+    kx::count(memory, lanes, access.size, false);
   }
   return true;
 }
@@ -431,13 +415,21 @@ bool ld(const Call& call, const kx::Named&) {
   if (!memory) return false;
   const int32_t* numbers = call.instruction.numbers;
   const int element = numbers[2], elements = numbers[3], shift = numbers[4] ? 64 - 8 * element : 0;
-  const auto take = [&](int64_t row, int lane, const uint8_t* from) {
-    for (int i = 0; i < elements; ++i, from += element) {
+  const auto take = [&](int64_t row, const Lanes& lanes) {
+    for (int i = 0; i < elements; ++i) {
       const Rows to = call.operand(i + 1);
-      int64_t value = 0;
-      std::memcpy(&value, from, element);
-      value = static_cast<int64_t>(static_cast<uint64_t>(value) << shift) >> shift;
-      std::memcpy(to.at(row, lane), &value, to.lane);
+      const uint8_t* const first = memory->data + i * element;
+      each_lane(lanes, element, [&](int lane, auto bytes) {
+        const uint8_t* from = first + lanes.offsets[lane];
+        if (to.lane == bytes) {
+          std::memcpy(to.at(row, lane), from, bytes);
+          return;
+        }
+        int64_t value = 0;
+        std::memcpy(&value, from, std::min<int>(bytes, sizeof value));
+        value = static_cast<int64_t>(static_cast<uint64_t>(value) << shift) >> shift;
+        std::memcpy(to.at(row, lane), &value, to.lane);
+      });
     }
   };
   const Access access = access_of(call, element * elements);
@@ -449,9 +441,13 @@ bool st(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, true);
   if (!memory) return false;
   const int element = call.instruction.numbers[2], elements = call.instruction.numbers[3];
-  const auto give = [&](int64_t row, int lane, uint8_t* to) {
-    for (int i = 0; i < elements; ++i, to += element) {
-      std::memcpy(to, call.operand(i + 1).at(row, lane), element);
+  const auto give = [&](int64_t row, const Lanes& lanes) {
+    for (int i = 0; i < elements; ++i) {
+      const Rows from = call.operand(i + 1);
+      uint8_t* const first = memory->data + i * element;
+      each_lane(lanes, element, [&](int lane, auto bytes) {
+        std::memcpy(first + lanes.offsets[lane], from.at(row, lane), bytes);
+      });
     }
   };
   return store(*memory, access_of(call, element * elements), give) && counted(call, *memory);

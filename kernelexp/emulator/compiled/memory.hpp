@@ -45,6 +45,34 @@ inline bool unordered(const int64_t* seen, int64_t epoch, int64_t thread) {
   return other != thread && seen[other >> 5] < epoch >> kThreadBits;
 }
 
+// Where the lanes of a warp access a memory.
+struct Lanes {
+  int64_t offsets[kLanes];
+  uint32_t on;  // which do, a bit each
+
+  bool has(int lane) const { return on >> lane & 1; }
+  int count() const { return __builtin_popcount(on); }
+
+  // Calls of(lane) for each that does; false as soon as one of the calls is.
+  template <class Of>
+  bool every(Of of) const {
+    if (on == ~0u) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        if (!of(lane)) return false;
+      }
+      return true;
+    }
+    for (uint32_t left = on; left; left &= left - 1) {
+      if (!of(__builtin_ctz(left))) return false;
+    }
+    return true;
+  }
+};
+
+// Adds what an access costs to memory.cost. pairs: whether lanes with the same address may share a
+// phase. The implementation is in cost.cpp.
+void count(Memory& memory, const Lanes& lanes, int size, bool pairs);
+
 // An engine that reads for a thread. seen and fenced: what that thread had seen, and had at its last
 // proxy fence, by agent; fences: when each thread last made one, [warps, 32].
 struct Reader {

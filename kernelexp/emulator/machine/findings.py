@@ -71,7 +71,9 @@ NAMES: dict[str, str] = {
     "tmem-not-freed": "tensor memory that a CTA did not free",
     "tmem-allocation": "an allocation that the rules of tcgen05.alloc forbid",
     "tensor-descriptor": "an instruction or matrix descriptor that names an impossible operation",
-    "scale-factors": "scale factors that are not the same in all quarters of tensor memory's lanes",
+    "scale-factors": "scale factors that are not the same in all quarters of tensor memory's "
+    "lanes, or chosen by a selector that has no meaning",
+    "sparsity-metadata": "metadata of a sparse matrix for which the behaviour is undefined",
     "divergent-aligned": "an aligned instruction executed by part of a warp",
     "exit-with-pending-copy": "a CTA ended while a copy or an MMA still used its shared memory",
     "remote-cta-exited": "an access to the shared memory of a CTA that has ended, or may have",

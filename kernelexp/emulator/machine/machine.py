@@ -25,7 +25,7 @@ from kernelexp.emulator.machine.layout import (
 from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races, Unchecked
-from kernelexp.emulator.machine.registers import Special, Symbol
+from kernelexp.emulator.machine.registers import Argument, Special, Symbol
 from kernelexp.emulator.machine.residents import Cta, Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.spaces import (
@@ -181,6 +181,11 @@ class Machine(Residents):
                 array[...] = special(self, slot.name).astype(DTYPES[slot.bits])
             elif isinstance(slot, Symbol):
                 array[...] = self._address(slot)
+            elif isinstance(slot, Argument):
+                parameters = self.execution.parameters
+                first = parameters.offsets[slot.name] + slot.offset
+                octets = parameters.arena.data[first : first + slot.bits // 8]
+                array[...] = octets.view(DTYPES[slot.bits])[0]
             else:
                 words = self.execution.banks[slot.bank].view(DTYPES[slot.bits])
                 array[...] = words[slot.offset * 8 // slot.bits]

@@ -11,12 +11,16 @@ from kernelexp.emulator.arithmetic import fragments
 from kernelexp.emulator.machine.arrays import Array
 
 
-def multiplied(marks: Sequence[Array], a_count: int, b_count: int, results: int) -> list[Array]:
-    """Whether each register of D is marked, from the marks of A's, B's and C's registers.
+def multiplied(
+    marks: Sequence[Array], a_count: int, b_count: int, c_count: int, results: int
+) -> list[Array]:
+    """Whether each register of D is marked, from the marks of A's, B's and C's registers, the last.
 
-    All are [n, 32]; `results` is 4, or 2 where a register of D holds two values.
+    All are [n, 32]; `results` is 4, or 2 where a register of D holds two values. Marks of
+    metadata and scale factors, of which only some lanes count, are passed over: what nobody wrote
+    reads 0xFFFFFFFF, which means nothing there.
     """
-    marked = [mark != 0 for mark in marks]
+    marked = [mark != 0 for mark in marks[-(a_count + b_count + c_count) :]]
     a, b, c = marked[:a_count], marked[a_count : a_count + b_count], marked[a_count + b_count :]
     count = len(marked[0])
     product = np.zeros((count, 16, 8), bool)

@@ -56,6 +56,14 @@ class Symbol(msgspec.Struct, frozen=True):
     bits: int
 
 
+class Argument(msgspec.Struct, frozen=True):
+    """What the launch gives for a parameter, from a byte of it on."""
+
+    name: str
+    offset: int
+    bits: int
+
+
 class Constant(msgspec.Struct, frozen=True):
     """A word of a constant bank: see constants.py."""
 
@@ -64,7 +72,7 @@ class Constant(msgspec.Struct, frozen=True):
     bits: int = WORD
 
 
-Slot: TypeAlias = Register | Literal | Sink | Special | Symbol | Constant
+Slot: TypeAlias = Register | Literal | Sink | Special | Symbol | Argument | Constant
 
 
 class SlotTable:
@@ -81,7 +89,7 @@ class SlotTable:
         self.computed = [
             (index, slot)
             for index, slot in enumerate(slots)
-            if isinstance(slot, Special | Symbol | Constant)
+            if isinstance(slot, Special | Symbol | Argument | Constant)
         ]
         """Those whose values a launch decides."""
         self.groups: dict[tuple[type[Slot], int], list[Slot]] = {}

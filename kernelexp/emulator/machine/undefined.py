@@ -41,8 +41,8 @@ class Uses(NamedTuple):
     """Whether its third operand picks one of the first two: selp."""
     stem: str = ""
     """What it does with bits, for operations that leave some of them as they are: "and", "shr"."""
-    multiplies: tuple[int, int] = (0, 0)
-    """Of mma.sync: how many of the registers that it reads hold A, and then B."""
+    multiplies: tuple[int, int, int] = (0, 0, 0)
+    """Of mma.sync: how many of the registers that it reads hold A, B and C, which are the last."""
 
 
 class Origin(NamedTuple):

@@ -10,13 +10,15 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kernelexp.emulator.arithmetic import fragments, tensor
+from kernelexp.emulator.arithmetic import fragments, sparse, tensor
+from kernelexp.emulator.arithmetic.operands import is_finite
 from kernelexp.emulator.machine.arrays import POISON, Array
 from kernelexp.emulator.machine.asynchronous import Groups, Pending
 from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.gates import Fragment, PendingWait
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
+from kernelexp.emulator.machine.products import METADATA, Sparsity, meaningless, metadata
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
 
 ELEMENT = {"e4m3": 1, "e5m2": 1, "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
@@ -45,6 +47,7 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     transpose_a: bool = False
     transpose_b: bool = False
     saturate: bool = False
+    sparsity: Sparsity | None = None
 
     commits: bool = False
     """Whether it also closes the warp's group."""
@@ -53,6 +56,11 @@ class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def element(self) -> int:
         """Bytes of an element of A and B."""
         return ELEMENT[self.a_type]
+
+    @property
+    def b_row_bytes(self) -> int:
+        """Of K: a sparse A holds half of it."""
+        return K_BYTES if self.sparsity is None else 2 * K_BYTES
 
     @property
     def a_in_registers(self) -> bool:
@@ -91,6 +99,8 @@ class Joining:
         """By the warp's index in the group."""
         self.a: dict[int, Array] = {}
         """Each warp's registers of A when it came, [4, 32]."""
+        self.metadata: dict[int, Array] = {}
+        """Each warp's words of metadata of a sparse A, [32]."""
         self.operands: Operands | None = None
 
 
@@ -242,6 +252,9 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
             joining.operands = _operands(machine, wgmma, place)
         if wgmma.a_in_registers:
             joining.a[index] = _a_registers(machine, wgmma, place).copy()
+        if wgmma.sparsity is not None:
+            found = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
+            joining.metadata[index] = found.copy()
         mine = state.of(machine, place)
         if place not in state.fenced:
             _unfenced(machine, wgmma, place, mine)
@@ -302,12 +315,14 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
     cta, issuer = machine.cta_of(first).place, machine.issuer(first, 0, wgmma.site)
     operands = joining.operands
     assert operands is not None
-    b = Matrix(operands.b, wgmma.n, element, wgmma.transpose_b, False)
+    b = Matrix(operands.b, wgmma.n, element, wgmma.transpose_b, False, wgmma.b_row_bytes)
     a = None
     if operands.a is not None:
         a = Matrix(operands.a, ROWS, element, wgmma.transpose_a, False)
     tally = machine.execution.tally(wgmma.site.number)
-    tally.operand_wavefronts += (wgmma.n + (0 if a is None else ROWS)) * K_BYTES // 128
+    read = wgmma.n * b.row_bytes + (0 if a is None else ROWS * a.row_bytes)
+    tally.operand_wavefronts += read // 128
+    where = _stored(machine, wgmma, joining) if joining.metadata else None
 
     def land() -> None:
         machine.clocks.tick()
@@ -318,7 +333,7 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
             left = _matrix(wgmma, [_a_registers(machine, wgmma, place) for place in places])
         else:
             left = _matrix(wgmma, [joining.a[index] for index in range(WARPS)])
-        _multiply(machine, wgmma, operation.to, places, left, right, operands.accumulate)
+        _multiply(machine, wgmma, operation.to, places, left, right, operands.accumulate, where)
         operation.landed = machine.clocks.now
 
     operation.land = land
@@ -341,6 +356,17 @@ def _matrix(wgmma: Wgmma, warps: list[Array]) -> Array:
     return fragments.operand(values, 16, 8 * wgmma.element).reshape(ROWS, -1)
 
 
+def _stored(machine: Machine, wgmma: Wgmma, joining: Joining) -> Array:
+    """Where along K each stored element of a sparse A belongs, [64, K / 2]."""
+    assert wgmma.sparsity is not None
+    words = np.stack([joining.metadata[index] for index in range(WARPS)])
+    width = 8 * wgmma.element
+    found = metadata(words, K_BYTES // wgmma.element, width, wgmma.sparsity)
+    for index, sentence in meaningless(found, width, wgmma.sparsity.ordered):
+        machine.report(METADATA, sentence, wgmma.site, joining.places[index])
+    return sparse.located(found, width).reshape(ROWS, -1)
+
+
 def _multiply(
     machine: Machine,
     wgmma: Wgmma,
@@ -349,12 +375,13 @@ def _multiply(
     a: Array,
     b: Array,
     accumulate: bool,
+    where: Array | None,
 ) -> None:
     kind = "u2" if wgmma.d_type == "f16" else "u4"
     state = machine.state(Warpgroups)
     warps = [state.of(machine, place) for place in places]
     c = _addend(warps, wgmma.n, to, kind) if accumulate else None
-    matrix = _product(wgmma, a, b, c).astype(kind, copy=False)
+    matrix = _product(wgmma, a, b, c, where).astype(kind, copy=False)
     for index, mine in enumerate(warps):
         mine.write(to, Result(matrix, index))
 
@@ -372,14 +399,28 @@ def _addend(warps: list[Accumulators], n: int, to: Destination, kind: str) -> Ar
     return words.take(in_registers, axis=1).reshape(ROWS, n)
 
 
-def _product(wgmma: Wgmma, a: Array, b: Array, c: Array | None) -> Array:
+def _product(wgmma: Wgmma, a: Array, b: Array, c: Array | None, where: Array | None) -> Array:
+    if wgmma.d_type != "s32":
+        for flag, codes in zip(wgmma.negate, (a, b), strict=True):
+            if flag:
+                codes ^= codes.dtype.type(1 << (8 * wgmma.element - 1))
+    if where is None:
+        return _dense(wgmma, a, b, c)
+    addend = np.zeros((len(a), len(b)), np.uint16 if wgmma.d_type == "f16" else np.uint32)
+    matrices = (a[None], b[None], addend[None] if c is None else c[None], where[None])
+    by_row = not is_finite(b, wgmma.b_type)
+    return sparse.product(*matrices, functools.partial(_each, wgmma), by_row=by_row).squeeze(0)
+
+
+def _each(wgmma: Wgmma, a: Array, b: Array, c: Array) -> Array:
+    return np.stack([_dense(wgmma, *matrices) for matrices in zip(a, b, c, strict=True)])
+
+
+def _dense(wgmma: Wgmma, a: Array, b: Array, c: Array | None) -> Array:
     a_type, b_type = wgmma.a_type, wgmma.b_type
     if wgmma.d_type == "s32":
         signed = {"a_signed": a_type == "s8", "b_signed": b_type == "s8"}
         return tensor.mma_int8(a, b, c, **signed, satfinite=wgmma.saturate)
-    for flag, codes in zip(wgmma.negate, (a, b), strict=True):
-        if flag:
-            codes ^= codes.dtype.type(1 << (8 * wgmma.element - 1))
     precision = tensor.WGMMA_FP8 if wgmma.element == 1 else tensor.WGMMA
     function = tensor.mma_f16 if wgmma.d_type == "f16" else tensor.mma
     return function(a, b, c, a_type=a_type, b_type=b_type, precision=precision)

@@ -36,7 +36,7 @@ _POLLS = re.compile(
 def decode(module: Module, name: str) -> Program:
     """The program of entry `name`; UnsupportedInstruction for the first that is not covered."""
     function = unguarded(inlined(module, name))
-    decoder = Decoder(function)
+    decoder = Decoder(function, module.target)
     made: list[Op | Gate | None] = []
     cuts = set()
     for number, ins in enumerate(function.instructions):

@@ -55,8 +55,10 @@ def site_of(number: int, ins: Instruction) -> Site:
 class Decoder:
     """The function being decoded, and the instruction at which decoding stands."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, target: str = "") -> None:
         self.function = function
+        self.target = target
+        """The architecture that the module is for."""
         self.slots: list[Slot] = []
         self._index: dict[Slot, int] = {}
         self.sites = [site_of(number, ins) for number, ins in enumerate(function.instructions)]
@@ -68,7 +70,7 @@ class Decoder:
         """What is checked before the instruction at hand is executed."""
         self._swapped: set[tuple[Operand, int]] | None = None
         self._reads: dict[int, list[int]] = {}
-        self._multiplies: dict[int, tuple[int, int]] = {}
+        self._multiplies: dict[int, tuple[int, int, int]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
         self.at(0)
@@ -83,14 +85,14 @@ class Decoder:
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
                 selects=site.opcode.startswith("selp."),
                 stem=bit_operation(site.opcode),
-                multiplies=self._multiplies.get(site.number, (0, 0)),
+                multiplies=self._multiplies.get(site.number, (0, 0, 0)),
             )
             for site in self.sites
         ]
 
-    def multiplies(self, a_count: int, b_count: int) -> None:
-        """Of the registers that this instruction reads, the first hold A, the next B."""
-        self._multiplies[self.site.number] = (a_count, b_count)
+    def multiplies(self, a_count: int, b_count: int, c_count: int) -> None:
+        """Of the registers that this instruction reads, the last hold A, B and C."""
+        self._multiplies[self.site.number] = (a_count, b_count, c_count)
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""
@@ -144,6 +146,20 @@ class Decoder:
         if isinstance(operand, Symbol):
             return self.place(registers.Symbol(operand.name, operand.offset, bits))
         raise self.refuse("has an operand of unknown form")
+
+    def arguments(self, operand: Operand, size: int, count: int) -> list[int] | None:
+        """The slots of `count` elements of `size` bytes in the entry's parameters; None for an
+        address that is not that of an element of one of them."""
+        base = operand.base if isinstance(operand, Address) and not operand.extra else None
+        if not isinstance(operand, Address) or not isinstance(base, Symbol):
+            return None
+        first, every = base.offset + operand.offset, size * count
+        for parameter in self.function.parameters:
+            inside = 0 <= first <= parameter.size - every
+            if parameter.name == base.name and inside and not (first | parameter.align) % every:
+                at = range(first, first + every, size)
+                return [self.place(registers.Argument(base.name, x, 8 * size)) for x in at]
+        return None
 
     def destination(self, operand: Operand) -> int:
         """The slot of a destination register, at the register's own width."""
@@ -219,8 +235,20 @@ class Decoder:
         return Pointer(self._base(operand.base), operand.offset)
 
     def _base(self, base: Operand) -> int:
+        self.check_space(base)
         bits = self.register_width(base) if isinstance(base, Register) else 64
         return self._deciding(base, f"u{bits}")
+
+    def check_space(self, base: Operand) -> None:
+        """Refuses a parameter's name as an address in another state space, as ptxas does."""
+        parameters = {each.name for each in self.function.parameters}
+        if isinstance(base, Symbol) and base.name in parameters:
+            spaces = {part.partition("::")[0] for part in self.parts}
+            if "param" not in spaces:
+                raise self.refuse(
+                    f"names the parameter {base.name} where an address in another state space is "
+                    "expected; mov and cvta.param give its generic address"
+                )
 
     def address(self, operand: Operand) -> Callable[[list[Array]], Array]:
         """A function that gives the address operand [base + offset] as uint64 or int64 [n, 32]."""
@@ -232,6 +260,7 @@ class Decoder:
             raise self.refuse("has an address of unknown form")
         base, offset = operand.base, operand.offset
         if isinstance(base, Symbol):
+            self.check_space(base)
             return self._source(Symbol(base.name, base.offset + offset), "u64"), 0
         return self._base(base), offset
 

@@ -14,7 +14,7 @@ _CLASSES = {
     "matrix store": "STSM",
     "atomic": "ATOM ATOMG ATOMS RED REDG",
     "cp.async": "LDGSTS",
-    "mma": "HMMA IMMA DMMA QMMA BMMA",
+    "mma": "HMMA IMMA DMMA QMMA OMMA BMMA",
     "wgmma": "HGMMA QGMMA IGMMA BGMMA",
     "utcmma": "UTCHMMA UTCQMMA UTCIMMA UTCOMMA",
     "tmem load": "LDTM",

@@ -14,7 +14,7 @@ from kernelexp.emulator.machine.layout import SHARED_RESERVED
 from kernelexp.emulator.sass.faults import CubinError
 from kernelexp.launch import Dim3
 
-ARCHITECTURES = (*range(80, 91), 100)
+ARCHITECTURES = (*range(80, 91), 100, 120)
 """Those whose SASS is executed."""
 MOVED = 8
 """The version of the ABI from which on e_flags has the architecture in its second byte."""
@@ -104,7 +104,8 @@ def read(content: bytes, entry: str) -> Cubin:
         raise CubinError(f"the cubin has no entry {entry!r}; its entries are {known}.")
     sm = _architecture(elf)
     if sm not in ARCHITECTURES:
-        covered = f"sm_{ARCHITECTURES[0]} to sm_{ARCHITECTURES[-2]} and sm_{ARCHITECTURES[-1]}"
+        first, *_, last, blackwell, rtx = ARCHITECTURES
+        covered = f"sm_{first} to sm_{last}, sm_{blackwell} and sm_{rtx}"
         raise CubinError(f"the cubin is for sm_{sm}; the emulator executes the SASS of {covered}.")
     own = dict(_grouped(_attributes(elf, f".nv.info.{entry}")))
     sizes = _of_functions(elf, entry)

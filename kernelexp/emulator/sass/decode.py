@@ -31,7 +31,7 @@ it takes as it runs: as much as the driver sets aside unless it is told otherwis
 _LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
 """Opcodes that local memory may be used by."""
 _WHOLE = frozenset(
-    "BAR BSYNC WARPSYNC DEPBAR LDSM STSM MOVM HMMA IMMA WARPGROUP HGMMA QGMMA IGMMA "
+    "BAR BSYNC WARPSYNC DEPBAR LDSM STSM MOVM HMMA IMMA QMMA OMMA WARPGROUP HGMMA QGMMA IGMMA "
     "UCGABAR_ARV UCGABAR_WAIT USETMAXREG SYNCS.PHASECHK LDTM STTM".split()
 )
 """Opcodes at which lanes wait, or act as one: those that a guard leaves out go around."""

@@ -10,7 +10,7 @@ import numpy as np
 from kernelexp.emulator.arithmetic import approx
 from kernelexp.launch import Scalar
 
-from . import atomics, correct_kernels, elementwise, matrices, tensor_copies
+from . import atomics, correct_kernels, elementwise, matrices, sparse, tensor_copies
 from .case import Area, Array, Case, case, output, u32, words
 from .values import DTYPE, WIDTH, operands, random_bits
 
@@ -268,6 +268,7 @@ AREAS: dict[str, Area] = {
         _compiled("matrix", matrix_cases),
         _compiled("mma", mma_cases),
         _compiled("wgmma", wgmma_cases),
+        _compiled("sparse", sparse.cases),
         _compiled("cluster", cluster_cases),
         *correct_kernels.areas(),
     )

@@ -21,6 +21,7 @@ from .case import Case
 
 AREAS = (
     "memory", "sync", "copy", "tma", "tma_store", "matrix", "mma", "wgmma", "cluster", "warp",
+    "sparse",
 )  # fmt: skip
 """Not the elementwise ones: ptxas leaves out their loads of operands that nobody uses."""
 

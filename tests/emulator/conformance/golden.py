@@ -62,9 +62,9 @@ def wavefronts() -> dict[tuple[str, str], dict[str, int]]:
 
 
 def counters() -> dict[tuple[str, str], dict[str, int]]:
-    """What ncu counted of launches, by area and case: its metrics."""
+    """What ncu counted of launches, by area and case: its metrics, but those left empty."""
     with (FOLDER / "counters.csv").open() as file:
         return {
-            (row.pop("area"), row.pop("case")): {key: int(value) for key, value in row.items()}
+            (row.pop("area"), row.pop("case")): {key: int(n) for key, n in row.items() if n}
             for row in csv.DictReader(file)
         }

@@ -40,7 +40,7 @@ def codes(kind: str, style: str, seed: str, shape: tuple[int, int]) -> Array:
     """Operand codes of one matrix."""
     count = shape[0] * shape[1]
     words = random_bits(seed, count).reshape(shape)
-    if kind in ("s8", "u8"):
+    if kind in ("s8", "u8", "s4", "u4"):
         return words.astype(np.uint8)
     fmt = _FORMATS[kind]
     finite = _finite(words, fmt)

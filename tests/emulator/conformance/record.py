@@ -23,7 +23,7 @@ import numpy as np
 from kernelexp.processes import run
 from kernelexp.toolchain import find
 
-from . import matrices, wavefronts
+from . import matrices, sparse, wavefronts
 from .case import Area, Case
 from .cases import AREAS, KERNELS, elementwise_cases, product_cases, windows_case
 from .elementwise import AREAS as WRITTEN
@@ -37,6 +37,8 @@ MODULES: dict[str, Area] = {
 DEEP = 1 << 17
 DEEP_DOUBLE = 1 << 12
 """Fewer for f64, whose reference counts on Python integers."""
+DEEP_SPARSE = 140
+"""Products of a warpgroup; twice as many of a warp."""
 
 
 def build(folder: Path, names: list[str]) -> None:
@@ -134,6 +136,13 @@ def deep(folder: Path, out: Path) -> None:
         cases = product_cases(products, block, count, "deep/")
         for product, case in zip(products, cases, strict=True):
             _deep_product(gpu, module, product, case, found)
+    module = gpu.load((folder / "sparse.cubin").read_bytes())
+    every = (*sparse.MMA, *sparse.WGMMA)
+    for product, case in zip(every, sparse.cases(DEEP_SPARSE, "deep/"), strict=True):
+        gpu.run(module, case.launch, case.arrays)
+        a, b, c, words, d = (case.arrays[key] for key in ("a", "b", "c", "meta", "d"))
+        wrong = sparse.expected(product, a, b, c, words).ravel() != d
+        print(f"{product.entry}: {np.count_nonzero(wrong)} of {wrong.size} differ", flush=True)
     module = gpu.load((folder / "cluster.cubin").read_bytes())
     windows = windows_case()
     gpu.run(module, windows.launch, windows.arrays)

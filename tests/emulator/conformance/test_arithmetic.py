@@ -7,7 +7,7 @@ import pytest
 
 from kernelexp.emulator.arithmetic import approx
 
-from . import elementwise, golden, matrices, wavefronts
+from . import elementwise, golden, matrices, sparse, wavefronts
 from .cases import AREAS
 
 
@@ -53,6 +53,15 @@ def test_tensor_instructions_compute_what_the_gpu_computes(product: matrices.Pro
     a, b, c = (case.arrays[name] for name in "abc")
     gpu = golden.load(area).outputs[product.entry, "d"].reshape(c.shape)
     assert np.array_equal(matrices.expected(product, a, b, c), gpu)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("product", [*sparse.MMA, *sparse.WGMMA], ids=lambda p: p.entry)
+def test_sparse_products_are_what_the_gpu_computes(product: sparse.Sparse) -> None:
+    case = next(case for case in golden.cases("sparse") if case.name == product.entry)
+    arrays = [case.arrays[name] for name in ("a", "b", "c", "meta")]
+    gpu = golden.load("sparse").outputs[product.entry, "d"].reshape(arrays[2].shape)
+    assert np.array_equal(sparse.expected(product, *arrays), gpu)
 
 
 def test_shared_memory_wavefronts_follow_the_rule_in_every_pattern() -> None:

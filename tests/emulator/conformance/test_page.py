@@ -26,6 +26,7 @@ ROWS = {
     "sync, copy": ("sync", "copy"),
     "tma": ("tma", "tma_store"),
     "matrix, mma, wgmma": ("matrix", "mma", "wgmma"),
+    "sparse": ("sparse",),
     "cluster": ("cluster",),
     "rare": ("rare",),
     "correct_*": (

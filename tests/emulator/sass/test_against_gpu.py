@@ -32,10 +32,12 @@ _AREAS = (
     "integer", "logic", "single", "double", "half", "predicate", "rare", "approximate",
     "float_conversion", "fp8_conversion", "integer_conversion", "atomics", "warp", "control",
     "memory", "sync", "copy", "tma", "tma_store", "cluster", "matrix", "mma", "wgmma",
-    "correct_arithmetic", "correct_divergence", "correct_memory", "correct_synchronisation",
-    "correct_hopper",
+    "sparse", "correct_arithmetic", "correct_divergence", "correct_memory",
+    "correct_synchronisation", "correct_hopper",
 )  # fmt: skip
-_COUNTED = ("memory", "sync", "copy", "tma", "cluster", "matrix", "mma", "wgmma", "warp")
+_COUNTED = (
+    "memory", "sync", "copy", "tma", "cluster", "matrix", "mma", "wgmma", "warp", "sparse",
+)  # fmt: skip
 _OTHERS = {
     "sm_80": {
         "integer": 101, "logic": 68, "single": 80, "double": 39, "half": 54, "predicate": 123,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kernelexp.emulator.arithmetic.reductions import reduction
 from kernelexp.emulator.machine import bulk
-from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.bulk import BulkWait
 from kernelexp.emulator.machine.copying import Destination, Reduction
-from kernelexp.emulator.machine.machine import Machine, Op, each_thread
+from kernelexp.emulator.machine.machine import Machine, Op, WarpSet, each_thread
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.registry import builder
 from kernelexp.emulator.ptx.types import width_of
@@ -21,7 +21,12 @@ _TX = ".mbarrier::complete_tx::bytes"
 @builder("cp.async.bulk.commit_group")
 def commit_group(d: Decoder) -> Op:
     """Closes the thread's group."""
-    return each_thread(d.site, lambda machine, issuer, *_: bulk.commit(machine, issuer.thread))
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for _, place, lane in warps.each_lane(m):
+            bulk.commit(warps.machine, place * 32 + lane)
+
+    return op
 
 
 @builder("cp.async.bulk.wait_group{r:|.read}", gate=True)

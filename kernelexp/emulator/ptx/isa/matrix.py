@@ -1,4 +1,4 @@
-"""Warp-level matrices: ldmatrix, stmatrix, mma.sync, wmma, movmatrix."""
+"""Matrices in the registers of a warp: ldmatrix, stmatrix, movmatrix."""
 
 from __future__ import annotations
 
@@ -68,46 +68,5 @@ def movmatrix(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         R[target][...] = fragments.pairs(fragments.tiles(R[source]).swapaxes(1, 2))
-
-    return op
-
-
-@builder("mma.sync.aligned.{s:m16n8k8|m16n8k16}.row.col.{d:f32|f16}.f16.f16.{c:f32|f16}", sync=True)
-@builder("mma.sync.aligned.{s:m16n8k8|m16n8k16}.row.col.f32.bf16.bf16.f32", sync=True)
-@builder("mma.sync.aligned.{s:m16n8k4|m16n8k8}.row.col.f32.tf32.tf32.f32", sync=True)
-@builder(
-    "mma.sync.aligned.{s:m16n8k16|m16n8k32}.row.col{k:|.kind::f8f6f4}.{d:f32|f16}.{a:e4m3|e5m2}.{b:e4m3|e5m2}.{c:f32|f16}",
-    sync=True,
-)
-@builder(
-    "mma.sync.aligned.{s:m16n8k16|m16n8k32}.row.col{x:|.satfinite}.s32.{a:s8|u8}.{b:s8|u8}.s32",
-    sync=True,
-)
-def mma(d: Decoder) -> Op:
-    """Uses the precision of Hopper and Blackwell for any target: C and the products are aligned
-    to the largest and truncated 25 bits below it."""
-    parts = d.parts
-    d_type, a_type, b_type, c_type = parts[-4:]
-    k = int(parts[3].split("k")[1])
-    width = fragments.WIDTH[a_type]
-    a_count, b_count = 16 * k * width // 1024, 8 * k * width // 1024
-    c_count, d_count = (4 if t in ("f32", "s32") else 2 for t in (c_type, d_type))
-    targets = d.destinations(d.operands[0], d_count)
-    a, b = (
-        d.sources(operand, "b32", count)
-        for operand, count in zip(d.operands[1:3], (a_count, b_count), strict=True)
-    )
-    c = d.sources(d.operands[3], "b32", c_count)
-    satfinite = "satfinite" in parts
-    d.multiplies(a_count, b_count)
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        left = fragments.operand([R[slot] for slot in a], 16, width)
-        right = fragments.operand([R[slot] for slot in b], 8, width)
-        addend = fragments.accumulator([R[slot] for slot in c])
-        result = fragments.products(left, right, addend, a_type, b_type, d_type, satfinite)
-        values = fragments.registers(result)
-        for slot, value in zip(targets, values, strict=True):
-            R[slot][...] = value
 
     return op

@@ -149,6 +149,9 @@ def ld(d: Decoder) -> Op:
 
 
 def _ld_param(d: Decoder, form: Form) -> Op:
+    arguments = d.arguments(d.operands[1], form.element, form.elements)
+    if arguments is not None and not form.wide:
+        return _ld_arguments(d, form, arguments)
     access = form.access(store=False, relaxed=False)
     where = d.address(d.operands[1])
     base = d.operands[1].base if isinstance(d.operands[1], Address) else None
@@ -168,6 +171,21 @@ def _ld_param(d: Decoder, form: Form) -> Op:
             write(R, values[..., index], m)
 
     return op
+
+
+def _ld_arguments(d: Decoder, form: Form, arguments: list[int]) -> Op:
+    """Of parameters of the entry, whose values are slots."""
+    targets = d.destinations(d.operands[0], form.elements)
+    writers = [d.loaded(slot, form.kind) for slot in targets]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        for write, argument in zip(writers, arguments, strict=True):
+            write(R, R[argument], m)
+
+    bits = 8 * form.element
+    if form.elements > 1 or d.width(targets[0]) != bits:
+        return op
+    return forms.Formed(op, forms.Form(f"mov.b{bits}", (targets[0], arguments[0])))
 
 
 @builder("st" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
@@ -212,6 +230,9 @@ def st(d: Decoder) -> Op:
 @builder("prefetch{s:|.const|.param|.generic}.tensormap")
 def hint(d: Decoder) -> Op:
     """Has no effect that a program can see."""
+    for operand in d.operands:
+        if isinstance(operand, Address):
+            d.check_space(operand.base)
     return nothing
 
 

@@ -123,6 +123,7 @@ def cvta(d: Decoder) -> Op:
     parts = d.parts
     back = "to" in parts
     window = np.uint64(WINDOWS[parts[-2]])
+    d.check_space(d.operands[1])
     target, value = d.destination(d.operands[0]), d.source(d.operands[1], parts[-1])
     # The address of a parameter already is generic: see Machine's addresses.
     symbol = isinstance(d.operands[1], Symbol) and d.operands[1].name in _parameters(d)

@@ -6,6 +6,7 @@ import re
 
 from kernelexp.emulator.machine import registers, warpgroup
 from kernelexp.emulator.machine.machine import Op, each_warp
+from kernelexp.emulator.machine.products import Sparsity
 from kernelexp.emulator.machine.register_pool import SetRegisters
 from kernelexp.emulator.machine.warpgroup import A_REGISTERS, Wgmma, WgmmaWait
 from kernelexp.emulator.sass.decoder import Decoder
@@ -22,10 +23,17 @@ _GROUP = Other("gsb0")
     f"HGMMA.{_SHAPE}x8.F32.TF32", f"QGMMA.{_SHAPE}x32.{{:F32|F16}}.{{:E4M3|E5M2}}.{{:E4M3|E5M2}}"
 )
 @covers(f"IGMMA.{_SHAPE}x32.{{:S8|U8}}.{{:S8|U8}}{{:|.SAT}}")
+@covers(f"HGMMA.SP.{_SHAPE}x32.{{:F32|F16}}", f"HGMMA.SP.{_SHAPE}x32.F32.BF16")
+@covers(
+    f"HGMMA.SP.{_SHAPE}x16.F32.TF32",
+    f"QGMMA.SP.{_SHAPE}x64.{{:F32|F16}}.{{:E4M3|E5M2}}.{{:E4M3|E5M2}}",
+)
+@covers(f"IGMMA.SP.{_SHAPE}x64.{{:S8|U8}}.{{:S8|U8}}{{:|.SAT}}")
 def mma(d: Decoder) -> Op:
     """The four warps' parts land together; accumulators hold poison until the wait. A pair of
     registers of the warp describes B, the pair before it A, unless that is in registers. With
-    `gsb0` it closes the warp's group."""
+    `gsb0` it closes the warp's group. With `.SP` a register has metadata for A, and of HGMMA a
+    literal chooses the lanes."""
     wgmma = _decoded(d)
     return d.by_whole_warps(lambda R, m, warps: warpgroup.join(warps, wgmma))
 
@@ -40,6 +48,7 @@ def _decoded(d: Decoder) -> Wgmma:
     described = first if a is None else rest.pop(0)
     if not isinstance(described, Described) or described.kind != "gdesc" or described.offset:
         raise d.refuse("describes no matrices where some are expected")
+    sparsity = _sparsity(d, rest) if "SP" in d.modifiers else None
     signs = set(described.parts)
     if a is not None and getattr(a, "negated", False):
         signs.add("negA")
@@ -62,7 +71,15 @@ def _decoded(d: Decoder) -> Wgmma:
         transpose_b="tnspB" in signs,
         saturate="SAT" in d.modifiers,
         commits=commits,
+        sparsity=sparsity,
     )
+
+
+def _sparsity(d: Decoder, rest: list[Operand]) -> Sparsity:
+    """Taken off the end of the operands that follow the matrices."""
+    selector = d.constant(rest.pop()) if d.instruction.base == "HGMMA" else 0
+    (slot,) = d.words(d.unsigned(rest.pop()), 1)
+    return Sparsity(slot, selector)
 
 
 def _results(d: Decoder, target: Operand, count: int) -> tuple[int, ...]:
@@ -73,14 +90,17 @@ def _results(d: Decoder, target: Operand, count: int) -> tuple[int, ...]:
 
 
 def _n(d: Decoder) -> int:
-    shape = re.fullmatch(r"64x(\d+)x\d+", d.instruction.modifiers[0])
-    assert shape is not None
-    return int(shape[1])
+    shapes = (re.fullmatch(r"64x(\d+)x\d+", name) for name in d.instruction.modifiers)
+    return next(int(shape[1]) for shape in shapes if shape is not None)
 
 
 def _types(d: Decoder) -> tuple[str, str, str]:
     """Of D, A and B."""
-    names = [name.lower() for name in d.instruction.modifiers[1:] if name != "SAT"]
+    names = [
+        name.lower()
+        for name in d.instruction.modifiers
+        if name not in ("SP", "SAT") and not name.startswith("64x")
+    ]
     if d.instruction.base == "IGMMA":
         return "s32", names[0], names[1]
     d_type, *operands = names

@@ -1,0 +1,171 @@
+"""The code of several cubins in one, to be disassembled by one process, and their listings apart.
+
+nvdisasm takes 0.7 s to read the description of an architecture, and 0.02 s to print a kernel. What
+it prints of an instruction that has no relocation depends on nothing but its bits and its address;
+only the column of the encodings is that of the file's longest line, and is put back here to where
+it is in a listing of the cubin alone.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_TEXT, _RELOCATIONS = ".text.", (".rel.text.", ".rela.text.")
+# nvdisasm refuses a cubin without the first; the second is the architecture.
+_KEPT = (".nv.compat", ".note.nv.cuinfo")
+_ALIGNED = 128
+_STRTAB, _SYMTAB, _NOBITS = 3, 2, 8
+_GLOBAL_FUNCTION, _ENTRY = 0x12, 0x10
+_Row: TypeAlias = tuple[int, ...]
+"""A section header: name, type, flags, address, offset, size, link, info, alignment, entry size."""
+
+# Its targets are in a section that is left out.
+_BY_TABLE = re.compile(r"\b(?:BRX|JMX)")
+_TARGET = re.compile(r"^\t\.target\t(\S+)$", re.M)
+_CODE_FOR = re.compile(r"^\tcode for \S+$", re.M)
+_FUNCTION = re.compile(r"^\t\tFunction : (\d+)$", re.M)
+_LINE = re.compile(
+    r"^(?P<text>\s+/\*[0-9a-f]{4,}\*/\s+(?P<guard>@\S+ )?.*?)? +(?P<bits>/\* 0x[0-9a-f]{16} \*/)$",
+    re.M,
+)
+
+
+class Code(msgspec.Struct, frozen=True, kw_only=True):
+    """The only function of a cubin."""
+
+    name: str
+    header: tuple[bytes | int, ...]
+    row: _Row
+    content: bytes
+    kept: tuple[tuple[str, _Row, bytes], ...]
+    """Sections that say what the code is for."""
+
+    @property
+    def target(self) -> tuple[object, ...]:
+        """Format and architecture: equal for cubins whose code may be in one."""
+        return self.header[0], self.header[7]
+
+
+def read(cubin: bytes) -> Code | None:
+    """None for a cubin that has to be disassembled alone: of several functions, with relocations
+    in its code, or of a form that is not known."""
+    try:
+        header = _HEADER.unpack_from(cubin)
+        first, count, names = header[6], header[12], header[13]
+        rows = [_SECTION.unpack_from(cubin, first + i * _SECTION.size) for i in range(count)]
+        named = [(_string(cubin, rows[names][4] + row[0]), row) for row in rows]
+    except (struct.error, IndexError, ValueError):
+        return None
+    texts = [(name, row) for name, row in named if name.startswith(_TEXT)]
+    if len(texts) != 1 or any(name.startswith(_RELOCATIONS) and row[5] for name, row in named):
+        return None
+    ((name, row),) = texts
+    return Code(
+        name=name.removeprefix(_TEXT),
+        header=header,
+        row=row,
+        content=_bytes(cubin, row),
+        kept=tuple(
+            (name, (0, *row[1:4], 0, *row[5:]), _bytes(cubin, row))
+            for name, row in named
+            if name in _KEPT
+        ),
+    )
+
+
+def _string(content: bytes, at: int) -> str:
+    return content[at : content.index(b"\0", at)].decode()
+
+
+def _bytes(content: bytes, row: _Row) -> bytes:
+    return b"" if row[1] == _NOBITS else content[row[4] : row[4] + row[5]]
+
+
+def combine(codes: Sequence[Code]) -> bytes:
+    """A cubin with these functions, named by their numbers; all have one target."""
+    file = _File(codes[0].header)
+    numbers = range(1, len(codes) + 1)
+    table = len(codes) + 1  # the sections are: none, functions, their names, symbols, the rest
+    for number, code in zip(numbers, codes, strict=True):
+        row = (0, *code.row[1:6], table + 1, number, _ALIGNED, 0)
+        file.add(f"{_TEXT}{number}", row, code.content)
+    strings, symbols = b"\0", _SYMBOL.pack(0, 0, 0, 0, 0, 0)
+    for number, code in zip(numbers, codes, strict=True):
+        symbols += _SYMBOL.pack(
+            len(strings), _GLOBAL_FUNCTION, _ENTRY, number, 0, len(code.content)
+        )
+        strings += f"{number}\0".encode()
+    file.add(".strtab", (0, _STRTAB, 0, 0, 0, 0, 0, 0, 1, 0), strings)
+    file.add(".symtab", (0, _SYMTAB, 0, 0, 0, 0, table, 1, 8, _SYMBOL.size), symbols)
+    for name, row, content in codes[0].kept:
+        file.add(name, (*row[:6], 0, 0, *row[8:]), content)
+    return file.finish()
+
+
+class _File:
+    """An ELF file as it grows."""
+
+    def __init__(self, header: tuple[bytes | int, ...]) -> None:
+        self._header = header
+        self._body = bytearray(_HEADER.size)
+        self._names = bytearray(b"\0")
+        self._rows: list[_Row] = [(0,) * 10]
+
+    def add(self, name: str, row: _Row, content: bytes) -> None:
+        """A section, of which place, size and the place of its name are found here."""
+        self._body += bytes(-len(self._body) % _ALIGNED)
+        self._rows.append((len(self._names), *row[1:4], len(self._body), len(content), *row[6:]))
+        self._names += f"{name}\0".encode()
+        self._body += content
+
+    def finish(self) -> bytes:
+        name = ".shstrtab"
+        whole = bytes(self._names) + f"{name}\0".encode()
+        self.add(name, (0, _STRTAB, 0, 0, 0, 0, 0, 0, 1, 0), whole)
+        self._body += bytes(-len(self._body) % _ALIGNED)
+        header = list(self._header)
+        header[4:7] = 0, 0, len(self._body)  # no entry, no program headers
+        header[9:11] = 0, 0
+        header[12:14] = len(self._rows), len(self._rows) - 1
+        self._body[: _HEADER.size] = _HEADER.pack(*header)
+        return bytes(self._body) + b"".join(_SECTION.pack(*row) for row in self._rows)
+
+
+def separate(listing: str, codes: Sequence[Code]) -> list[str] | None:
+    """What `cuobjdump -sass` prints of each cubin alone, from what it prints of them combined.
+
+    None where that is not all there or not certain.
+    """
+    parts = _FUNCTION.split(listing)
+    target = _TARGET.search(parts[0])
+    numbers = [int(number) for number in parts[1::2]]
+    if target is None or sorted(numbers) != list(range(1, len(codes) + 1)):
+        return None
+    if _BY_TABLE.search(listing):
+        return None
+    head = _CODE_FOR.sub(f"\tcode for {target[1]}", parts[0])
+    bodies = dict(zip(numbers, parts[2::2], strict=True))
+    return [
+        f"{head}\t\tFunction : {code.name}{_aligned(bodies[number])}"
+        for number, code in enumerate(codes, 1)
+    ]
+
+
+def _aligned(body: str) -> str:
+    """With the encodings two columns behind the longest line, in which a guard counts twice: it is
+    printed in the margin, and nvdisasm leaves room for it."""
+    widths = [
+        len(match["text"]) + len(match["guard"] or "")
+        for match in _LINE.finditer(body)
+        if match["text"]
+    ]
+    column = max(widths, default=0) + 2
+    return _LINE.sub(lambda match: (match["text"] or "").ljust(column) + match["bits"], body)
