@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import importlib
 import os
 import platform
@@ -147,6 +148,7 @@ class Package:
         mine = msgspec.json.decode(msgspec.json.encode(job), type=worker.EmulationJob)
         mine = msgspec.structs.replace(mine, native=native.library(ROOT))
         plain, spent = own.compare, 0.0
+        gc.freeze()  # as the server that forks emulations does, once it has imported all this
 
         def timed(*arguments: object, **keywords: object) -> object:
             nonlocal spent

@@ -170,6 +170,22 @@ def test_a_product_of_very_different_magnitudes_is_left_to_numpy(library: Path) 
     assert native.mma(a, b, None, "bf16", "bf16", 25, 24) is None
 
 
+@pytest.mark.parametrize("code", [0x38, 0x7F], ids=["one", "NaN, which is left to NumPy"])
+def test_a_product_is_added_in_place(library: Path, code: int) -> None:
+    random = np.random.default_rng(1)
+    a, b = (random.integers(0, 64, (rows, 32)).astype(np.uint8) for rows in (16, 32))
+    a[3, 5] = code
+    memory = random.random((16, 80)).astype(np.float32).view(np.uint32)
+    before, c = memory.copy(), memory[:, 16:48]
+    compiled.load(library)
+    form = {"a_type": "e4m3", "precision": tensor.TCGEN05}
+    expected = tensor.mma(a, b, c.copy(), **form)
+    tensor.mma(a, b, c, **form, out=c)
+    assert np.array_equal(c, expected)
+    c[...] = before[:, 16:48]
+    assert np.array_equal(memory, before)
+
+
 def test_a_product_with_a_nan_is_left_to_numpy(library: Path) -> None:
     compiled.load(library)
     codes = np.full((16, 32), 0x7F, np.uint8)

@@ -46,7 +46,7 @@ approx: ex2 lg2 rcp rsqrt sqrt sin cos tanh (a, *, ftz=False) and div(a, b, *, f
     lists them. approx.BOUNDS names the bound of each.
 
 tensor: the tensor core's dot product
-    tensor.mma(a, b, c, *, a_type, b_type=None, precision) -> uint32[M, N]
+    tensor.mma(a, b, c, *, a_type, b_type=None, precision, out=None) -> uint32[M, N]
         a: codes [M, K], b: codes [N, K] (K-major: D = A * B^T + C), c: f32 bits [M, N] or None for
         zeros; types "e4m3" "e5m2" "e2m3" "e3m2" "e2m1" (uint8), "f16" "bf16" (uint16), "tf32"
         (uint32). K is that of one instruction: 32, 16 or 8 values.

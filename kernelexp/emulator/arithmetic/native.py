@@ -23,9 +23,18 @@ _ARGUMENTS = (*[_LONG] * 4, _INT, _INT, *_MATRIX, *_MATRIX, _INT, _OBJECT, _INT,
 
 
 def mma(
-    a: Bits, b: Bits, c: Bits | None, a_type: str, b_type: str, fraction: int, bits: int
+    a: Bits,
+    b: Bits,
+    c: Bits | None,
+    a_type: str,
+    b_type: str,
+    fraction: int,
+    bits: int,
+    out: Bits | None = None,
 ) -> Bits | None:
     """D = A * B^T + C as tensor.mma, or one of each in [count, M, K], [count, N, K], [count, M, N].
+
+    out: where D goes, rows of [M, N] without gaps in them; it may be C.
 
     NaNs, infinities, subnormal results and codes of more than two bytes are NumPy's.
     """
@@ -33,11 +42,13 @@ def mma(
         return None
     (*rest, m, depth), n = a.shape, b.shape[-2]
     left, right = code_table(a_type), code_table(b_type)
-    result = np.empty((*rest, m, n), np.uint32)
+    result = np.empty((*rest, m, n), np.uint32) if out is None else out
+    if c is not None and c is not out:
+        c = np.ascontiguousarray(c)
     declined = compiled.function("kx_mma", *_ARGUMENTS)(
         *(rest[0] if rest else 1, m, n, depth, fraction, bits),
         *(np.ascontiguousarray(a), *left.addresses, np.ascontiguousarray(b), *right.addresses),
-        *(a.itemsize, None if c is None else np.ascontiguousarray(c), c is not None, result),
+        *(a.itemsize, c, c is not None, result),
     )
     return None if declined else result
 

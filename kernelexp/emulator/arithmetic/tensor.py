@@ -14,7 +14,8 @@ Speed. Step 3 is exact in float64: K + 1 <= 33 terms below 4 * 2**e_max, all mul
 2**(e_max - F), need at most F + 2 + 6 bits, 33 of float64's 53. So a float64 matrix product in any
 order, fused or not, gives step 3's sum wherever step 2 loses nothing of the products, and that
 holds where the lowest bit of A's row times the lowest bit of B's row reaches 2**(e_max - F).
-The other elements are computed term by term; compiled code computes all of them so, in integers.
+The other elements are computed term by term. Compiled code computes them so in integers, and in
+float32 those of which step 2 loses nothing and whose products add up to 24 bits at most.
 """
 
 from __future__ import annotations
@@ -69,17 +70,23 @@ def mma(
     a_type: str,
     b_type: str | None = None,
     precision: Precision,
+    out: Bits | None = None,
 ) -> Bits:
-    """D = A * B^T + C of one instruction; a [M, K], b [N, K], c and the result f32 [M, N]."""
+    """D = A * B^T + C of one instruction; a [M, K], b [N, K], c and the result f32 [M, N].
+
+    out: an array with rows without gaps that the result goes to; it may be c.
+    """
     fraction, bits = precision.fraction_bits, precision.output_bits
-    product = native.mma(a, b, c, a_type, b_type or a_type, fraction, bits)
+    product = native.mma(a, b, c, a_type, b_type or a_type, fraction, bits, out)
     if product is not None:
         return product
     left, right = operand(a, a_type), operand(b, b_type or a_type)
     addend = np.zeros((len(a), len(b)), np.uint32) if c is None else c
     total = _aligned_sum(left, right, addend, F32, fraction)
-    result = truncated_f32(total, bits)
-    return _with_special(result, left, right, addend, F32)
+    result = _with_special(truncated_f32(total, bits), left, right, addend, F32)
+    if out is not None:
+        out[...] = result
+    return result if out is None else out
 
 
 def mma_f16(

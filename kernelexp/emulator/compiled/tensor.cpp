@@ -225,7 +225,8 @@ bool multiply_all(int64_t count, Product p, const char* a, const Table& of_a, co
 
 // D [count, m, n] = A [count, m, depth] * B [count, n, depth]^T + C, each element's terms truncated
 // to a multiple of 2^(its largest exponent - fraction), the sum to `bits` of f32; c may be no array
-// (`adds` is 0). Returns 1, with D undefined, for what Python has to look at.
+// (`adds` is 0), or D, one matrix. Returns 1, with D undefined unless it is C, for what Python has to
+// look at.
 extern "C" int kx_mma(int64_t count, int64_t m, int64_t n, int64_t depth, int fraction, int bits,
                       const Array* a, const void* a_codes, const double* a_values,
                       const int16_t* a_exponents, const Array* b, const void* b_codes,
@@ -234,8 +235,16 @@ extern "C" int kx_mma(int64_t count, int64_t m, int64_t n, int64_t depth, int fr
   if (n % 8 || fraction > kFraction) return 1;  // as no instruction has it
   const Table of_a{static_cast<const Code*>(a_codes), a_values, a_exponents};
   const Table of_b{static_cast<const Code*>(b_codes), b_values, b_exponents};
-  const Product p{m, n, depth, fraction, bits, nullptr, nullptr, adds ? c->data : nullptr, 4 * n,
-                  d->data, 4 * n};
+  const bool in_place = adds && c->data == d->data;
+  static std::vector<char> kept;  // D is C until it is known that Python has nothing to look at
+  if (in_place) kept.resize(4 * m * n);
+  const Product p{m, n, depth, fraction, bits, nullptr, nullptr, adds ? c->data : nullptr,
+                  adds ? c->strides[c->dimensions - 2] : 0, in_place ? kept.data() : d->data,
+                  in_place ? 4 * n : d->strides[d->dimensions - 2]};
   const auto multiply = code_bytes == 1 ? multiply_all<1> : multiply_all<2>;
-  return multiply(count, p, a->data, of_a, b->data, of_b) ? 0 : 1;
+  if (!multiply(count, p, a->data, of_a, b->data, of_b)) return 1;
+  for (int64_t row = 0; in_place && row < m; ++row) {
+    std::copy_n(p.d + 4 * n * row, 4 * n, d->data + row * d->strides[0]);
+  }
+  return 0;
 }

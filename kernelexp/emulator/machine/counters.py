@@ -56,6 +56,10 @@ class Tally:
             self.tma_sectors += sectors
 
 
+_NOTHING = Tally()
+"""Of what makes no accesses: nobody adds to the tally of a count."""
+
+
 class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
     """One instruction's totals over a launch."""
 
@@ -172,7 +176,7 @@ def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> 
             threads=runs.lanes.get(site.number, 0),
             requests=runs.warps.get(site.number, 0),
             warps=runs.indices[number],
-            tally=tallies.get(site.number) or Tally(),
+            tally=tallies.get(site.number, _NOTHING),
         )
         for site, number in zip(sites, entered, strict=True)
         if site.kind and executed.get(number)

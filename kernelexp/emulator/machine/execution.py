@@ -95,7 +95,7 @@ class Execution:
         }
         """Constant banks, as bytes."""
         self.warps = self.resident * self.warps_per_cta
-        self.registers = RegisterFile(image.slots, self.warps)
+        self.registers = RegisterFile(image.table, self.warps)
 
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import msgspec
 
-from kernelexp.emulator.machine.registers import Slot, Special
+from kernelexp.emulator.machine.registers import Slot, SlotTable, Special
 from kernelexp.launch import Dim3
 
 
@@ -55,7 +57,7 @@ class Bank(msgspec.Struct, frozen=True, kw_only=True):
         return all(at in self.fields for at in range(offset, offset + size, 4))
 
 
-class Image(msgspec.Struct, frozen=True, kw_only=True):
+class Image(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """An entry's registers, variables and demands on its launch."""
 
     entry: str
@@ -97,10 +99,14 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     max_threads: int | None = None
     """Threads of the largest CTA that it may be launched with."""
 
+    @functools.cached_property
+    def table(self) -> SlotTable:
+        return SlotTable(self.slots)
+
     @property
     def uses_reserved_shared(self) -> bool:
         """Whether it asks where the shared memory lies that the system reserves for kernels."""
         return self.reads_reserved or any(
             isinstance(slot, Special) and slot.name == "reserved_smem_offset_1"
-            for slot in self.slots
+            for _, slot in self.table.computed
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 _F8F6F4 = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 _TYPES = {
     "f8f6f4": _F8F6F4,
@@ -74,7 +76,9 @@ class Shape:
             return 128 // self.m
         return 2 if self.m == 128 and self.group == 2 else 1
 
+    @functools.cached_property
     def faults(self) -> list[str]:
+        """What makes it impossible."""
         faults = []
         if self.reserved:
             faults.append(f"{self.reserved:#x} in the reserved bits of an instruction descriptor")
@@ -115,3 +119,11 @@ class Shape:
             if at % self.scales:
                 faults.append(f"scale factors of {name} with the ID {at}, {self.scales} per row")
         return faults
+
+
+@functools.lru_cache(maxsize=256)
+def shape_of(
+    value: int, kind: str, group: int, *, stationary: bool = False, scales: int = 0
+) -> Shape:
+    """The same for the same: a kernel has few of them."""
+    return Shape(value, kind, group, stationary=stationary, scales=scales)

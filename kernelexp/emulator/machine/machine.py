@@ -25,7 +25,7 @@ from kernelexp.emulator.machine.layout import (
 from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races, Unchecked
-from kernelexp.emulator.machine.registers import Argument, Constant, Special, Symbol
+from kernelexp.emulator.machine.registers import Argument, Special, Symbol
 from kernelexp.emulator.machine.residents import Cta, Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.spaces import (
@@ -103,7 +103,8 @@ class Machine(Residents):
         self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
         image = execution.image
         uses_reserved = image.has_tensor_memory or any(
-            isinstance(slot, Special) and slot.name in RESERVED_USED for slot in image.slots
+            isinstance(slot, Special) and slot.name in RESERVED_USED
+            for _, slot in image.table.computed
         )
         for cta in self.ctas:
             self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
@@ -111,7 +112,7 @@ class Machine(Residents):
                 first = self.arena_offset(cta.place, 0)
                 self.shared.allocate(first, SHARED_RESERVED, WRITTEN)
                 self.shared.data[first : first + SHARED_RESERVED] = 0
-        self.undefined = Undefined(self, execution.image.slots, warps)
+        self.undefined = Undefined(self, execution.image.table, warps)
         self.neighbours = Neighbours(self, self.clocks)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared, self.neighbours)
         if image.has_tensor_memory:
@@ -174,7 +175,8 @@ class Machine(Residents):
 
     def _constants(self) -> None:
         """Fills the slots whose values don't change during a wave."""
-        for slot, array in zip(self.execution.image.slots, self.registers.arrays, strict=True):
+        for index, slot in self.execution.image.table.computed:
+            array = self.registers.arrays[index]
             if isinstance(slot, Special):
                 array[...] = special(self, slot.name).astype(DTYPES[slot.bits])
             elif isinstance(slot, Symbol):
@@ -184,7 +186,7 @@ class Machine(Residents):
                 first = parameters.offsets[slot.name] + slot.offset
                 octets = parameters.arena.data[first : first + slot.bits // 8]
                 array[...] = octets.view(DTYPES[slot.bits])[0]
-            elif isinstance(slot, Constant):
+            else:
                 words = self.execution.banks[slot.bank].view(DTYPES[slot.bits])
                 array[...] = words[slot.offset * 8 // slot.bits]
 

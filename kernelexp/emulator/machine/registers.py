@@ -9,7 +9,7 @@ an instruction for every warp that stands at it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias, cast
 
 import msgspec
@@ -19,6 +19,7 @@ from kernelexp.emulator.machine.arrays import DTYPES, POISON, Array
 from kernelexp.emulator.machine.native_layout import SLOT
 
 WORD = 32
+WARP = 32
 
 
 class Register(msgspec.Struct, frozen=True):
@@ -74,65 +75,134 @@ class Constant(msgspec.Struct, frozen=True):
 Slot: TypeAlias = Register | Literal | Sink | Special | Symbol | Argument | Constant
 
 
+class SlotTable:
+    """The slots of a kernel, and what follows from them whatever the launch."""
+
+    def __init__(self, slots: Sequence[Slot]) -> None:
+        self.names = [slot.name if isinstance(slot, Register) else "" for slot in slots]
+        """Of the registers; of other slots none."""
+        self.read_bits = [
+            slot.bits if isinstance(slot, Register) and slot.width > slot.bits else 64
+            for slot in slots
+        ]
+        """Of registers that are read in part."""
+        self.computed = [
+            (index, slot)
+            for index, slot in enumerate(slots)
+            if isinstance(slot, Special | Symbol | Argument | Constant)
+        ]
+        """Those whose values a launch decides."""
+        self.groups: dict[tuple[type[Slot], int], list[Slot]] = {}
+        """Slots whose arrays lie together: by kind and bits."""
+        self.places = list(self._placed(slots))
+        """(group, row in it) of each slot."""
+        self.bits = [slot.bits for slot in slots]
+
+    def _placed(self, slots: Sequence[Slot]) -> Iterator[tuple[int, int]]:
+        """The place of each slot; those of one register have the same."""
+        known: dict[str, tuple[int, int]] = {}
+        numbers: dict[tuple[type[Slot], int], int] = {}
+        for slot, name in zip(slots, self.names, strict=True):
+            place = known.get(name)
+            if place is None:
+                kind = type(slot), slot.width if isinstance(slot, Register) else slot.bits
+                own = self.groups.setdefault(kind, [])
+                place = numbers.setdefault(kind, len(numbers)), len(own)
+                own.append(slot)
+                if name:
+                    known[name] = place
+            yield place
+
+    @functools.cached_property
+    def slots_of(self) -> dict[str, list[int]]:
+        """Those of each register."""
+        slots: dict[str, list[int]] = {}
+        for slot, name in enumerate(self.names):
+            slots.setdefault(name, []).append(slot)
+        return slots
+
+    @functools.cached_property
+    def rows(self) -> Array:
+        """Rows in RegisterFile.words, by slot; -1 of what is not a whole register of 32 bits."""
+        word = list(self.groups).index((Register, WORD)) if (Register, WORD) in self.groups else -1
+        rows = [row if group == word else -1 for group, row in self.places]
+        return np.where(np.array(self.bits) == WORD, rows, -1)
+
+    @functools.cached_property
+    def literals(self) -> dict[int, Array]:
+        """Values of literals, by their bits."""
+        return {
+            bits: np.array([slot.value for slot in own if isinstance(slot, Literal)], DTYPES[bits])
+            for (kind, bits), own in self.groups.items()
+            if kind is Literal
+        }
+
+
 class RegisterFile:
     """The arrays behind the slots of one kernel, for `warps` warps."""
 
-    def __init__(self, slots: list[Slot], warps: int) -> None:
-        widths = {slot.name: slot.width for slot in slots if isinstance(slot, Register)}
-        names = [name for name, width in widths.items() if width == WORD]
-        self.words: Array = np.full((len(names), warps, 32), POISON[WORD], DTYPES[WORD])
+    def __init__(self, table: SlotTable, warps: int) -> None:
+        self._table = table
+        self._groups = {
+            (kind, bits): np.zeros((len(own), warps, WARP), DTYPES[bits])
+            for (kind, bits), own in table.groups.items()
+        }
+        for bits, values in table.literals.items():
+            self._groups[Literal, bits][...] = values[:, None, None]
+        self.words = self._groups.get((Register, WORD), np.zeros((0, warps, WARP), DTYPES[WORD]))
         """The registers of 32 bits, [registers, warps, 32]: those of a matrix are taken at once."""
-        self.registers: dict[str, Array] = dict(zip(names, self.words, strict=True))
-        literals = _literals([slot for slot in slots if isinstance(slot, Literal)], warps)
-        self.arrays = [
-            literals[slot] if isinstance(slot, Literal) else self._array(slot, warps)
-            for slot in slots
-        ]
-        rows = {name: row for row, name in enumerate(names)}
-        self._rows = [
-            rows.get(slot.name, -1) if isinstance(slot, Register) and slot.bits == WORD else -1
-            for slot in slots
-        ]
+        self.arrays = cast("list[Array]", _Arrays(table, list(self._groups.values())))
+        """Of the slots, [warps, 32]."""
 
     def rows_of(self, slots: Sequence[int]) -> Array:
         """Where `words` has these slots; -1 for what is not a register of 32 bits."""
-        return np.array([self._rows[slot] for slot in slots])
+        rows: Array = self._table.rows[list(slots)]
+        return rows
 
-    def _array(self, slot: Slot, warps: int) -> Array:
-        if not isinstance(slot, Register):
-            return np.zeros((warps, 32), DTYPES[slot.bits])
-        if slot.name not in self.registers:
-            filled = np.full((warps, 32), POISON[slot.width], DTYPES[slot.width])
-            self.registers[slot.name] = filled
-        register = self.registers[slot.name]
-        if slot.bits == slot.width:
-            return register
-        # A narrow read takes the low part: every width/bits-th element of the narrower view.
-        return register.view(DTYPES[slot.bits])[:, :: slot.width // slot.bits]
+    def values(self) -> Iterator[Array]:
+        """Of all registers, [registers, warps, 32] each."""
+        return (array for (kind, _), array in self._groups.items() if kind is Register)
 
     def poison(self) -> None:
-        for register in self.registers.values():
-            register.fill(POISON[register.dtype.itemsize * 8 if register.dtype != bool else 1])
+        for (kind, bits), array in self._groups.items():
+            if kind is Register:
+                array.fill(POISON[bits])
 
     @functools.cached_property
     def layout(self) -> Array:
         """Where compiled code finds the slots."""
-        rows = [(a.__array_interface__["data"][0], *a.strides) for a in self.arrays]
-        return np.array(rows, SLOT)
+        groups, rows = np.array(self._table.places, np.int64).reshape(-1, 2).T
+        arrays = self._groups.values()
+        first, row, warp, lane = (
+            np.array(each, np.int64)[groups]
+            for each in zip(*((a.ctypes.data, *a.strides) for a in arrays), strict=True)
+        )
+        layout = np.empty(len(groups), SLOT)
+        layout["data"], layout["row"], layout["lane"] = first + rows * row, warp, lane
+        return layout
 
     def rows(self, warps: slice) -> list[Array]:
         """The slots of these warps, by index."""
         return cast("list[Array]", _Rows(self.arrays, warps))
 
 
-def _literals(slots: Sequence[Literal], warps: int) -> dict[Slot, Array]:
-    """Arrays of literals, which are made together: there may be thousands."""
-    arrays: dict[Slot, Array] = {}
-    for bits in {slot.bits for slot in slots}:
-        own = [slot for slot in slots if slot.bits == bits]
-        values = np.array([slot.value for slot in own], DTYPES[bits])
-        arrays.update(zip(own, values[:, None, None].repeat(warps, 1).repeat(32, 2), strict=True))
-    return arrays
+class _Arrays(dict[int, Array]):
+    """Stands for the list of the arrays of all slots, most of which are never asked for."""
+
+    def __init__(self, table: SlotTable, groups: list[Array]) -> None:
+        super().__init__()
+        self._table = table
+        self._groups = groups
+
+    def __missing__(self, slot: int) -> Array:
+        group, row = self._table.places[slot]
+        array, bits = self._groups[group][row], self._table.bits[slot]
+        if array.dtype != DTYPES[bits]:
+            # A narrow read takes the low part: every width/bits-th element of the narrower view.
+            narrow = array.view(DTYPES[bits])
+            array = narrow[:, :: narrow.shape[1] // WARP]
+        self[slot] = array
+        return array
 
 
 class _Rows(dict[int, Array]):

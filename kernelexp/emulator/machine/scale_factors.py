@@ -15,7 +15,7 @@ from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.instruction_descriptor import Shape
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.tmem import LANES
-from kernelexp.emulator.machine.tmem_races import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
 
 _QUARTER = 32
 

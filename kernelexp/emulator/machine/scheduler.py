@@ -249,8 +249,8 @@ class Scheduler:
     def _registers(self, fragments: list[Fragment]) -> int:
         rows = sorted({fragment.warp for fragment in fragments})
         places = [(f.warp, f.mask, f.pc) for f in fragments]
-        every = self.machine.registers.registers.values()
-        return hash((*places, b"".join(r[rows].tobytes() for r in every)))
+        every = self.machine.registers.values()
+        return hash((*places, b"".join(r[:, rows].tobytes() for r in every)))
 
     def _branch(self, batch: Batch, block: Block, end: Branch) -> int | None:
         """Where the whole batch goes, or None if it parted."""

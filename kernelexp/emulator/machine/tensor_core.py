@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, s
 from kernelexp.emulator.machine.scale_factors import Factors
 from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.machine.tmem import COLUMNS, LANES
-from kernelexp.emulator.machine.tmem_races import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
 from kernelexp.emulator.machine.warps import expand
 
 
@@ -46,6 +47,13 @@ class Mma(NamedTuple):
             return None
         return ~expand(list(words)).reshape(-1)
 
+    @property
+    def fused(self) -> bool:
+        """Whether D is what tensor.mma gives, as it lies there."""
+        shape = self.shape
+        scaled_, floating = self.factors or shape.paired, shape.d_type == "f32"
+        return floating and shape.kind != "i8" and shape.parts == 1 and not scaled_
+
     def rows(self) -> int:
         """Rows of A in each CTA."""
         return self.shape.m // self.shape.group
@@ -62,7 +70,7 @@ class Mma(NamedTuple):
 
 def _possible(machine: Machine, issuer: Issuer, shape: Shape) -> bool:
     """Whether there is such an instruction; a finding if there is not."""
-    faults = [f"{fault} is not possible" for fault in shape.faults()]
+    faults = [f"{fault} is not possible" for fault in shape.faults]
     if shape.sparse or shape.negate_a or shape.negate_b or shape.d_type == "":
         raise UnsupportedInstruction(
             f"{issuer.site.where()}: an instruction descriptor with sparsity, negation or a "
@@ -113,12 +121,12 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
             machine.tmem.races.land(written, issuer, read)
         parts = [fetch(machine, issuer, cta, mma.matrix_b()) for cta in ctas]
         b = _codes(np.concatenate(parts) if len(parts) > 1 else parts[0], shape, shape.b_type)
-        for cta in ctas:
+        for cta, (written, _) in zip(ctas, areas, strict=True):
             if mma.a_in_tmem:
                 a = _from_tmem(machine, issuer, cta, mma)
             else:
                 a = _codes(fetch(machine, issuer, cta, mma.matrix_a()), shape, shape.a_type)
-            _multiply(machine, issuer, cta, mma, a, b)
+            _multiply(machine, issuer, written, mma, a, b)
 
     touches = []
     if machine.late:
@@ -140,6 +148,7 @@ def issue_stationary(machine: Machine, issuer: Issuer, mma: Mma, zeros: int) -> 
     issue(machine, issuer, mma)
 
 
+@functools.lru_cache(maxsize=1024)
 def _areas(mma: Mma, cta: int) -> tuple[Area, tuple[Area, ...]]:
     """The tensor memory of a CTA that an MMA writes, and what it reads beside it."""
     shape = mma.shape
@@ -184,30 +193,35 @@ def _codes(data: Array, shape: Shape, name: str) -> Array:
     return narrow.of_chunks(data, CODE_BITS[name]) if name in CODE_BITS else data
 
 
-def _multiply(machine: Machine, issuer: Issuer, cta: int, mma: Mma, a: Array, b: Array) -> None:
-    shape, column = mma.shape, mma.d & 0xFFFF
-    lanes, columns = _lanes(shape, mma.d), shape.n // shape.parts
-    machine.tmem.check(cta, column, columns, issuer.site, issuer.place)
-    data, written = machine.tmem.data[cta], machine.tmem.written[cta]
-    window = slice(column, column + columns)
-    c = None
-    if mma.accumulate:
-        if not written[lanes, window].all():
-            sentence = "an MMA adds to tensor memory that nothing wrote."
-            machine.report("tmem-uninitialised", sentence, issuer.site, issuer.place)
-        c = data[lanes, window]
-        if shape.parts > 1:
-            c = np.concatenate(np.split(c, shape.parts), axis=1)
+def _multiply(machine: Machine, issuer: Issuer, area: Area, mma: Mma, a: Array, b: Array) -> None:
+    """area: where D lies."""
+    shape, tmem, cta = mma.shape, machine.tmem, area.cta
+    lanes, window = _lanes(shape, mma.d), slice(area.first, area.end)
+    tmem.check(cta, area.first, area.end - area.first, issuer.site, issuer.place)
+    if mma.accumulate and not tmem.is_written(area, lanes, window):
+        sentence = "an MMA adds to tensor memory that nothing wrote."
+        machine.report("tmem-uninitialised", sentence, issuer.site, issuer.place)
+    d, kept = tmem.data[cta, lanes, window], mma.kept(cta)
+    c = d if mma.accumulate else None
+    if shape.parts > 1 and c is not None:
+        c = np.concatenate(np.split(c, shape.parts), axis=1)
+    if mma.fused and kept is None and isinstance(lanes, slice):
+        types = {"a_type": shape.a_type, "b_type": shape.b_type}
+        tensor.mma(a, b, c, **types, precision=tensor.TCGEN05, out=d)
+        tmem.wrote(area, lanes, window)
+        return
     factors = [each.read(machine, issuer, cta) for each in mma.factors]
     result = _product(a, b, c, shape, factors)
     if shape.parts > 1:
         result = np.concatenate(np.split(result, shape.parts, axis=1))
-    kept = mma.kept(cta)
-    if kept is not None:
-        chosen = np.arange(LANES)[lanes]
-        result, lanes = result[kept[chosen]], chosen[kept[chosen]]
-    data[lanes, window] = result
-    written[lanes, window] = True
+    if kept is None:
+        tmem.data[cta, lanes, window] = result
+        tmem.wrote(area, lanes, window)
+        return
+    chosen = np.arange(LANES)[lanes]
+    result, lanes = result[kept[chosen]], chosen[kept[chosen]]
+    tmem.data[cta, lanes, window] = result
+    tmem.written[cta, lanes, window] = True
 
 
 def _lanes(shape: Shape, address: int) -> Array | slice:

@@ -9,6 +9,7 @@ from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
+from kernelexp.emulator.machine.tmem_areas import Area
 from kernelexp.emulator.machine.tmem_races import TmemRaces
 
 LANES, COLUMNS = 128, 512
@@ -28,6 +29,8 @@ class TensorMemory:
         """Columns of the last allocation, by CTA."""
         self._group = 0
         """The cta_group of the first instruction that named one."""
+        self._whole: set[Area] = set()
+        """Areas that are known to be written."""
         self._data: Array | None = None
         self._written: Array | None = None
 
@@ -49,6 +52,22 @@ class TensorMemory:
         if self._written is None:
             self._written = np.zeros((self.residents.resident, LANES, COLUMNS), bool)
         return self._written
+
+    def is_written(self, area: Area, lanes: Array | slice, columns: Array | slice) -> bool:
+        """Whether these lanes and columns of its CTA, all of the area, have been written."""
+        if area not in self._whole and self.written[area.cta, lanes, columns].all():
+            self._whole.add(area)
+        return area in self._whole
+
+    def wrote(self, area: Area, lanes: Array | slice, columns: Array | slice) -> None:
+        """They have been written."""
+        if area not in self._whole:
+            self.written[area.cta, lanes, columns] = True
+            self._whole.add(area)
+
+    def forget(self, cta: int) -> None:
+        """Some of what was written there is no more."""
+        self._whole = {area for area in self._whole if area.cta != cta}
 
     def grouped(self, group: int, site: Site, place: int) -> None:
         """A finding if the kernel uses another cta_group elsewhere."""
@@ -93,6 +112,7 @@ class TensorMemory:
             # What a previous owner left must not be relied on.
             self.data[cta, :, first : first + columns] = POISON[32]
             self.written[cta, :, first : first + columns] = False
+            self.forget(cta)
             self.races.clear(cta, first, columns)
         return first
 

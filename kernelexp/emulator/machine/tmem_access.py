@@ -14,7 +14,7 @@ from kernelexp.emulator.machine.gates import Fragment, Gate, Pointer, scalar
 from kernelexp.emulator.machine.layout import WINDOW
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.site import Site
-from kernelexp.emulator.machine.tmem_races import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class Form:
         area = Area(cta, (granule, granule + count, 1), column, column + self.columns)
         if self.whole:
             return Window(place, area, slice(first, first + 32), slice(column, area.end))
-        return Window(place, area, first + self.lane, column + self.column)
+        return Window(place, area, first + self.lane, column + self.column, whole=False)
 
 
 class Window(NamedTuple):
@@ -140,13 +140,13 @@ class Window(NamedTuple):
     area: Area
     lanes: Array | slice
     columns: Array | slice
+    whole: bool = True
+    """Whether these are all of the area."""
 
 
 @dataclass(slots=True)
 class Load:
     window: Window
-    targets: list[int]
-    """Slots."""
     over: bool = False
     """Whether the tensor memory has been read for sure."""
 
@@ -163,8 +163,8 @@ class TmemTraffic:
     def __init__(self) -> None:
         self.loads: dict[int, list[Load]] = {}
         self.stores: dict[int, list[tuple[Window, Array]]] = {}
-        self.rows: dict[Form, Array] = {}
-        """Of RegisterFile.words, the registers that a load fills."""
+        self.rows: dict[Form, Array | slice | None] = {}
+        """Of RegisterFile.words, the registers that a load fills; None if it fills them in part."""
 
 
 def load(
@@ -178,40 +178,54 @@ def load(
     machine = warps.machine
     traffic = machine.state(TmemTraffic)
     if form not in traffic.rows:
-        traffic.rows[form] = machine.registers.rows_of(targets)
+        traffic.rows[form] = _rows(machine, form, targets)
     rows = traffic.rows[form]
     for place, address in zip(warps.warps.tolist(), addresses, strict=True):
         window = form.window(machine, place, address)
         machine.tmem.races.load(window.area, place, form.site)
         landed = _read(machine, form.site, window)
-        if form.threads == EVERY and (rows >= 0).all():
+        if rows is not None:
             machine.registers.words[rows, place] = landed.T
-        else:  # some threads take no part, or some results are dropped
+        else:
             for index, slot in enumerate(targets):
                 machine.value(slot, place)[form.threads] = landed[:, index]
         if waits:
             machine.tmem.races.loaded(window.area, place)
             continue
-        issued = Load(window, targets)
+        issued = Load(window)
         machine.undefined.expect(form.site, targets, place, functools.partial(issued.end, machine))
         traffic.loads.setdefault(place, []).append(issued)
 
 
+def _rows(machine: Machine, form: Form, targets: list[int]) -> Array | slice | None:
+    """See TmemTraffic.rows; a slice if they follow each other."""
+    rows = machine.registers.rows_of(targets)
+    if (
+        form.threads != EVERY or (rows < 0).any()
+    ):  # some threads take no part, or results go nowhere
+        return None
+    first, end = int(rows[0]), int(rows[0]) + len(rows)
+    return slice(first, end) if (rows == np.arange(first, end)).all() else rows
+
+
 def _read(machine: Machine, site: Site, window: Window) -> Array:
-    place, (cta, _, first, end), lanes, columns = window
-    if not machine.tmem.written[cta, lanes, columns].all():
+    tmem, (place, area, lanes, columns, whole) = machine.tmem, window
+    cta, _, first, end = area
+    if not (
+        tmem.is_written(area, lanes, columns) if whole else tmem.written[cta, lanes, columns].all()
+    ):
         sentence = (
             f"columns {first} to {end - 1} of tensor memory are read before they were written."
         )
         machine.report("tmem-uninitialised", sentence, site, place)
-    return machine.tmem.data[cta, lanes, columns]
+    return tmem.data[cta, lanes, columns]
 
 
 def wait_loads(machine: Machine, place: int) -> None:
     """All loads of the warp so far are in their registers."""
     for issued in machine.state(TmemTraffic).loads.pop(place, ()):
         issued.end(machine)
-        machine.undefined.arrived(issued.targets, place)
+    machine.undefined.arrived(place)
 
 
 def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:
@@ -224,9 +238,12 @@ def store(machine: Machine, place: int, address: int, form: Form, values: Array)
 
 
 def _write(machine: Machine, window: Window, values: Array) -> None:
-    _, (cta, *_), lanes, columns = window
-    machine.tmem.data[cta, lanes, columns] = values
-    machine.tmem.written[cta, lanes, columns] = True
+    _, area, lanes, columns, whole = window
+    machine.tmem.data[area.cta, lanes, columns] = values
+    if whole:
+        machine.tmem.wrote(area, lanes, columns)
+    else:
+        machine.tmem.written[area.cta, lanes, columns] = True
 
 
 def wait_stores(machine: Machine, place: int) -> None:

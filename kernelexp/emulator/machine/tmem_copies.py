@@ -15,7 +15,7 @@ from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import Matrix, fetch, span
 from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.machine.tmem import LANES
-from kernelexp.emulator.machine.tmem_races import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
 
 _EVERY = (0, LANES // GRANULE, 1)
 _QUARTER = np.arange(4)[:, None] * 32
@@ -115,6 +115,7 @@ def shift(machine: Machine, issuer: Issuer, group: int, address: int) -> None:
         machine.clocks.tick()
         for area in areas:
             machine.tmem.races.land(area, issuer, (area,), request)
+            machine.tmem.forget(area.cta)
             for memory in (machine.tmem.data, machine.tmem.written):
                 quarters = memory[area.cta].reshape(4, 32, -1)[..., area.first : area.end]
                 quarters[:, :-1] = quarters[:, 1:].copy()

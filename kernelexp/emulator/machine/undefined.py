@@ -8,7 +8,7 @@ computed one is stored to global memory. Stores of other marked values leave mem
 
 from __future__ import annotations
 
-import ctypes
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.bitmarks import marks_of_bits
 from kernelexp.emulator.machine.marked_products import multiplied
-from kernelexp.emulator.machine.registers import Register, Slot
+from kernelexp.emulator.machine.registers import SlotTable
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
@@ -53,13 +53,23 @@ class Origin(NamedTuple):
     sentence: str
 
 
+class Expected(NamedTuple):
+    """A load whose registers nobody may read before its wait."""
+
+    names: frozenset[str]
+    """Of the registers."""
+    site: Site
+    early: Callable[[], None]
+    """Called when one is read before."""
+
+
 class Undefined:
     """Marks of registers, by name."""
 
-    def __init__(self, residents: Residents, slots: list[Slot], warps: int) -> None:
+    def __init__(self, residents: Residents, table: SlotTable, warps: int) -> None:
         self._residents = residents
-        self._names = [slot.name if isinstance(slot, Register) else "" for slot in slots]
-        self._bits = [s.bits if isinstance(s, Register) and s.width > s.bits else 64 for s in slots]
+        self._table = table
+        self._names, self._bits = table.names, table.read_bits
         self._warps = warps
         self._marks: dict[str, Array] = {}
         self._origins: dict[str, Origin] = {}
@@ -69,15 +79,17 @@ class Undefined:
         """By instruction."""
         self.live = False
         """Whether any register is marked."""
-        self._expected: dict[str, dict[int, tuple[Site, Callable[[], None]]]] = {}
-        """Registers that a load fills and that nobody may read before its wait: by place."""
-        self._slots: dict[str, list[int]] = {}
-        """Of each register."""
-        for slot, name in enumerate(self._names):
-            self._slots.setdefault(name, []).append(slot)
-        self._watched = (ctypes.c_uint8 * len(slots))()
-        self._watching: set[str] = set()
-        """Registers that `_watched` is of."""
+        self._expected: dict[int, list[Expected]] = {}
+        """By place."""
+        self._loading: Counter[frozenset[str]] = Counter()
+        """How many of these are of the same registers."""
+        self._loaded: dict[int, frozenset[str]] = {}
+        """The registers that a load fills, by its number."""
+        self._watched = np.zeros(len(table.names), bool)
+        self._watching: tuple[set[str], set[frozenset[str]]] = set(), set()
+        """Registers that `_watched` is of: marked ones, and those of loads."""
+        self._slots: dict[frozenset[str], Array] = {}
+        """Of the registers of a load."""
         self.storing: list[tuple[Array, Origin]] = []
         """Marks of the elements that the store at hand stores, [n, 32] each."""
 
@@ -218,37 +230,48 @@ class Undefined:
         """A warp has issued a load of these registers, for which it has to wait; `early` is called
         when it reads one of them before."""
         self.live = True
-        for slot in slots:
-            self._expected.setdefault(self._names[slot], {})[place] = site, early
+        names = self._loaded.get(site.number)
+        if names is None:
+            names = frozenset(self._names[slot] for slot in slots if self._names[slot])
+            self._loaded[site.number] = names
+            known = self._table.slots_of
+            self._slots[names] = np.array([slot for name in names for slot in known[name]], int)
+        self._expected.setdefault(place, []).append(Expected(names, site, early))
+        self._loading[names] += 1
 
-    def arrived(self, slots: list[int], place: int) -> None:
-        """The warp has waited."""
-        for slot in slots:
-            places = self._expected.get(self._names[slot], {})
-            places.pop(place, None)
-            if not places:
-                self._expected.pop(self._names[slot], None)
+    def arrived(self, place: int) -> None:
+        """The warp has waited for all of its loads."""
+        for load in self._expected.pop(place, ()):
+            self._loading[load.names] -= 1
+            if not self._loading[load.names]:
+                del self._loading[load.names]
         if not self._marks:
             self.live = bool(self._expected)
 
     def watched(self) -> int:
         """The address of a byte for each slot: whether compiled code may not touch its register."""
-        names = {*self._marks, *self._expected}
-        for name in names ^ self._watching:
-            for slot in self._slots[name]:
-                self._watched[slot] ^= 1
-        self._watching = names
-        return ctypes.addressof(self._watched)
+        watching = set(self._marks), set(self._loading)
+        if watching != self._watching:
+            self._watching = watching
+            self._watched.fill(False)
+            for name in watching[0]:
+                self._watched[self._table.slots_of[name]] = True
+            for names in watching[1]:
+                self._watched[self._slots[names]] = True
+        return int(self._watched.ctypes.data)
 
     def _early(self, uses: Uses, warps: Warps) -> None:
         for slot in (*uses.reads, *uses.decides):
-            places = self._expected.get(self._names[slot], {})
-            for place in warps.warps.tolist() if places else ():
-                if place in places:
+            name = self._names[slot]
+            if not any(name in names for names in self._loading):
+                continue
+            for place in warps.warps.tolist():
+                loads = self._expected.get(place, ())
+                load = next((load for load in reversed(loads) if name in load.names), None)
+                if load is not None:
                     sentence = "a register of this load is read before tcgen05.wait::ld."
-                    site, early = places[place]
-                    self._residents.report("early-tmem-read", sentence, site, place)
-                    early()
+                    self._residents.report("early-tmem-read", sentence, load.site, place)
+                    load.early()
 
     def finish(self, state: Array) -> None:
         """At the end: what global memory has got and kept."""

@@ -6,7 +6,7 @@ from kernelexp.emulator.machine import tensor_core, tmem_copies
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.gates import Pointer
-from kernelexp.emulator.machine.instruction_descriptor import Shape
+from kernelexp.emulator.machine.instruction_descriptor import Shape, shape_of
 from kernelexp.emulator.machine.machine import Machine, Op, each_thread, each_warp
 from kernelexp.emulator.machine.scale_factors import Factors
 from kernelexp.emulator.machine.tensor_core import Mma
@@ -73,7 +73,7 @@ def mma(d: Decoder) -> Op:
         raise d.refuse("scales its input, which the emulator does not model")
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
-        shape = Shape(operands.descriptor(R, row, lane), kind, group)
+        shape = shape_of(operands.descriptor(R, row, lane), kind, group)
         mma = operands.mma(R, row, lane, shape, bool(R[accumulates][row, lane]) != flip)
         lanes = tuple(int(R[slot][row, lane]) for slot in disabled)
         tensor_core.issue(machine, issuer, mma._replace(disabled=lanes))
@@ -97,7 +97,7 @@ def mma_block_scale(d: Decoder) -> Op:
     accumulates, flip = d.predicate(d.operands[6])
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
-        shape = Shape(operands.descriptor(R, row, lane), kind, group, scales=scales)
+        shape = shape_of(operands.descriptor(R, row, lane), kind, group, scales=scales)
         mma = operands.mma(R, row, lane, shape, bool(R[accumulates][row, lane]) != flip)
         factors = (
             Factors(shape, a_scales.value(R, row, lane), of_b=False),
@@ -118,7 +118,7 @@ def mma_ws(d: Decoder) -> Op:
     mask = d.source(d.operands[5], "b64") if len(d.operands) > 5 else None
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
-        shape = Shape(operands.descriptor(R, row, lane), kind, 1, stationary=True)
+        shape = shape_of(operands.descriptor(R, row, lane), kind, 1, stationary=True)
         zeros = 0 if mask is None else int(R[mask][row, lane])
         mma = operands.mma(R, row, lane, shape, bool(R[accumulates][row, lane]) != flip)
         tensor_core.issue_stationary(machine, issuer, mma, zeros)

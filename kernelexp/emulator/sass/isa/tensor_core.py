@@ -7,7 +7,7 @@ from collections.abc import Collection
 from kernelexp.emulator.machine import tensor_core, tmem_copies
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
-from kernelexp.emulator.machine.instruction_descriptor import Shape
+from kernelexp.emulator.machine.instruction_descriptor import Shape, shape_of
 from kernelexp.emulator.machine.machine import Machine, Op
 from kernelexp.emulator.machine.scale_factors import Factors
 from kernelexp.emulator.machine.tensor_core import Mma
@@ -98,7 +98,7 @@ def mma(d: Decoder) -> Op:
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         value = operands.descriptor(R, row)
-        product = operands.mma(R, row, Shape(value, _kind(base, value), group))
+        product = operands.mma(R, row, shape_of(value, _kind(base, value), group))
         lanes = tuple(int(R[slot][row, 0]) for slot in disabled)
         tensor_core.issue(machine, issuer, product._replace(disabled=lanes))
 
@@ -116,7 +116,7 @@ def scaled_mma(d: Decoder) -> Op:
     of_a, of_b = d.words(_described(d, operands.own[0], "tmem"), 2)
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
-        shape = Shape(operands.descriptor(R, row), kind, group, scales=scales)
+        shape = shape_of(operands.descriptor(R, row), kind, group, scales=scales)
         factors = (
             Factors(shape, int(R[of_a][row, 0]), of_b=False),
             Factors(shape, int(R[of_b][row, 0]), of_b=True),
@@ -135,7 +135,7 @@ def stationary_mma(d: Decoder) -> Op:
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         value = operands.descriptor(R, row)
-        shape = Shape(value, _kind(base, value), 1, stationary=True)
+        shape = shape_of(value, _kind(base, value), 1, stationary=True)
         product = operands.mma(R, row, shape)
         tensor_core.issue_stationary(machine, issuer, product, d.joined(R, mask, row))
 
