@@ -20,6 +20,7 @@ from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.errors import ConfigurationError
+from kernelexp.text import CONTROL
 
 TEXT = (ROOT / "tests/projects/scale/experiments.yaml").read_text()
 
@@ -251,7 +252,7 @@ def load_changed(root: Path, changes: list[tuple[int, int, bytes]]) -> None:
         except ConfigurationError as error:
             for fault in error.faults:
                 assert re.fullmatch(r"experiments\.yaml:\d+:\d+: .*[.…]", fault), fault
-                assert fault.isprintable()
+                assert not CONTROL.search(fault)
 
 
 @given(CHANGES)

@@ -172,11 +172,8 @@ class RegisterFile:
     def layout(self) -> Array:
         """Where compiled code finds the slots."""
         groups, rows = np.array(self._table.places, np.int64).reshape(-1, 2).T
-        arrays = self._groups.values()
-        first, row, warp, lane = (
-            np.array(each, np.int64)[groups]
-            for each in zip(*((a.ctypes.data, *a.strides) for a in arrays), strict=True)
-        )
+        placed = [(array.ctypes.data, *array.strides) for array in self._groups.values()]
+        first, row, warp, lane = np.array(placed, np.int64).reshape(-1, 4)[groups].T
         layout = np.empty(len(groups), SLOT)
         layout["data"], layout["row"], layout["lane"] = first + rows * row, warp, lane
         return layout

@@ -6,11 +6,10 @@ import functools
 import hashlib
 
 import pytest
-from conformance.counting import AREAS as COUNTED
 
 from . import golden, launches, own, page
 from .comparison import execute, load, pairs
-from .launches import Made
+from .launches import COUNTED, Made
 from .program import ENVIRONMENT, Program, checkout
 from .public import PUBLIC
 from .reasons import reason
