@@ -102,12 +102,6 @@ def nearest(found: tuple[Use, ...]) -> Use | None:
     return max(known, key=lambda each: each.percent or 0.0, default=None)
 
 
-def longest(found: tuple[Use, ...]) -> Use | None:
-    """The use with the longest floor, for where no time is known; None where no floor is."""
-    known = [each for each in found if each.floor_ms is not None]
-    return max(known, key=lambda each: each.floor_ms or 0.0, default=None)
-
-
 def _profiled(case: Case, resource: Resource) -> Use | None:
     """The share as ncu reports it; None where it did not."""
     for name in _PROFILED[resource]:
