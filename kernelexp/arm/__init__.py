@@ -99,6 +99,18 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.build or self.program)
 
     @property
+    def has_code(self) -> bool:
+        """Whether it is built, and has code for a GPU; a program may have none."""
+        return self.build is not None or bool(self.program and self.program.kernels)
+
+    @property
+    def executed(self) -> EmulatedEvidence | None:
+        """What an emulation judged it by, of PTX unless SASS alone was executed; None where the
+        emulator does not cover the kernel."""
+        evidence = self.emulated or self.emulated_sass
+        return evidence if evidence and evidence.arrays else None
+
+    @property
     def counted(self) -> EmulatedEvidence | None:
         """What counts as ncu does: the executed SASS; None where it was not executed, or where
         what it did is not right, so that its counts are of another course of the kernel."""
