@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -29,6 +28,11 @@ from kernelexp.launch import Launch
 from kernelexp.lineinfo import Source
 from kernelexp.schedule import USUAL, Schedule, first_schedules
 
+_ENDING = frozenset(
+    "hang trap assertion stack step-limit out-of-bounds misaligned read-only".split()
+)
+"""Findings that end a launch early."""
+
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a launch."""
@@ -51,17 +55,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Whether every thread came to its end."""
-        fatal = {
-            "hang",
-            "trap",
-            "assertion",
-            "stack",
-            "step-limit",
-            "out-of-bounds",
-            "misaligned",
-            "read-only",
-        }
-        return not any(finding.name in fatal for finding in self.findings)
+        return not any(finding.name in _ENDING for finding in self.findings)
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,10 +189,7 @@ def _run(
 ) -> tuple[Result, GlobalLayout]:
     """One launch, on the memory that the one before it left."""
     started = time.perf_counter()
-    chance, late = random.Random(schedule.seed), schedule.asynchrony == "late"
-    execution = Execution(
-        program.image, launch, arrays, unwritten, chance, late, schedule.seed != 0, before
-    )
+    execution = Execution(program.image, launch, arrays, unwritten, schedule, before)
     count = _Count()
     hang: tuple[Waiter, ...] = ()
     first = 0
@@ -354,21 +345,18 @@ def compare(
             run_each(module, launches, mine, schedule=schedule, unwritten=unwritten, limit=limit)
         )
         outputs.append(mine)
-    results = [_join(each) for each in runs]
-    compared = [name for name in arrays if name not in scratch]
-    others = [
-        {name for name in compared if out[name].tobytes() != outputs[0][name].tobytes()}
-        for out in outputs
-    ]
-    differing = [name for name in arrays if any(name in other for other in others)]
     for name, array in arrays.items():
         array[...] = outputs[0][name]
+    results = [_join(each) for each in runs]
+    compared = [name for name in arrays if name not in scratch]
+    others = [_differing(compared, outputs[0], each) for each in outputs]
+    differing = tuple(name for name in arrays if any(name in other for other in others))
     may_vary = any(result.contended for result in results)
     return Comparison(
         results=tuple(results),
         launches=runs[0],
-        differing=() if may_vary else tuple(differing),
-        varying=tuple(differing) if may_vary else (),
+        differing=() if may_vary else differing,
+        varying=differing if may_vary else (),
         findings=_once(finding for result in results for finding in result.findings),
         warnings=_once(finding for result in results for finding in result.warnings),
         failing=tuple(
@@ -377,6 +365,13 @@ def compare(
             if result.findings or (other and not may_vary)
         ),
     )
+
+
+def _differing(
+    names: Iterable[str], one: Mapping[str, Array], other: Mapping[str, Array]
+) -> set[str]:
+    """Which of the arrays are not the same bit for bit."""
+    return {name for name in names if one[name].tobytes() != other[name].tobytes()}
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
