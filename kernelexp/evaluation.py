@@ -89,15 +89,7 @@ def evaluate(
             there = _confine(there, project.root)
         candidate = runner.examine(there, [variant]).arm(variant)
     arms = [baseline, candidate]
-    timed = timing.take(
-        project.root,
-        arms,
-        settings.measuring,
-        settings.limits,
-        settings.executor,
-        own.gpus,
-        on_progress,
-    )
+    timed = timing.take(own, arms)
     outcome = conclusion.conclude(own, NAME, _experiment(project, against, variant), arms, timed)
     assert outcome.record is not None
     return Evaluation(
