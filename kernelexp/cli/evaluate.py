@@ -11,31 +11,25 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
-from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
     EmulateOption,
+    GpuOption,
     JsonOption,
     LimitOption,
     MarginOption,
     NvccOption,
     ProjectOption,
+    VariantArgument,
     VerboseOption,
 )
 
 
 @app.command()
 def evaluate(
-    variant: Annotated[
-        str,
-        typer.Argument(
-            metavar="VARIANT",
-            autocompletion=complete(variant_names),
-            help="KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
-        ),
-    ],
+    variant: VariantArgument,
     source: Annotated[
         str,
         typer.Option(
@@ -51,9 +45,7 @@ def evaluate(
         ),
     ] = False,
     emulate: EmulateOption = True,
-    gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
-    ] = True,
+    gpu: GpuOption = True,
     device: DeviceOption = None,
     budget: Annotated[
         str | None,

@@ -10,7 +10,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import print_document, print_json, print_text, progress_bars
+from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
     EmulateOption,
@@ -53,7 +53,6 @@ def explain(
     """
     from kernelexp import examine
     from kernelexp.report import explanation as report
-    from kernelexp.report import markdown as marking
 
     loaded = common.load(project)
     written = loaded.experiment(name)
@@ -68,9 +67,4 @@ def explain(
         )
         one, other, standing = examine.experiment(loaded, name, candidate, asked)
     found = report.assemble(name, written, candidate, standing, one, other)
-    if json:
-        print_json("explain", report.to_values(found))
-    elif markdown:
-        print_text(marking.render(report.render(found)))
-    else:
-        print_document(report.render(found))
+    output("explain", report.to_values(found), report.render(found), json, markdown)

@@ -16,6 +16,8 @@ from kernelexp.cli.options import (
     HERE,
     DeviceOption,
     DevicesOption,
+    EmulateOption,
+    GpuOption,
     JsonOption,
     LimitOption,
     MarginOption,
@@ -93,12 +95,8 @@ def sweep(
             help="Print a row of the kernel's latest sweep as an experiment; run nothing.",
         ),
     ] = None,
-    emulate: Annotated[
-        bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
-    ] = False,
-    gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
-    ] = True,
+    emulate: EmulateOption = False,
+    gpu: GpuOption = True,
     device: DeviceOption = None,
     devices: DevicesOption = None,
     scheduler: SchedulerOption = None,
