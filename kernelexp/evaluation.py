@@ -41,6 +41,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     """The variant whose source it stands in for."""
     sha256: str
     """Of the text."""
+    hostile: bool
+    """Whether it was built and emulated confined."""
     verdict: Verdict
     """The candidate's, against the project's own variant."""
     record: Record
@@ -95,6 +97,7 @@ def evaluate(
     return Evaluation(
         label=project.label(variant),
         sha256=hashlib.sha256(source).hexdigest(),
+        hostile=hostile,
         verdict=outcome.record.candidates[0].verdict,
         record=outcome.record,
     )
