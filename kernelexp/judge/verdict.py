@@ -36,33 +36,15 @@ def exceeded(arch: Arch, budget: Budget) -> Iterator[str]:
     """A sentence for each limit of the architecture that a CTA's budget exceeds."""
     registers = budget.registers_per_thread * budget.threads
     asked = (
-        (
-            "tmem_columns",
-            "tensor memory",
-            "columns",
-            budget.tmem_columns,
-            arch.tmem_columns,
-            "an SM",
-        ),
-        (
-            "dynamic_smem_bytes",
-            "shared memory",
-            "bytes",
-            budget.dynamic_smem_bytes,
-            arch.smem_per_cta_bytes,
-            "a CTA",
-        ),
+        ("tmem_columns", "tensor memory", "columns",
+         budget.tmem_columns, arch.tmem_columns, "an SM"),
+        ("dynamic_smem_bytes", "shared memory", "bytes",
+         budget.dynamic_smem_bytes, arch.smem_per_cta_bytes, "a CTA"),
         ("threads", "threads", "threads", budget.threads, arch.threads_per_cta, "a CTA"),
         ("cluster", "cluster", "CTAs", budget.cluster, arch.cluster_size, "a cluster"),
-        (
-            "registers_per_thread",
-            "registers",
-            "registers",
-            registers,
-            arch.registers_per_sm,
-            "an SM",
-        ),
-    )
+        ("registers_per_thread", "registers", "registers",
+         registers, arch.registers_per_sm, "an SM"),
+    )  # fmt: skip
     for field, what, unit, wants, limit, whose in asked:
         if wants > limit:
             term = f" ({budget.terms[field]})" if field in budget.terms else ""
