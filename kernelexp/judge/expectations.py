@@ -151,7 +151,7 @@ def _is_counted(name: str, taken: EmulatedEvidence) -> bool:
     """
     if EXECUTED[taken.isa] not in taken.counters:
         return False
-    from kernelexp.emulator.machine.counters import named  # loads the whole emulator
+    from kernelexp.emulator.machine.counter_names import named  # loads the whole emulator
 
     return name in named([], taken.isa.upper())
 

@@ -10,12 +10,12 @@ import msgspec
 
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.constants import fill
-from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.findings import Findings
 from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.image import Image
 from kernelexp.emulator.machine.layout import GlobalLayout, LocalLayout, Parameters, SharedLayout
 from kernelexp.emulator.machine.registers import RegisterFile
+from kernelexp.emulator.machine.tally import Tally
 from kernelexp.launch import Launch
 from kernelexp.schedule import Schedule
 
