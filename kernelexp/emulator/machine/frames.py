@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.arrays import Array, Mask, first_true
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.site import Site
@@ -129,7 +129,7 @@ def find(
     every = np.stack([R[slot] for slot in addresses], axis=-1) == R[pointer][..., None]
     lost = ~every.any(axis=-1) & warps.active(m)
     if lost.any():
-        row, lane = (int(index[0]) for index in np.nonzero(lost))
+        row, lane = first_true(lost)
         sentence = f"a call of {int(R[pointer][row, lane]):#x}, where no such function begins."
         warps.machine.report("out-of-bounds", sentence, site, int(warps.warps[row]))
         raise Fatal

@@ -20,8 +20,7 @@ from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
 from kernelexp.emulator.machine.scale_factors import Factors
 from kernelexp.emulator.machine.site import UnsupportedInstruction
-from kernelexp.emulator.machine.tmem import COLUMNS, LANES
-from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import COLUMNS, GRANULE, LANES, Area
 from kernelexp.emulator.machine.warps import expand
 
 

@@ -14,8 +14,7 @@ from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import Matrix, fetch, span
 from kernelexp.emulator.machine.site import UnsupportedInstruction
-from kernelexp.emulator.machine.tmem import LANES
-from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import GRANULE, LANES, Area
 
 _EVERY = (0, LANES // GRANULE, 1)
 _QUARTER = np.arange(4)[:, None] * 32
