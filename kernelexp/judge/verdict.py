@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from kernelexp import errors
 from kernelexp.arch import Arch
 from kernelexp.arm import BuildEvidence, EmulatedEvidence, Status, Verdict
-from kernelexp.judge.stats import LEVEL, dropped_pairs, ratios
+from kernelexp.judge.stats import dropped_pairs, ratios
 from kernelexp.measurement import Effect, Measurement
 from kernelexp.problem import Budget
 from kernelexp.results import describe
@@ -127,7 +127,7 @@ def pending() -> Verdict:
     return Verdict(status=Status.UNMEASURED, reason="pending", sentence="Not judged yet.")
 
 
-def unmeasured(arch: Arch, why: str, emulated: bool = False) -> Verdict:
+def unmeasured(arch: Arch, why: str, *, emulated: bool) -> Verdict:
     """UNMEASURED; `why` says what this machine has instead of the GPU that is needed."""
     sentence = (
         f"{'Built and emulated' if emulated else 'Built'}, not timed: timing {arch.name} requires "
@@ -145,17 +145,15 @@ DROPPED_MAX = 0.5
 NARROW = 0.1
 
 
-def measured(
-    measurement: Measurement, candidate: str, margin: float = 0.01, level: float = LEVEL
-) -> Verdict:
+def measured(measurement: Measurement, candidate: str, margin: float = 0.01) -> Verdict:
     """What a measurement says of one candidate: time ratio to the baseline against 1 +- `margin`.
 
-    Pure: the same measurement gives the same verdict anywhere, with another margin or level too.
+    Pure: the same measurement gives the same verdict anywhere, with another margin too.
     """
     refused = _failed(measurement, candidate)
     if refused is not None:
         return refused
-    effects, placebo = ratios(measurement, level)
+    effects, placebo = ratios(measurement)
     effect = next((each for each in effects if each.arm == candidate), None)
     if effect is None and (dropped := dropped_pairs(measurement, candidate)):
         sentence = f"Clocks or throttling changed during all {dropped} pairs."
@@ -178,9 +176,9 @@ def decided(effect: Effect, placebo: Effect | None, margin: float = 0.01) -> Ver
     return _doubt(effect, placebo, margin) or _against_margin(effect, margin)
 
 
-def enough(measurement: Measurement, margin: float = 0.01, level: float = LEVEL) -> bool:
+def enough(measurement: Measurement, margin: float = 0.01) -> bool:
     """Whether more processes would change no verdict: each candidate decided, or on an edge."""
-    effects, placebo = ratios(measurement, level)
+    effects, placebo = ratios(measurement)
     for effect in effects:
         undecided = decided(effect, placebo, margin).status is Status.INCONCLUSIVE
         if undecided and not _is_narrow(effect, margin):

@@ -203,7 +203,7 @@ class Machine(Residents):
             return PARAM_WINDOW + execution.parameters.offsets[name] + offset
         return self.world.symbol(name) + offset
 
-    def warp_set(self, first: int, count: int, step: int = 1) -> WarpSet:
+    def warp_set(self, first: int, count: int, step: int) -> WarpSet:
         """The set of `count` warps, `step` places apart, from place `first`."""
         warps = self.sets.get((first, count, step))
         if warps is None:
