@@ -55,12 +55,14 @@ def _places(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     return np.where(inside, lane, _LANES), inside
 
 
-def _votes(d: Decoder, name: str, votes: Array, every: Array) -> tuple[Array, Array]:
+def _votes(name: str, votes: Array, every: Array) -> tuple[Array, Array]:
     """(ballot, result) of a vote, [n, 1]."""
     ballot, whole = _word(votes), _word(every)
-    results = {"ANY": ballot != 0, "ALL": ballot == whole}
-    if name == "EQ":
-        return ballot, (ballot == whole) | (ballot == 0)
+    results = {
+        "ANY": ballot != 0,
+        "ALL": ballot == whole,
+        "EQ": (ballot == whole) | (ballot == 0),
+    }
     return ballot, results[name]
 
 
@@ -83,7 +85,7 @@ def _vote(d: Decoder, *, uniform: bool) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
-        ballot, found = _votes(d, name, here & read(R), here)
+        ballot, found = _votes(name, here & read(R), here)
         where: Mask = np.asarray(here.any(axis=1, keepdims=True)) if uniform else m
         for slot in slots:
             copyto(R[slot], ballot, where=where)
