@@ -132,7 +132,7 @@ def _solve(
 
 
 def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLaunch]:
-    """Its launches."""
+    """What it counted, launch by launch; a job of one launch is that launch."""
     return evidence.launches or (evidence,)
 
 

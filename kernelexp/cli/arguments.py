@@ -59,7 +59,7 @@ def parse_limits(texts: list[str] | None) -> Limits:
 
 
 def parse_isas(text: str) -> tuple[Isa, ...]:
-    """What --isa names."""
+    """The instruction sets that --isa names; UsageError where it names none."""
     from kernelexp.evidence.emulated import BOTH
 
     known: dict[str, tuple[Isa, ...]] = {isa: (isa,) for isa in BOTH} | {"both": BOTH}

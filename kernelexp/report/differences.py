@@ -30,7 +30,7 @@ class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of both."""
+    """One figure as both subjects have it."""
 
     metric: str
     label: str

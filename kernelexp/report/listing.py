@@ -113,7 +113,7 @@ def experiment_values(
     records: Sequence[Record],
     profiles: Sequence[StandingProfile],
 ) -> Shown:
-    """The experiment, for programs."""
+    """The experiment with where it stands, as `show --json` prints it."""
     return Shown(
         id=name,
         experiment=standings.experiment,
