@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.counters import Counters, Runs, add_up, collect
+from kernelexp.emulator.machine.counters import Counters, ExecutionCounts, add_up, collect
 from kernelexp.emulator.machine.execution import Execution, Printed
 from kernelexp.emulator.machine.findings import Fatal, Finding
 from kernelexp.emulator.machine.hangs import Waiter
@@ -170,7 +170,7 @@ def _join(results: Sequence[Result]) -> Result:
     )
 
 
-class _Count(Runs):
+class _Count(ExecutionCounts):
     """How often each instruction ran, in warps and in lanes."""
 
     def add(self, program: Program, scheduler: Scheduler) -> None:

@@ -107,7 +107,7 @@ def measure(
     )
     begun = journals.resume(journal, start) if journal else start
     with devices.hold(target.uuid, name=target.name):
-        return _Taking(job, begun, look, on_progress, journal).run()
+        return _Rounds(job, begun, look, on_progress, journal).run()
 
 
 def _described(program: Program) -> Printed:
@@ -125,7 +125,7 @@ def _described(program: Program) -> Printed:
     )
 
 
-class _Taking:
+class _Rounds:
     """One measurement under way."""
 
     def __init__(

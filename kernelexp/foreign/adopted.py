@@ -13,7 +13,7 @@ from kernelexp import wholefile
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.errors import UsageError
 from kernelexp.foreign import draft
-from kernelexp.foreign.copying import Left
+from kernelexp.foreign.copying import Omitted
 from kernelexp.foreign.draft import Answers
 from kernelexp.foreign.entry import Entry, three
 from kernelexp.launch import Dim3
@@ -36,7 +36,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     arch: str
     folder: Path
     entry: Entry
-    left: tuple[Left, ...] = ()
+    left: tuple[Omitted, ...] = ()
     """What the copy lacks of the source."""
     dynamic_smem_bytes: int = 0
     """Of its launch, where the compiler that made it has written that down."""

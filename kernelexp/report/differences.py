@@ -30,7 +30,7 @@ class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure as both subjects have it."""
+    """A figure of both."""
 
     metric: str
     label: str

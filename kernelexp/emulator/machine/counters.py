@@ -83,7 +83,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         ]
 
 
-class Runs:
+class ExecutionCounts:
     """How often each instruction ran, by its number."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Runs:
         """The warps of a CTA that came to it, a bit each."""
 
 
-def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Runs) -> Counters:
+def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: ExecutionCounts) -> Counters:
     """Counters from how often each instruction ran and from the tallies of memory instructions."""
     listing = sites[0].listing
     executed, lanes = runs.warps, runs.lanes

@@ -21,7 +21,7 @@ STACK_BYTES = 1024
 """Of each thread, as the driver sets aside unless it is told otherwise."""
 
 
-class Taken:
+class Allocas:
     """How much of its stack each thread has taken by alloca, [warps, 32]."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Taken:
 
 def take(warps: WarpSet, size: Array, align: int, m: Mask, site: Site) -> Array:
     """Offsets of `size` bytes in each thread's stack; Fatal with a finding if it is full."""
-    taken, active = warps.machine.state(Taken).of(warps.machine), warps.active(m)
+    taken, active = warps.machine.state(Allocas).of(warps.machine), warps.active(m)
     first: Array = -(-taken[warps.slice] // align) * align
     ends = np.where(active, first + size.astype(np.int64), 0)
     if (ends > STACK_BYTES).any():
@@ -49,7 +49,7 @@ def take(warps: WarpSet, size: Array, align: int, m: Mask, site: Site) -> Array:
 
 def taken(warps: WarpSet) -> Array:
     """How much of its stack each thread has taken."""
-    return warps.machine.state(Taken).of(warps.machine)[warps.slice]
+    return warps.machine.state(Allocas).of(warps.machine)[warps.slice]
 
 
 class Kept(NamedTuple):
