@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp import comparisons, counters, examine, prepare, profiles, subjects
+from kernelexp import comparability, comparisons, counters, examine, prepare, profiles
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm
 from kernelexp.comparisons import Options
@@ -206,7 +206,7 @@ def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) 
         subject=Subject(
             label=label,
             arm=arm,
-            conditions=subjects.conditions(arm, record, profile),
+            conditions=comparability.conditions(arm, record, profile),
             about=tuple(dict.fromkeys(about)),
             run=record.run if record and arm.measured else "",
         ),
