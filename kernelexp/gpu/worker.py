@@ -35,7 +35,8 @@ from kernelexp.gpu.job import (
 from kernelexp.isolated import spell_seconds
 from kernelexp.measurement import Failure, Fault
 from kernelexp.problem import Problem, consult
-from kernelexp.problem.loader import is_device_failure, is_out_of_memory, load_file
+from kernelexp.problem.loader import load_file
+from kernelexp.problem.source import is_device_failure, is_out_of_memory
 
 if TYPE_CHECKING:
     from kernelexp.gpu.bench import Bench
