@@ -69,8 +69,8 @@ class Clocks:
         """When each warp last made a tcgen05.fence::before_thread_sync."""
         self.now = 1
         if not checked:
-            known = [self.seen, self._fenced, self.fenced_init]
-            known += [self.fenced_after, self.fenced_before]
+            known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
+            known += [self.fenced_before]
             known += [array for each in self.proxy.values() for array in (each.time, each.seen)]
             for array in known:
                 array.fill(FOREVER)

@@ -184,8 +184,10 @@ class Races:
         epochs: Array,
         site: Site,
     ) -> None:
-        unit, place, epoch = _first(bad, units, warp, epochs)
-        offset, other = unit * self.history.unit, epoch & THREAD
+        index = tuple(axis[0] for axis in np.nonzero(bad))
+        place = int(np.broadcast_to(warp, bad.shape)[index])
+        other = int(epochs[index]) & THREAD
+        offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
         address, who = self.name_of(offset), self._agent(other >> 5)
         if other >> 5 == place:
             who += f", lane {other & 31}"
