@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kernelexp.report.charts.chart import Chart
 
 
-class PlotKind(StrEnum):
+class What(StrEnum):
     """What a chart can be of."""
 
     HISTORY = "history"
@@ -36,7 +36,7 @@ class PlotKind(StrEnum):
 
 @app.command()
 def plot(
-    what: Annotated[PlotKind, typer.Argument(help="What to show.", show_default=False)],
+    what: Annotated[What, typer.Argument(help="What to show.", show_default=False)],
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -66,9 +66,9 @@ def plot(
     """
     from kernelexp.report.charts import matplot, text
 
-    if by and what is not PlotKind.SWEEP:
+    if by and what is not What.SWEEP:
         raise UsageError("--by goes with `plot sweep`.")
-    if dtype and what is not PlotKind.ROOFLINE:
+    if dtype and what is not What.ROOFLINE:
         raise UsageError("--dtype goes with `plot roofline`.")
     if out is not None:
         matplot.require_format(out)
@@ -84,18 +84,18 @@ def plot(
         typer.echo(f"wrote {out}")
 
 
-def _make(what: PlotKind, project: Project, names: list[str], by: str, dtype: str) -> list[Chart]:
-    makers: dict[PlotKind, Callable[[], Iterable[Chart]]] = {
-        PlotKind.HISTORY: lambda: _history(project, names),
-        PlotKind.SWEEP: lambda: _sweep(project, _one(what, names), by),
-        PlotKind.RUN: lambda: _run(project, _one(what, names)),
-        PlotKind.STALLS: lambda: _stalls(project, names),
-        PlotKind.ROOFLINE: lambda: _roofline(project, names, dtype),
+def _make(what: What, project: Project, names: list[str], by: str, dtype: str) -> list[Chart]:
+    makers: dict[What, Callable[[], Iterable[Chart]]] = {
+        What.HISTORY: lambda: _history(project, names),
+        What.SWEEP: lambda: _sweep(project, _one(what, names), by),
+        What.RUN: lambda: _run(project, _one(what, names)),
+        What.STALLS: lambda: _stalls(project, names),
+        What.ROOFLINE: lambda: _roofline(project, names, dtype),
     }
     return list(makers[what]())
 
 
-def _one(what: PlotKind, names: list[str]) -> str:
+def _one(what: What, names: list[str]) -> str:
     if len(names) != 1:
         raise UsageError(f"plot {what} shows one {what}: name it.")
     return names[0]
