@@ -20,7 +20,6 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
 )
-from kernelexp.errors import UsageError
 
 
 @app.command()
@@ -52,14 +51,12 @@ def explain(
     For example: kernelexp explain T1; kernelexp explain T3 --candidate 2
     """
     from kernelexp import examine
+    from kernelexp.project import require_candidate
     from kernelexp.report import explanation as report
 
     loaded = common.load(project)
     written = loaded.experiment(name)
-    if candidate > len(written.candidates):
-        count = len(written.candidates)
-        several = f"{count} candidates" if count > 1 else "one candidate"
-        raise UsageError(f"{name} has {several}: there is no --candidate {candidate}.")
+    require_candidate(name, written, candidate)
     tools = common.tools(loaded, nvcc)
     with progress_bars(loaded.root) as bars:
         asked = examine.Asked(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -52,6 +53,16 @@ def name_kernel(project: Project, wanted: str) -> str:
             f"kernelexp emulate {wanted}, or give another name with --kernel."
         )
     return wanted
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[None]:
+    """Makes the kernel's folder; whatever ends that early leaves none."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequence[str]) -> str:
