@@ -134,7 +134,7 @@ def pack_x2(
     """
     saturate = dst in fp8.FORMATS if satfinite is None else satfinite
     if dst == "bf16" and rounding == "rn" and not (relu or saturate):
-        found = native.single(native.PACK_BF16, high, low, low, False)
+        found = native.single(native.PACK_BF16, high, low, low)
         if found is not None:
             return found
     both = np.array((low, high))  # one pass over both: most of the time is NumPy's overhead

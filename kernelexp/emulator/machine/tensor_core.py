@@ -61,12 +61,12 @@ class Mma(NamedTuple):
 
     def matrix_a(self) -> Matrix:
         shape = self.shape
-        return Matrix(self.a, self.rows(), shape.element, shape.transpose_a, True)
+        return Matrix(self.a, self.rows(), shape.element, shape.transpose_a, sm100=True)
 
     def matrix_b(self) -> Matrix:
         """Each CTA's part of B."""
         shape = self.shape
-        return Matrix(self.b, shape.n // shape.group, shape.element, shape.transpose_b, True)
+        return Matrix(self.b, shape.n // shape.group, shape.element, shape.transpose_b, sm100=True)
 
 
 def _possible(machine: Machine, issuer: Issuer, shape: Shape) -> bool:

@@ -49,7 +49,14 @@ class Copy(NamedTuple):
 
     def matrix(self) -> Matrix:
         rows, width = self.shape.partition(".")[0].removesuffix("b").split("x")
-        return Matrix(self.source, int(rows), 1, False, True, int(width) // 8)
+        return Matrix(
+            descriptor=self.source,
+            rows=int(rows),
+            element=1,
+            transposed=False,
+            sm100=True,
+            row_bytes=int(width) // 8,
+        )
 
     def lanes(self) -> Array:
         """[copies, rows]"""

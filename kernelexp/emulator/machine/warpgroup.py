@@ -185,10 +185,14 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
     cta, issuer = machine.cta_of(first).place, machine.issuer(first, 0, wgmma.site)
     operands = joining.operands
     assert operands is not None
-    b = Matrix(operands.b, wgmma.n, element, wgmma.transpose_b, False, wgmma.b_row_bytes)
+    b = Matrix(
+        *(operands.b, wgmma.n, element, wgmma.transpose_b),
+        sm100=False,
+        row_bytes=wgmma.b_row_bytes,
+    )
     a = None
     if operands.a is not None:
-        a = Matrix(operands.a, ROWS, element, wgmma.transpose_a, False)
+        a = Matrix(operands.a, ROWS, element, wgmma.transpose_a, sm100=False)
     tally = machine.execution.tally(wgmma.site.number)
     read = wgmma.n * b.row_bytes + (0 if a is None else ROWS * a.row_bytes)
     tally.operand_wavefronts += read // 128
