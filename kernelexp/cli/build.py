@@ -46,7 +46,8 @@ def build(
 
     Exits with 3 if a variant does not build, or is IMPOSSIBLE.
 
-    For example: kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
+    For example:
+        kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
     """
     from kernelexp import prepare, runner
     from kernelexp.report import builds

@@ -72,7 +72,8 @@ def check(
     history names, and the gates of experiments.yaml. An
     improvement fails too, so that --update records it where a reviewer sees it.
 
-    For example: kernelexp check --since origin/main --markdown
+    For example:
+        kernelexp check --since origin/main --markdown
     """
     _refuse(kernels, update, emulate, pedantic, since, json, markdown)
     from kernelexp import checking

@@ -43,7 +43,7 @@ def emulate(
     ] = False,
     schedules: Annotated[
         int | None,
-        typer.Option("--schedules", metavar="N", min=1, max=1000, help="Number of schedules."),
+        typer.Option("--schedules", metavar="N", min=1, max=1000, help="Number of schedules; 3 by default."),
     ] = None,
     schedule: Annotated[
         str | None,
@@ -61,7 +61,9 @@ def emulate(
 ) -> None:
     """Execute variants on the CPU: result, barriers, counters.
 
-    For example: kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
+    For example:
+        kernelexp emulate transpose@sm_90a:layout=plain
+        kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
     how = _how(size, schedules, schedule, pedantic, isa)
     from kernelexp import emulations

@@ -66,7 +66,9 @@ def inspect(
 
     Of several variants, or an experiment, only differences from the first are shown.
 
-    For example: kernelexp inspect flash_attention@sm_89:phase=3 --expect 'BAR.SYNC in loops <= 2'
+    For example:
+        kernelexp inspect flash_attention@sm_89:phase=3
+        kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
     """
     import msgspec
 

@@ -65,7 +65,8 @@ def lines(
     Counters are from an execution on the CPU, of SASS where it is covered; stalls are from the
     variant's latest profile.
 
-    For example: kernelexp lines transpose@sm_90a:layout=plain --by conflicts
+    For example:
+        kernelexp lines transpose@sm_90a:layout=plain --by conflicts
     """
     from kernelexp import emulations
     from kernelexp.lines import service

@@ -138,7 +138,9 @@ def new(
     copies a CUDA source, PTX or a cubin, compiles it, drafts the rest of a kernel, and executes it
     once nothing is blank. All other lines of experiments.yaml stay as they are.
 
-    For example: kernelexp new "Fewer stages" --set stages=3
+    For example:
+        kernelexp new 'Fewer stages' --kernel gemm --set stages=3
+        kernelexp new --from gemm.cu --entry 'gemm<64>' --block 256
     """
     if Path(origin).suffix in SOURCES:
         if title or set_ or baseline or hypothesis or name or row is not None:

@@ -109,8 +109,9 @@ def profile(
     One launch of each variant at the named size, its result compared with the reference. Profiles
     are kept in logs/profiles and belong to the variant, by its axes.
 
-    For example: kernelexp profile F3, or, without a GPU: kernelexp profile --import raw.csv
-    details.csv --variant patch_embed_gemm@sm_100a:stages=5
+    For example:
+        kernelexp profile F3
+        kernelexp profile --import raw.csv details.csv --variant F3
     """
     from kernelexp import profiling
     from kernelexp.profile import imports

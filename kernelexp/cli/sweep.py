@@ -60,7 +60,7 @@ def sweep(
         StrategyName | None,
         typer.Option(
             "--strategy",
-            help="Search a space that is too large to exhaust; without axes, all of them.",
+            help="Search a space that is too large to exhaust; all axes unless some are named.",
         ),
     ] = None,
     trials: Annotated[
@@ -93,12 +93,8 @@ def sweep(
             help="Print a row of the kernel's latest sweep as an experiment; run nothing.",
         ),
     ] = None,
-    emulate: Annotated[
-        bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
-    ] = False,
-    gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
-    ] = True,
+    emulate: EmulateOption = False,
+    gpu: GpuOption = True,
     device: DeviceOption = None,
     devices: DevicesOption = None,
     scheduler: SchedulerOption = None,
@@ -107,17 +103,14 @@ def sweep(
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="Time limit for measuring: 90s, 5m. By default 90s, and none with --strategy.",
+            help="Time limit for measuring: 5m. Default: 90s; none with --strategy.",
         ),
     ] = None,
     margin: MarginOption = 1.0,
     size: Annotated[
         str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
     ] = "full",
-    shared_gpu: Annotated[
-        bool,
-        typer.Option("--shared-gpu", help="Measure even if another process uses the GPU."),
-    ] = False,
+    shared_gpu: SharedGpuOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
@@ -130,7 +123,8 @@ def sweep(
 
     An interrupted sweep continues where it stopped when you start it again.
 
-    For example: kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
+    For example:
+        kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
     import msgspec
 

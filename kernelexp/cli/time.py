@@ -72,7 +72,8 @@ def time(
 
     Like `run`, but without an experiment: interleaved, with a placebo, in fresh processes.
 
-    For example: kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
+    For example:
+        kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
     """
     from kernelexp import lineup, runner, runs
     from kernelexp.evidence.measured import Measuring
