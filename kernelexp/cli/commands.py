@@ -64,7 +64,9 @@ _FILES = {
 
 def _keep_examples(text: str) -> str:
     """Marks the paragraphs of examples, whose lines are to be copied, as not to be wrapped."""
-    return re.sub(r"^For example:$", f"{UNWRAPPED}\nFor example:", inspect.cleandoc(text), flags=re.M)
+    return re.sub(
+        r"^For example:$", f"{UNWRAPPED}\nFor example:", inspect.cleandoc(text), flags=re.M
+    )
 
 
 class Commands(MutableMapping[str, Any]):
@@ -91,7 +93,7 @@ class Commands(MutableMapping[str, Any]):
         ]
         command = typer.main.get_command(alone)
         command.name = name
-        command.help = _keep_examples(command.help)
+        command.help = _keep_examples(command.help or "")
         return command
 
     def __setitem__(self, name: str, command: Any) -> None:

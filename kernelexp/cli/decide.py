@@ -34,7 +34,9 @@ CommitOption = Annotated[
 NoteOption = Annotated[
     str, typer.Option("--note", metavar="TEXT", help="A short note for the log's table.")
 ]
-WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why the result is what it is.")]
+WhyOption = Annotated[
+    str, typer.Option("--why", metavar="TEXT", help="Why the result is what it is.")
+]
 
 
 @app.command()

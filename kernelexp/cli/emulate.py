@@ -43,7 +43,9 @@ def emulate(
     ] = False,
     schedules: Annotated[
         int | None,
-        typer.Option("--schedules", metavar="N", min=1, max=1000, help="Number of schedules; 3 by default."),
+        typer.Option(
+            "--schedules", metavar="N", min=1, max=1000, help="Number of schedules; 3 by default."
+        ),
     ] = None,
     schedule: Annotated[
         str | None,

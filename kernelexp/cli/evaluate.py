@@ -17,6 +17,7 @@ from kernelexp.cli.options import (
     HERE,
     DeviceOption,
     EmulateOption,
+    GpuOption,
     JsonOption,
     LimitOption,
     MarginOption,

@@ -36,11 +36,14 @@ class What(StrEnum):
 
 @app.command()
 def plot(
-    what: Annotated[What, typer.Argument(
+    what: Annotated[
+        What,
+        typer.Argument(
             metavar="CHART",
             help="history, sweep, run, stalls or roofline.",
             show_default=False,
-        )],
+        ),
+    ],
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -59,7 +62,10 @@ def plot(
         str, typer.Option("--by", metavar="AXIS,AXIS", help="The two axes of a sweep's map.")
     ] = "",
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="The operands' type, for the roofline: fp8, bf16.")
+        str,
+        typer.Option(
+            "--dtype", metavar="TYPE", help="The operands' type, for the roofline: fp8, bf16."
+        ),
     ] = "",
     json: JsonOption = False,
     project: ProjectOption = HERE,

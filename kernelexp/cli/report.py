@@ -28,7 +28,14 @@ def report(
         ),
     ] = False,
     port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of --serve; 0 chooses a free one.")
+        int,
+        typer.Option(
+            "--port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port of --serve; 0 chooses a free one.",
+        ),
     ] = 8000,
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder with other files.")

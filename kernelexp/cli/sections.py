@@ -48,22 +48,33 @@ def sections(
     ] = "",
     time_ms: Annotated[
         float | None,
-        typer.Option("--time-ms", metavar="MS", help="The measured time, if the profile's run has none."),
+        typer.Option(
+            "--time-ms", metavar="MS", help="The measured time, if the profile's run has none."
+        ),
     ] = None,
     peer_ms: Annotated[
         float | None, typer.Option("--peer-ms", metavar="MS", help="The peer's time, for the gap.")
     ] = None,
-    peer: Annotated[str, typer.Option("--peer", metavar="NAME", help="Name of the peer, such as cuBLAS.")] = "",
+    peer: Annotated[
+        str, typer.Option("--peer", metavar="NAME", help="Name of the peer, such as cuBLAS.")
+    ] = "",
     flops: Annotated[
         float | None,
-        typer.Option("--flops", metavar="NUMBER", help="Useful FLOPs of the launch, if they are not known."),
+        typer.Option(
+            "--flops", metavar="NUMBER", help="Useful FLOPs of the launch, if they are not known."
+        ),
     ] = None,
     minimum_bytes: Annotated[
         float | None,
-        typer.Option("--bytes", metavar="NUMBER", help="Bytes that the launch must move to or from memory."),
+        typer.Option(
+            "--bytes", metavar="NUMBER", help="Bytes that the launch must move to or from memory."
+        ),
     ] = None,
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="The operands' type, for the peak: fp8, bf16, tf32.")
+        str,
+        typer.Option(
+            "--dtype", metavar="TYPE", help="The operands' type, for the peak: fp8, bf16, tf32."
+        ),
     ] = "",
     names: Annotated[bool, typer.Option("--names", help="List ncu's names of the figures.")] = (
         False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +17,15 @@ from kernelexp.cli.options import (
     HERE,
     DeviceOption,
     DevicesOption,
+    EmulateOption,
+    GpuOption,
     JsonOption,
     LimitOption,
     MarginOption,
     NvccOption,
     ProjectOption,
     SchedulerOption,
+    SharedGpuOption,
     VerboseOption,
 )
 from kernelexp.errors import UsageError
@@ -197,7 +201,7 @@ def sweep(
             outcome = service.run(loaded, grid, tools, settings, bars)
     if not no_record:
         common.refresh_log(loaded)
-    _print(outcome, mapped, verbose, json, csv)
+    _print(outcome, loaded.root, mapped, verbose, json, csv)
     raise typer.Exit(service.exit_code(outcome))
 
 
@@ -215,7 +219,12 @@ def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
 
 
 def _print(
-    outcome: Outcome, mapped: tuple[str, str] | None, verbose: bool, json: bool, csv: bool
+    outcome: Outcome,
+    root: Path,
+    mapped: tuple[str, str] | None,
+    verbose: bool,
+    json: bool,
+    csv: bool,
 ) -> None:
     import msgspec
 
@@ -228,9 +237,10 @@ def _print(
     record = outcome.record
     if record is None:
         return
-    path = str(outcome.path) if outcome.path else ""
+    path = outcome.path
     if csv:
         print_text(report.to_csv(record))
     else:
-        values = msgspec.structs.replace(swept.to_values(record), path=path or None)
-        output("sweep", values, report.render(record, mapped, path, verbose), json)
+        values = msgspec.structs.replace(swept.to_values(record), path=path and str(path))
+        shown = path.relative_to(root).as_posix() if path else ""
+        output("sweep", values, report.render(record, mapped, shown, verbose), json)
