@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from kernelexp.cli import common
+from kernelexp.cli.console import print_message
 from kernelexp.cli.emulate import emulate
 from kernelexp.errors import WRONG_RESULT, UsageError
 
@@ -98,11 +99,10 @@ def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
         if end.exit_code == WRONG_RESULT:
             lines = problem.splitlines()
             line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
-            typer.echo(
+            print_message(
                 "note: if the values are almost right, say how much they may differ, at "
                 f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
-                f"kernelexp emulate {shlex.quote(kernel)}",
-                err=True,
+                f"kernelexp emulate {shlex.quote(kernel)}"
             )
         raise
 
@@ -169,11 +169,10 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
             typer.echo(f"    {_describe(member)}")
     for each in entry.values:
         if _is_in_and_out(each) and each.name not in (*answers.workspaces, *answers.references):
-            typer.echo(
+            print_message(
                 f"note: {each.name} is read and written: it is an input and an output, and holds "
                 "the input before every launch; if it is the kernel's own memory, which starts "
-                f"as zero, say --workspace {each.name}",
-                err=True,
+                f"as zero, say --workspace {each.name}"
             )
     for file in dict.fromkeys(each.file for each in compiled.left):
         parts = [
@@ -258,4 +257,4 @@ def _prompt(question: str, parse: Callable[[str], T]) -> T | None:
         try:
             return parse(text) if text else None
         except UsageError as error:
-            typer.echo(f"error: {error}", err=True)
+            print_message(f"error: {error}")

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from kernelexp import __version__, errors
 from kernelexp.cli.commands import SUMMARIES, UNWRAPPED, Commands
 from kernelexp.cli.completion import join_bash_words
-from kernelexp.cli.console import give_up_output, prepare_output
+from kernelexp.cli.console import give_up_output, prepare_output, print_message
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
 from kernelexp.errors import KernelexpError
 
@@ -54,10 +54,10 @@ class _Commands(TyperGroup):
             raise typer.Exit(errors.BROKEN_PIPE) from None
         except OSError as error:
             give_up_output()
-            typer.echo(f"error: {errors.explain(error)}.", err=True)
+            print_message(f"error: {errors.explain(error)}.")
             raise typer.Exit(errors.ENVIRONMENT) from None
         except KeyboardInterrupt as interrupt:
-            typer.echo("interrupted", err=True)
+            print_message("interrupted")
             raise typer.Exit(getattr(interrupt, "exit_code", errors.INTERRUPTED)) from None
 
 
@@ -65,7 +65,7 @@ def _ended(error: Exception) -> Exception:
     """Says what the mistake is; what then ends the command with its exit code."""
     if not isinstance(error, KernelexpError):
         return error
-    typer.echo(f"error: {error}", err=True)
+    print_message(f"error: {error}")
     return typer.Exit(error.exit_code)
 
 

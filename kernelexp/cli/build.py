@@ -10,7 +10,7 @@ from kernelexp import errors
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -65,7 +65,7 @@ def build(
         prepared = prepare.built(loaded, wanted, tools, parse_limits(limit), bars)
     arms = {loaded.label(each): arm for each, arm in prepared.named(wanted)}
     for error in prepared.errors():
-        typer.echo(f"error: {error}", err=True)
+        print_message(f"error: {error}")
     output("build", arms, builds.render(arms, verbose), json)
     refused = any(arm.refused for arm in arms.values())
     raise typer.Exit(prepared.exit_code() or (errors.BUILD if refused else errors.OK))

@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     IsaOption,
@@ -81,7 +81,7 @@ def emulate(
             loaded, wanted, tools, how, full, parse_limits(limit), bars
         )
     for fault in faults:
-        typer.echo(f"error: {fault}", err=True)
+        print_message(f"error: {fault}")
     output("emulate", found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
 

@@ -12,6 +12,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import assignments, complete
+from kernelexp.cli.console import print_message
 from kernelexp.cli.options import HERE, NvccOption, ProjectOption
 from kernelexp.errors import UsageError
 
@@ -188,7 +189,7 @@ def new(
     place = common.load(project).place(name)
     typer.echo(f"added {name}, {place}")
     if not experiment["hypothesis"]:
-        typer.echo(f"note: write its hypothesis, at {place}", err=True)
+        print_message(f"note: write its hypothesis, at {place}")
     typer.echo(f"next: kernelexp run {name}")
 
 

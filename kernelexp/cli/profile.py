@@ -11,7 +11,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -151,7 +151,7 @@ def profile(
             loaded, wanted, common.tools(loaded, nvcc), found, settings, parse_limits(limit), bars
         )
     for fault in dict.fromkeys(each.fault for each in done if each.fault):
-        typer.echo(f"error: {fault}", err=True)
+        print_message(f"error: {fault}")
     _print(done, json, markdown)
     raise typer.Exit(profiling.exit_code(done))
 

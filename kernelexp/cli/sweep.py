@@ -12,7 +12,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -233,7 +233,7 @@ def _print(
     from kernelexp.report import swept
 
     for variant, fault in outcome.faults:
-        typer.echo(f"error: {spell_point(variant.axes)}: {fault}", err=True)
+        print_message(f"error: {spell_point(variant.axes)}: {fault}")
     record = outcome.record
     if record is None:
         return
