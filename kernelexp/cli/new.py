@@ -115,7 +115,15 @@ def new(
         typer.Option(
             "--workspace",
             metavar="NAME",
-            help="The kernel's own memory, zero at first. Repeatable.",
+            help="The kernel's own memory, zero before each launch. Repeatable.",
+        ),
+    ] = None,
+    zero: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--zero",
+            metavar="NAME",
+            help="An output that is zero before each launch, as bins are. Repeatable.",
         ),
     ] = None,
     flag: Annotated[
@@ -157,6 +165,7 @@ def new(
             smem=smem,
             shapes=shape or (),
             workspaces=workspace or (),
+            zeros=zero or (),
             values=value or (),
             emulated=emulated or (),
             references=reference or (),
@@ -165,7 +174,7 @@ def new(
         )
         adopt(project, Path(origin), words, nvcc)
         return
-    arrays = shape or workspace or reference
+    arrays = shape or workspace or zero or reference
     launch = block or grid or smem
     if entry or arch or launch or arrays or value or emulated or flag or signature:
         raise UsageError("these options describe a source: name it with --from FILE.cu.")
