@@ -100,12 +100,11 @@ class SharedLayout:
             self.symbols[variable.name] = end
             end += variable.size
         dynamic = [v for v in shared if not v.size]
-        if dynamic or dynamic_bytes:
-            end = _up(end, max([16, *(v.align for v in dynamic)]))
+        padded = _up(end, max([16, *(v.align for v in dynamic)]))
         for variable in dynamic:
-            self.symbols[variable.name] = end
-        self.static_bytes = end - SHARED_RESERVED
-        self.end = end + dynamic_bytes
+            self.symbols[variable.name] = padded
+        self.static_bytes = padded - SHARED_RESERVED
+        self.end = padded + dynamic_bytes if dynamic or dynamic_bytes else end
         self.stride = _up(self.end + 1024, 1024)
 
     def name_at(self, low: int) -> str:
