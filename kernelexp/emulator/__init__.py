@@ -15,7 +15,7 @@ from kernelexp.emulator.execute import Comparison, Result, compare, run, run_eac
 from kernelexp.emulator.machine.counters import Counters, add_up
 from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
-from kernelexp.emulator.machine.hangs import Waiter
+from kernelexp.emulator.machine.hangs import Waiter, describe_hang
 from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.modules import Module, load, load_cubin
 from kernelexp.emulator.ptx.faults import PtxSyntaxError
@@ -41,6 +41,7 @@ __all__ = [
     "Waiter",
     "add_up",
     "compare",
+    "describe_hang",
     "load",
     "load_compiled",
     "load_cubin",
