@@ -113,7 +113,7 @@ _TABLE: tuple[tuple[str, str, str, Better, _Source], ...] = (
     ("emulated_wrong_elements", "wrong elements", "", "less",
      _emulated(lambda run: sum(array.wrong for array in run.arrays))),
     ("emulated_findings", "findings", "", "less", _emulated(lambda run: len(run.findings))),
-    ("time_ms", "time", "ms", "less", 
+    ("time_ms", "time", "ms", "less",
      _measured(lambda taken: None if taken.time_us is None else round(taken.time_us / 1000, 6))),
     ("tflops", "TFLOPS", "", "more",
      _measured(lambda taken: round(taken.flops / taken.time_us / 1e6, 1)
