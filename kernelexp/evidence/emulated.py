@@ -25,6 +25,7 @@ from kernelexp.schedule import USUAL, Schedule, first_schedules
 
 Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
 """Emulates one variant, from any thread."""
+WORKER = "kernelexp.evidence.emulation_worker"
 SIZE = "emulated"
 BOTH: tuple[Isa, ...] = ("ptx", "sass")
 _PACKAGE = Path(__file__).parent.parent
@@ -108,9 +109,11 @@ def take_each(
 
     def one(each: Execution) -> EmulatedEvidence | KernelexpError:
         try:
-            kept = _kept(root, each)
-            own = label(each.arm)
-            return kept or _emulate(root, each, limits, own, emulator or execute).evidence
+            if kept := _kept(root, each):
+                return kept
+            if slots is None:
+                processes.preload(WORKER)  # meanwhile the compiled part of the emulator is made
+            return _emulate(root, each, limits, label(each.arm), emulator or execute).evidence
         except KernelexpError as error:
             return error
 
@@ -230,8 +233,8 @@ def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidt
 
 def execute(job: EmulationJob) -> Emulated:
     """Emulates in a process of its own on this machine."""
-    worker, where = "kernelexp.evidence.emulation_worker", f"variants/{job.kernel}/problem.py"
-    return isolated.call(worker, job, Emulated, where, (job.problem_limit, job.emulation_limit))
+    where, limits = f"variants/{job.kernel}/problem.py", (job.problem_limit, job.emulation_limit)
+    return isolated.call(WORKER, job, Emulated, where, limits)
 
 
 def _digest(root: Path, kernel: str) -> str:
