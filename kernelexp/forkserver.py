@@ -19,12 +19,16 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from kernelexp import watchdog
 
 READ_BY_IMPORTS = ("LD_", "MKL_", "NUMEXPR_", "OMP_", "OPENBLAS_", "PYTHON", "TORCH_")
 """Variables, by their beginning, that count when a library is loaded: others, another server."""
+
+LONGEST_NAME = 256
+"""Of a module that is to be loaded before a worker is asked for."""
 
 
 # ---- the server's side ---------------------------------------------------------------------------
@@ -54,10 +58,12 @@ class _Server:
             self._kill(pid)
 
     def _accept(self, control: socket.socket) -> None:
-        message, fds, _, _ = socket.recv_fds(control, 1, 1)
+        message, fds, _, _ = socket.recv_fds(control, LONGEST_NAME, 1)
         if not message:
             raise EOFError
         if not fds:
+            with contextlib.suppress(Exception):  # the worker imports it again
+                _import(message.decode())
             return
         link = socket.socket(fileno=fds[0])
         try:
@@ -174,24 +180,29 @@ def connection(mark: str) -> socket.socket:
     `mark` is that of the tree to which the server belongs. OSError where no process can be started.
     """
     ours, theirs = socket.socketpair()
-    with theirs, _Client.lock:
-        key = tuple(x for x in sorted(os.environ.items()) if x[0].startswith(READ_BY_IMPORTS))
-        if _Client.control is None or _Client.key != key:
-            _start(mark, key)
-        try:
-            _hand_over(theirs)
-        except OSError:  # it was killed; the next one may live
-            _start(mark, key)
-            _hand_over(theirs)
+    with theirs:
+        _tell(mark, lambda control: socket.send_fds(control, [b"."], [theirs.fileno()]))
     return ours
 
 
-def _hand_over(link: socket.socket) -> None:
-    assert _Client.control is not None
-    socket.send_fds(_Client.control, [b"."], [link.fileno()])
+def preload(mark: str, module: str) -> None:
+    """Has the server import what a module's workers need, and does not wait; as connection()."""
+    _tell(mark, lambda control: control.send(module.encode()))
 
 
-def _start(mark: str, key: tuple[tuple[str, str], ...]) -> None:
+def _tell(mark: str, send: Callable[[socket.socket], object]) -> None:
+    with _Client.lock:
+        key = tuple(x for x in sorted(os.environ.items()) if x[0].startswith(READ_BY_IMPORTS))
+        if _Client.control is None or _Client.key != key:
+            send(_start(mark, key))
+            return
+        try:
+            send(_Client.control)
+        except OSError:  # it was killed; the next one may live
+            send(_start(mark, key))
+
+
+def _start(mark: str, key: tuple[tuple[str, str], ...]) -> socket.socket:
     if _Client.control is not None:
         _Client.control.close()
         with contextlib.suppress(ChildProcessError):
@@ -211,6 +222,7 @@ def _start(mark: str, key: tuple[tuple[str, str], ...]) -> None:
             setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
         )
     _Client.key = key
+    return _Client.control
 
 
 if __name__ == "__main__":

@@ -152,6 +152,12 @@ def run_forked(module: str, *, stdin: str, timeout_s: float) -> Completed:
     return run(argv, timeout_s=timeout_s, stdin=stdin, link=link)
 
 
+def preload(module: str) -> None:
+    """Has that server import what a module names, while this process does something else."""
+    with contextlib.suppress(OSError):  # run_forked() says so
+        forkserver.preload(_start_watchdog(), module)
+
+
 def _start(
     argv: Sequence[str],
     cwd: Path | None,

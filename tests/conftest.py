@@ -90,7 +90,7 @@ def hashed(usual_tools: Toolchain, shared: Path) -> Path:
 def user_cache() -> Iterator[Path]:
     """What the tests, and the processes that they start, have as the user's cache.
 
-    It is this checkout's, as compiling the emulator's loops takes 15 s.
+    It is this checkout's, as compiling the emulator's loops takes 9 s.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(native.VARIABLE, str(ROOT / build.CACHE))

@@ -76,6 +76,17 @@ def test_what_is_slow_is_imported_once_and_before() -> None:
     assert first.endswith(" True\n")
 
 
+def test_it_can_be_imported_before_a_worker_is_asked_for(tmp_path: Path) -> None:
+    imported = tmp_path / "imported"
+    (tmp_path / "slow_of_a_test.py").write_text(f"open({str(imported)!r}, 'x')")
+    (tmp_path / "other_of_a_test.py").write_text(WORKER.replace("colorsys", "slow_of_a_test"))
+    processes.preload("no_such_worker")
+    processes.preload("other_of_a_test")
+    wait_until(imported.exists)
+    done = processes.run_forked("other_of_a_test", stdin="print('so')", timeout_s=60)
+    assert done.stdout == "so\n"
+
+
 def test_two_draw_different_numbers() -> None:
     code = "import random; print(random.random())"
     forked(code)

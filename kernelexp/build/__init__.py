@@ -7,7 +7,16 @@ file that the compiler says it read. It is the same in another folder and on ano
 from kernelexp.build.diagnosis import Diagnostic, first_error, iter_errors
 from kernelexp.build.planning import Plan, compiler_flags
 from kernelexp.build.service import LIMIT_S, Builder, Built, build, build_one, make_plans
-from kernelexp.build.store import CACHE, Artefacts, ProgramArtefacts, artefacts, keep, kept, program
+from kernelexp.build.store import (
+    CACHE,
+    Artefacts,
+    ProgramArtefacts,
+    artefacts,
+    folder_of,
+    keep,
+    kept,
+    program,
+)
 
 __all__ = [
     "CACHE",
@@ -23,6 +32,7 @@ __all__ = [
     "build_one",
     "compiler_flags",
     "first_error",
+    "folder_of",
     "iter_errors",
     "keep",
     "kept",

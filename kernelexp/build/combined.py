@@ -27,15 +27,12 @@ _GLOBAL_FUNCTION, _ENTRY = 0x12, 0x10
 _Row: TypeAlias = tuple[int, ...]
 """A section header: name, type, flags, address, offset, size, link, info, alignment, entry size."""
 
-# Its targets are in a section that is left out.
-_BY_TABLE = re.compile(r"\b(?:BRX|JMX)")
+_BY_TABLE = ("BRX", "JMX")
+"""Opcodes whose targets are in a section that is left out."""
 _TARGET = re.compile(r"^\t\.target\t(\S+)$", re.M)
 _CODE_FOR = re.compile(r"^\tcode for \S+$", re.M)
-_FUNCTION = re.compile(r"^\t\tFunction : (\d+)$", re.M)
-_LINE = re.compile(
-    r"^(?P<text>\s+/\*[0-9a-f]{4,}\*/\s+(?P<guard>@\S+ )?.*?)? +(?P<bits>/\* 0x[0-9a-f]{16} \*/)$",
-    re.M,
-)
+_FUNCTION = re.compile(r"\t\tFunction : (\d+)$", re.M)
+_BITS = len("/* 0x0123456789abcdef */")
 
 
 class Code(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +146,7 @@ def separate(listing: str, codes: Sequence[Code]) -> list[str] | None:
     numbers = [int(number) for number in parts[1::2]]
     if target is None or sorted(numbers) != list(range(1, len(codes) + 1)):
         return None
-    if _BY_TABLE.search(listing):
+    if any(opcode in listing for opcode in _BY_TABLE):
         return None
     head = _CODE_FOR.sub(f"\tcode for {target[1]}", parts[0])
     bodies = dict(zip(numbers, parts[2::2], strict=True))
@@ -162,10 +159,21 @@ def separate(listing: str, codes: Sequence[Code]) -> list[str] | None:
 def _aligned(body: str) -> str:
     """With the encodings two columns behind the longest line, in which a guard counts twice: it is
     printed in the margin, and nvdisasm leaves room for it."""
-    widths = [
-        len(match["text"]) + len(match["guard"] or "")
-        for match in _LINE.finditer(body)
-        if match["text"]
-    ]
-    column = max(widths, default=0) + 2
-    return _LINE.sub(lambda match: (match["text"] or "").ljust(column) + match["bits"], body)
+    lines = body.split("\n")
+    texts = {
+        number: line[:-_BITS].rstrip(" ")
+        for number, line in enumerate(lines)
+        if line.startswith("/* 0x", -_BITS)
+    }
+    column = max((_width(text) for text in texts.values() if text), default=0) + 2
+    for number, text in texts.items():
+        lines[number] = text.ljust(column) + lines[number][-_BITS:]
+    return "\n".join(lines)
+
+
+def _width(text: str) -> int:
+    if "@" not in text:
+        return len(text)
+    _address, _, instruction = text.partition("*/")
+    guard, space, _ = instruction.lstrip().partition(" ")
+    return len(text) + len(guard + space if guard.startswith("@") else "")

@@ -49,6 +49,11 @@ def builds(root: Path) -> Path:
     return root / CACHE / "build"
 
 
+def folder_of(root: Path, identity: str) -> Path:
+    """Where the artefacts of a build are, and what is kept beside them; nothing is checked."""
+    return builds(root) / identity
+
+
 class ProgramArtefacts(msgspec.Struct, frozen=True, kw_only=True):
     """The same of a program."""
 
@@ -81,7 +86,7 @@ def program(root: Path, identity: str) -> ProgramArtefacts:
 
 
 def _whole(root: Path, identity: str) -> Path:
-    folder = builds(root) / identity
+    folder = folder_of(root, identity)
     if not is_whole(folder):
         raise EnvironmentFault(
             f"{folder.relative_to(root)} is not what the compiler left there: run the command "

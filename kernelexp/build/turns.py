@@ -16,7 +16,7 @@ from kernelexp.build import combined, steps, store
 from kernelexp.build.combined import Code
 from kernelexp.build.planning import Plan
 
-TOGETHER = 6
+TOGETHER = 12
 """Cubins that are waited for: more save little, and an interrupt loses the builds that wait."""
 CORES = len(os.sched_getaffinity(0))
 THREADS = CORES + 2 * TOGETHER

@@ -25,6 +25,7 @@ from kernelexp.schedule import USUAL, Schedule, first_schedules
 
 Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
 """Emulates one variant, from any thread."""
+WORKER = "kernelexp.evidence.emulation_worker"
 SIZE = "emulated"
 BOTH: tuple[Isa, ...] = ("ptx", "sass")
 _PACKAGE = Path(__file__).parent.parent
@@ -108,9 +109,11 @@ def take_each(
 
     def one(each: Execution) -> EmulatedEvidence | KernelexpError:
         try:
-            kept = _kept(root, each)
-            own = label(each.arm)
-            return kept or _emulate(root, each, limits, own, emulator or execute).evidence
+            if kept := _kept(root, each):
+                return kept
+            if slots is None:
+                processes.preload(WORKER)  # meanwhile the compiled part of the emulator is made
+            return _emulate(root, each, limits, label(each.arm), emulator or execute).evidence
         except KernelexpError as error:
             return error
 
@@ -148,7 +151,7 @@ def lines(
     the dearest lines only.
     """
     wanted = want(arm, isa, size)
-    kept = build.kept(*_place(root, wanted, "lines"))
+    kept = _place(root, wanted).kept("lines")
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[LineCost, ...])
     return _emulate(root, wanted, limits, label, execute).lines
@@ -159,24 +162,40 @@ def instructions(
 ) -> tuple[InstructionCost, ...]:
     """The cost of every executed SASS instruction, kept and taken as in lines()."""
     wanted = want(arm, "sass", size)
-    kept = build.kept(*_place(root, wanted, "instructions"))
+    kept = _place(root, wanted).kept("instructions")
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[InstructionCost, ...])
     return _emulate(root, wanted, limits, label, execute).instructions
 
 
-def _place(root: Path, wanted: Execution, what: str = "emulated") -> tuple[Path, str]:
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where what an execution showed is kept: files beside the build, by what they hold."""
+
+    folder: Path
+    rest: str
+    """Of their names: what was executed, the size, and a digest of all else that it depends on."""
+
+    def kept(self, what: str = "emulated") -> bytes | None:
+        return build.kept(self.folder, f"{what}{self.rest}")
+
+    def keep(self, what: str, content: bytes) -> None:
+        build.keep(self.folder, f"{what}{self.rest}", content)
+
+
+def _place(root: Path, wanted: Execution) -> _Place:
     arm = wanted.arm
-    folder, digest = build.artefacts(root, arm.identity).cubin.parent, _digest(root, arm.kernel)
+    digest = _digest(root, arm.kernel)
     if wanted.schedules != _USUAL[wanted.isa]:
         named = "; ".join(map(str, wanted.schedules))
         digest = hashlib.sha256(f"{digest}: {named}".encode()).hexdigest()
-    kind = what if wanted.isa == "ptx" else f"{what}-{wanted.isa}"
-    return folder, f"{kind}-{wanted.size}-{digest[:12]}.json"
+    isa = "" if wanted.isa == "ptx" else f"-{wanted.isa}"
+    return _Place(
+        folder=build.folder_of(root, arm.identity), rest=f"{isa}-{wanted.size}-{digest[:12]}.json"
+    )
 
 
 def _kept(root: Path, wanted: Execution) -> EmulatedEvidence | None:
-    kept = build.kept(*_place(root, wanted))
+    kept = _place(root, wanted).kept()
     return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
 
 
@@ -189,7 +208,7 @@ def _emulate(
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
     kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
-    places = {what: _place(root, wanted, what) for what in kinds}
+    place = _place(root, wanted)
     found = emulator(job)
     files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     evidence = msgspec.structs.replace(
@@ -198,8 +217,8 @@ def _emulate(
         widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
     )
     parts = {"lines": found.lines, "instructions": found.instructions, "emulated": evidence}
-    for what, place in places.items():
-        build.keep(*place, msgspec.json.encode(parts[what]))
+    for what in kinds:
+        place.keep(what, msgspec.json.encode(parts[what]))
     return msgspec.structs.replace(found, evidence=evidence)
 
 
@@ -214,12 +233,18 @@ def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidt
 
 def execute(job: EmulationJob) -> Emulated:
     """Emulates in a process of its own on this machine."""
-    worker, where = "kernelexp.evidence.emulation_worker", f"variants/{job.kernel}/problem.py"
-    return isolated.call(worker, job, Emulated, where, (job.problem_limit, job.emulation_limit))
+    where, limits = f"variants/{job.kernel}/problem.py", (job.problem_limit, job.emulation_limit)
+    return isolated.call(WORKER, job, Emulated, where, limits)
 
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
+    return hashlib.sha256(f"{_own()} {files.digests(root, kernel)}".encode()).hexdigest()[:12]
+
+
+@functools.cache
+def _own() -> str:
+    """Hash of all of the package that evidence depends on."""
     found = sorted((_PACKAGE / "problem").glob("*.py"))
     found += [
         _PACKAGE / f"{name}.py"
@@ -234,7 +259,7 @@ def _digest(root: Path, kernel: str) -> str:
         "widths",
     )
     found += [Path(__file__).with_name(f"{name}.py") for name in own]
-    return _hash(found, f"{version()} {files.digests(root, kernel)}")
+    return _hash(found, version())
 
 
 @functools.cache

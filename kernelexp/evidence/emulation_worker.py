@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from kernelexp.emulator import Comparison, Finding, Module, Result
 
-PRELOAD = ("torch", "kernelexp.emulator")
+PRELOAD = ("torch", "numpy.random", "numpy.ma", "kernelexp.emulator")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
 SEED = 1
 DIGITS = 16

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 
 from kernelexp.opcodes import GROUPS, PADDING, group
 
+# They begin with characters that are looked for: with `^\s+` each of 10,000 lines would be tried.
 _INSTRUCTION = re.compile(
-    r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.\w+)*)([^;]*)",
-    re.M,
+    r"/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.\w+)*)([^;]*)"
 )
 _SM = re.compile(r"^\s*(?:code for|arch =) sm_(\d+)", re.M)
-_TEXT = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(\S.*?)\s*;", re.M)
-_FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$", re.M)
+_TEXT = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(\S.*?)\s*;")
+_FUNCTION = re.compile(r"Function : (\S+)\s*$", re.M)
 
 
 def count_opcodes(dump: str, entry: str) -> dict[str, int]:

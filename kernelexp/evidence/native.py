@@ -1,7 +1,8 @@
 """The compiled part of the emulator, made by the host compiler: once per user, for all projects.
 
-It lies in the user's cache folder, under a hash of sources, compiler and flags. Where that folder
-can't be used, as with a home that is read-only, it lies in the project's own cache.
+It is compiled for the processor that it runs on, and lies in the user's cache folder, under a hash
+of sources, compiler, flags and processor: machines may share a home. Where that folder can't be
+used, as with a home that is read-only, it lies in the project's own cache.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ VARIABLE = "KERNELEXP_CACHE"
 COMPILERS = ("g++", "c++", "clang++")
 LIMIT_S = 180.0
 SOURCES = Path(__file__).parent.parent / "emulator" / "compiled"
+PROCESSOR = Path("/proc/cpuinfo")
+_TUNED = {"x86_64": ("-march=native", "-mprefer-vector-width=512")}
 # None of them lets the compiler reorder or fuse additions.
-FLAGS = ("-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+FLAGS = (
+    *("-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    *_TUNED.get(platform.machine(), ("-mcpu=native",)),
+)
 
 
 def library(root: Path) -> str:
@@ -46,9 +52,15 @@ def _key(compiler: str, sources: Sequence[Path]) -> str:
     key = hashlib.sha256()
     for file in (*sources, *sorted(SOURCES.glob("*.hpp")), Path(compiler)):
         key.update(file.read_bytes())
-    machine = (platform.machine(), os.confstr("CS_GNU_LIBC_VERSION"))
+    machine = (platform.machine(), _extensions(), os.confstr("CS_GNU_LIBC_VERSION"))
     key.update(repr((FLAGS, machine)).encode())
     return key.hexdigest()[:16]
+
+
+def _extensions() -> str:
+    """The extensions of its instruction set that this processor has, as Linux lists them."""
+    with PROCESSOR.open() as lines:  # of the first of them: Linux takes a while to list all
+        return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
 def _folders(root: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from kernelexp.evidence import instructions, line_table
 from kernelexp.evidence.line_table import Row
 from kernelexp.lineinfo import Source
 
-_INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(\S.*?)\s*;", re.M)
+_INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+([^\s;][^;\n]*);")
 _OPCODE = re.compile(
     r"\s*(?:\{\s*)?(?:@(?P<guard>!?U?P\w+)\s+)?(?P<mnemonic>(?P<opcode>[A-Z][A-Z0-9_]*)(?:\.\w+)*)"
 )
@@ -87,7 +87,7 @@ def join(body: str, rows: Sequence[Row], sm: int = 90) -> tuple[SassInstruction,
         found.append(
             SassInstruction(
                 offset=offset,
-                text=match[2],
+                text=match[2].rstrip(),
                 source=rows[at].source if at >= 0 else None,
                 sm=sm,
             )

@@ -17,7 +17,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.judge.stats import LEVEL, log_ratios, ratios, share_of_arm, share_of_look, t_quantile
+from kernelexp.judge.stats import (
+    LEVEL,
+    mean_logs,
+    ratios,
+    share_of_arm,
+    share_of_look,
+    t_quantile,
+    usable,
+)
 from kernelexp.judge.verdict import enough, is_settled, is_trusted
 from kernelexp.measurement import Departure, Look, Measurement, Worker
 
@@ -69,7 +77,7 @@ def look(measurement: Measurement, margin: float, goal: Goal) -> Look:
     if goal == "verdicts":
         leaving = {arm: "" for arm in running if arm in settled}
         return _look(measurement, leaving, enough(measurement, margin))
-    standing = _race(measurement, margin)
+    standing = _race(measurement, scores(measurement), margin)
     if standing is None:
         return Look(done=False)
     base = _baseline(measurement)
@@ -91,12 +99,12 @@ def _look(measurement: Measurement, leaving: Mapping[str, str], done: bool) -> L
     )
 
 
-def _race(measurement: Measurement, margin: float) -> Race | None:
+def _race(measurement: Measurement, taken: Sequence[Scores], margin: float) -> Race | None:
     entered = _entered(measurement)
     share = share_of_look(len(measurement.looks), measurement.options.race)
     risk = (1.0 - LEVEL) * share / (len(entered) - 1)
     running = [arm for arm in entered if arm not in measurement.excluded]
-    return race(scores(measurement), running, risk, margin)
+    return race(taken, running, risk, margin)
 
 
 def race(
@@ -130,10 +138,10 @@ def result(measurement: Measurement, margin: float) -> Result | None:
     """The outcome of a race for the fastest arm, from its samples alone; None where no two
     processes timed any two arms."""
     entered = _entered(measurement)
-    standing = _race(measurement, margin) if len(entered) > 1 else None
+    taken = scores(measurement)
+    standing = _race(measurement, taken, margin) if len(entered) > 1 else None
     if standing is None:
         return None
-    taken = scores(measurement)
     behind = {}
     for arm in entered:
         risk = (1.0 - LEVEL) * share_of_arm(measurement, arm) / (len(entered) - 1)
@@ -183,12 +191,13 @@ def scores(measurement: Measurement) -> tuple[Scores, ...]:
 
 
 def _scores(worker: Worker, arms: Mapping[int, str], base: int, baseline: str) -> Scores:
-    found = {baseline: 0.0}
-    for index, name in arms.items():
-        kept, _ = log_ratios(worker.blocks, index, base)
-        if len(kept) > 1:
-            found[name] = statistics.median(kept)
-    return found
+    kept: dict[int, list[float]] = {index: [] for index in arms}
+    for row in (row for block in worker.blocks if usable(block) for row in block.rows):
+        logs = mean_logs(row)
+        for index in kept.keys() & logs.keys() if base in logs else ():
+            kept[index].append(logs[index] - logs[base])
+    medians = {arms[x]: statistics.median(own) for x, own in kept.items() if len(own) > 1}
+    return {baseline: 0.0, **medians}
 
 
 def _mean(taken: Sequence[Scores], arm: str) -> float:

@@ -187,6 +187,14 @@ def usable(block: Block) -> bool:
     return abs(math.log(after.sm_clock_mhz / before.sm_clock_mhz)) <= CLOCK_CHANGE
 
 
+def mean_logs(row: Row) -> dict[int, float]:
+    """Mean log time of each arm in one row: what log_ratio() subtracts, for all of them at once."""
+    sums: dict[int, float] = {}
+    for each, time in zip(row.order, row.times_us, strict=True):
+        sums[each] = sums.get(each, 0.0) + math.log(time)
+    return {arm: total / row.order.count(arm) for arm, total in sums.items()}
+
+
 def log_ratio(row: Row, arm: int, base: int) -> float | None:
     """Mean log time of arm less that of base in one row; None if the row lacks one of them."""
     ours, theirs, launches, base_launches = 0.0, 0.0, 0, 0

@@ -52,6 +52,16 @@ def test_another_source_is_another_library(tmp_path: Path, compiled: list[Sequen
     assert len(compiled) == 4
 
 
+def test_another_processor_has_a_library_of_its_own(
+    tmp_path: Path, compiled: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = native.library(tmp_path)
+    older = tmp_path / "cpuinfo"
+    older.write_text("processor\t: 0\nflags\t\t: fpu sse2\n")
+    monkeypatch.setattr(native, "PROCESSOR", older)
+    assert native.library(tmp_path) != first
+
+
 def test_what_a_killed_process_left_goes_and_what_another_writes_stays(
     tmp_path: Path, compiled: list[Sequence[str]]
 ) -> None:

@@ -82,7 +82,7 @@ KX_INLINE void each_lane(int count, D* __restrict result, const void* const* sou
 }
 
 template <class F, class D, class... S>
-KX_TWO_CLONES void lanes(int count, void* result, const void* const* sources) {
+void lanes(int count, void* result, const void* const* sources) {
   each_lane<F, D, S...>(count & -kLanes, static_cast<D*>(result), sources,
                         std::index_sequence_for<S...>());
 }

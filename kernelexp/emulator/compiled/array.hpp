@@ -34,12 +34,3 @@ T load(const char* at) {
 }
 
 }  // namespace kx
-
-#if defined(__x86_64__)
-#define KX_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-// Of what there is a lot of: each clone is compiled.
-#define KX_TWO_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define KX_CLONES
-#define KX_TWO_CLONES
-#endif

@@ -11,7 +11,7 @@
 // With t within kExponents no power of two here is too large or too small for float32, and no result
 // subnormal or infinite.
 
-constexpr int kTogether = KX_BYTES == 64 ? 8 : 4;  // rows, so that a vector of B is loaded once for them
+constexpr int kTogether = kWidest == 64 ? 8 : 4;  // rows, so that a vector of B is loaded once for them
 
 // Sums of products of rows from `row` on with two vectors of columns.
 template <int kBytes>
@@ -83,10 +83,10 @@ bool exact(const Product& p, int64_t block, uint8_t* left_over) {
       const bool fits = span <= most && rows.low + columns[i].low >= -kExponents &&
                         rows.high + columns[i].high <= kExponents;
       const int64_t column = i * block;
-      const bool done = !fits                   ? false
-                        : block == KX_BYTES / 2 ? multiply_exactly<KX_BYTES>(p, row, column, span)
-                        : block == KX_BYTES / 4
-                            ? multiply_exactly<KX_BYTES / 2>(p, row, column, span)
+      const bool done = !fits                  ? false
+                        : block == kWidest / 2 ? multiply_exactly<kWidest>(p, row, column, span)
+                        : block == kWidest / 4
+                            ? multiply_exactly<kWidest / 2>(p, row, column, span)
                             : multiply_exactly<16>(p, row, column, span);
       if (done) std::fill_n(left_over + i * p.m + row, kTogether, 0);
       some_left |= !done;

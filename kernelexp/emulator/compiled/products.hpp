@@ -1,5 +1,4 @@
-// Products of decoded operands in vectors of kBytes, for tensor.cpp: included once for each
-// instruction set, in a namespace of its own.
+// Products of decoded operands in vectors of kBytes, for tensor.cpp.
 //
 // Why int32 and float32 hold the terms of an element. Let e be their largest exponent and F <= 25,
 // so that the unit is 2^(e - F). An operand's significand lies in [0, 2) and has at most 11 bits.
@@ -155,9 +154,9 @@ KX_INLINE bool multiply(const Product& p, int64_t column, const uint8_t* left_ov
 // What exact() has left of a product.
 bool truncated(const Product& p, int64_t block, const uint8_t* left_over) {
   for (int64_t column = 0; column < p.n; column += block, left_over += p.m) {
-    const bool plain = block == KX_BYTES / 2   ? multiply<KX_BYTES>(p, column, left_over)
-                       : block == KX_BYTES / 4 ? multiply<KX_BYTES / 2>(p, column, left_over)
-                                               : multiply<16>(p, column, left_over);
+    const bool plain = block == kWidest / 2   ? multiply<kWidest>(p, column, left_over)
+                       : block == kWidest / 4 ? multiply<kWidest / 2>(p, column, left_over)
+                                              : multiply<16>(p, column, left_over);
     if (!plain) return false;
   }
   return true;

@@ -22,8 +22,8 @@ inline __attribute__((always_inline)) void row_of(int64_t n, bool flush, uint32_
 
 // d = a op b (op c), all uint32 [rows, columns] with columns side by side; operations by the order
 // of native.py. Returns 1 if Python has to do it.
-extern "C" KX_CLONES int kx_single(int operation, const kx::Array* a, const kx::Array* b,
-                                   const kx::Array* c, int flush, const kx::Array* d) {
+extern "C" int kx_single(int operation, const kx::Array* a, const kx::Array* b,
+                         const kx::Array* c, int flush, const kx::Array* d) {
   for (const kx::Array* each : {a, b, c}) {
     if (each->dimensions != 2 || each->shape[0] != d->shape[0] ||
         each->shape[1] != d->shape[1] || each->strides[1] != 4) {

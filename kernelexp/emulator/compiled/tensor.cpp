@@ -135,70 +135,24 @@ struct Product {
   int64_t d_stride;
 };
 
-namespace baseline {
-#define KX_BYTES 16
-#include "vectors.hpp"
-#include "exact.hpp"
-#include "products.hpp"
-#undef KX_BYTES
-}  // namespace baseline
-
-// The compiler chooses instructions for a vector before it clones a function for other processors,
-// so that target_clones would be of no use here.
-#if defined(__x86_64__) && !defined(__clang__)
-#define KX_PROCESSORS
+#if !defined(__clang__)
 #pragma GCC push_options
-#pragma GCC target("avx2,fma")
 #pragma GCC optimize("fp-contract=fast")  // changes no exact sum
-namespace avx2 {
-#define KX_BYTES 32
+#endif
 #include "vectors.hpp"
 #include "exact.hpp"
 #include "products.hpp"
-#undef KX_BYTES
-}  // namespace avx2
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
-#pragma GCC optimize("fp-contract=fast")
-namespace avx512 {
-#define KX_BYTES 64
-#include "vectors.hpp"
-#include "exact.hpp"
-#include "products.hpp"
-#undef KX_BYTES
-}  // namespace avx512
+#if !defined(__clang__)
 #pragma GCC pop_options
 #endif
-
-// How this processor multiplies.
-struct Multiplier {
-  bool (*exact)(const Product&, int64_t, uint8_t*);
-  bool (*truncated)(const Product&, int64_t, const uint8_t*);
-  int columns;  // at once, at most
-};
-
-Multiplier multiplier() {
-#ifdef KX_PROCESSORS
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return {avx512::exact, avx512::truncated, 32};
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return {avx2::exact, avx2::truncated, 16};
-  }
-#endif
-  return {baseline::exact, baseline::truncated, 8};
-}
 
 // One product after the other, of codes of so many bytes.
 template <int kCodeBytes>
 bool multiply_all(int64_t count, Product p, const char* a, const Table& of_a, const char* b,
                   const Table& of_b) {
-  static const Multiplier with = multiplier();
   static Decoded left, right;  // kept from call to call
   static std::vector<uint8_t> left_over;
-  int64_t block = with.columns;
+  int64_t block = kWidest / 2;
   while (p.n % block) block /= 2;
   left_over.resize(p.n / block * p.m);
   p.left = &left, p.right = &right;
@@ -208,12 +162,12 @@ bool multiply_all(int64_t count, Product p, const char* a, const Table& of_a, co
       return false;
     }
     std::fesetround(FE_TOWARDZERO);
-    const bool some_left = with.exact(p, block, left_over.data());
+    const bool some_left = exact(p, block, left_over.data());
     std::fesetround(FE_TONEAREST);
     if (some_left) {
       scale<kCodeBytes>(a, of_a, p.m, p.depth, 1, left);
       scale<kCodeBytes>(b, of_b, p.n, p.depth, block, right);
-      if (!with.truncated(p, block, left_over.data())) return false;
+      if (!truncated(p, block, left_over.data())) return false;
     }
     a += p.m * p.depth * kCodeBytes, b += p.n * p.depth * kCodeBytes;
     p.c += p.c ? p.m * p.c_stride : 0, p.d += p.m * p.d_stride;

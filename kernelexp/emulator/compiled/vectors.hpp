@@ -1,4 +1,13 @@
-// Vectors of kBytes, for tensor.cpp: included once for each instruction set, in a namespace of its own.
+// Vectors of kBytes, for tensor.cpp.
+
+// Bytes of the largest that this processor computes with.
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+constexpr int kWidest = 64;
+#elif defined(__AVX2__) && defined(__FMA__)
+constexpr int kWidest = 32;
+#else
+constexpr int kWidest = 16;
+#endif
 
 template <int kBytes>
 struct Vectors {
