@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interpreter.hpp"
+#include "marks.hpp"
 #include "memory.hpp"
 
 // A set of warps, and where its accesses to one memory may go.
@@ -29,6 +30,7 @@ using kx::kOutside;
 using kx::kPage;
 using kx::kThread;
 using kx::kThreadBits;
+using kx::kUnwritten;
 using kx::kWritten;
 using kx::Lanes;
 using kx::Memory;
@@ -89,16 +91,18 @@ bool place(const Access& access, int64_t row, Lanes& lanes) {
   });
 }
 
-// Of all rows of an access, until the next one; null where place() gives false.
+// Of all rows of an access, until the next one.
+std::vector<Lanes> placed;
+
+// The same; null where place() gives false.
 const Lanes* all_lanes(const Access& access) {
-  static std::vector<Lanes> lanes;
-  if (lanes.size() < static_cast<size_t>(access.warps.rows)) lanes.resize(access.warps.rows);
+  if (placed.size() < static_cast<size_t>(access.warps.rows)) placed.resize(access.warps.rows);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    const bool inside = access.address_bytes == 8 ? place<int64_t>(access, row, lanes[row])
-                                                  : place<uint32_t>(access, row, lanes[row]);
+    const bool inside = access.address_bytes == 8 ? place<int64_t>(access, row, placed[row])
+                                                  : place<uint32_t>(access, row, placed[row]);
     if (!inside) return nullptr;
   }
-  return lanes.data();
+  return placed.data();
 }
 
 int units_of(const Memory& memory, int size) {
@@ -177,19 +181,68 @@ bool may_write(const Memory& memory, const Access& access, int64_t row, const La
   });
 }
 
-// Loads what the lanes read: take(row, lanes). False, and nothing has changed, if there would be
-// something to report.
-template <class Take>
-bool load(Memory& memory, const Access& access, bool pairs, bool coherent, Take take) {
-  const Lanes* all = all_lanes(access);
-  if (!all) return false;
-  const bool allowed = with_bytes(access.size, [&](auto bytes) {
-    for (int64_t row = 0; row < access.warps.rows; ++row) {
-      if (!may_read<bytes>(memory, access, row, all[row], coherent)) return false;
+// What is wrong with a load that can be done nevertheless: its first lane that reads what nobody
+// wrote, and the first access that nothing orders it after.
+struct Flaws {
+  uint32_t used;  // bytes of a lane that count, a bit each
+  int64_t row = -1;
+  int lane = 0;
+  int64_t raced_row = -1;
+  int64_t unit = 0, epoch = 0;
+
+  bool has_unwritten() const { return row >= 0; }
+  bool has_race() const { return raced_row >= 0; }
+};
+
+// Notes them; false if there are others.
+bool find_flaws(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
+                bool coherent, Flaws& flaws) {
+  const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+  const int units = units_of(memory, access.size);
+  return lanes.every([&](int lane) {
+    const int64_t offset = lanes.offsets[lane], first = unit_at(memory, offset);
+    for (int byte = 0; byte < access.size; ++byte) {
+      const uint8_t state = memory.state[offset + byte];
+      if (state == kOutside) return false;
+      if (state == kUnwritten && flaws.used >> byte & 1 && !flaws.has_unwritten()) {
+        flaws.row = row, flaws.lane = lane;
+      }
+    }
+    for (int64_t unit = first; unit < first + units; ++unit) {
+      const int64_t epoch = memory.written[unit];
+      if (epoch && !coherent) return false;
+      if (unordered(seen, epoch, access.thread(row, lane)) && !flaws.has_race()) {
+        flaws.raced_row = row, flaws.unit = unit, flaws.epoch = epoch;
+      }
     }
     return true;
   });
-  if (!allowed) return false;
+}
+
+// Loads what the lanes read: take(row, lanes). False, and nothing has changed, if there would be
+// something to report that is not one of the flaws that permits(flaws) accepts.
+template <class Permits, class Take>
+bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint32_t used,
+          Permits permits, Take take) {
+  const Lanes* all = all_lanes(access);
+  if (!all) return false;
+  const auto every_row = [&](auto of) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      if (!of(row)) return false;
+    }
+    return true;
+  };
+  const bool allowed = with_bytes(access.size, [&](auto bytes) {
+    return every_row(
+        [&](int64_t row) { return may_read<bytes>(memory, access, row, all[row], coherent); });
+  });
+  if (!allowed) {
+    Flaws flaws{used};
+    const bool known = every_row([&](int64_t row) {
+      return find_flaws(memory, access, row, all[row], coherent, flaws);
+    });
+    if (!known || !permits(flaws)) return false;
+  }
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
@@ -256,7 +309,8 @@ extern "C" int kx_load(Memory* memory, const Warps* warps, const Array* address,
   if (!is_plain(address, address_bytes, *warps)) return 1;
   const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
   std::memset(out->data, 0xFF, warps->rows * kLanes * size);
-  return !load(*memory, access, pairs, coherent, [&](int64_t row, const Lanes& lanes) {
+  const auto permits = [](const Flaws&) { return false; };
+  return !load(*memory, access, pairs, coherent, ~0u, permits, [&](int64_t row, const Lanes& lanes) {
     each_lane(lanes, size, [&](int lane, auto bytes) {
       char* to = out->data + (row * kLanes + lane) * bytes;
       std::memcpy(to, memory->data + lanes.offsets[lane], bytes);
@@ -408,8 +462,58 @@ bool counted(const Call& call, const Memory& memory) {
   return true;
 }
 
+// Whether a race of a load is one that Python may report later, and there is room for it.
+bool may_race(const Call& call) {
+  const bool repeats = call.withheld >> 2 & (1 << call.instruction.numbers[0]);
+  return !repeats && call.machine.races->count < kx::kRaces;
+}
+
+void note_race(const Call& call, const Access& access, const Flaws& flaws) {
+  kx::Races& races = *call.machine.races;
+  const int place = access.warps.places[flaws.raced_row];
+  races.first[races.count++] = {
+      call.instruction.numbers[0], call.instruction.site, place, 0, flaws.unit, flaws.epoch};
+}
+
+// The bytes of an element, up to 8, that nobody wrote.
+uint16_t unwritten(const uint8_t* state, int element, uint32_t used) {
+  uint16_t mark = 0;
+  for (int byte = 0; byte < std::min(element, 8); ++byte) {
+    mark |= (state[byte] == kUnwritten && used >> byte & 1) << byte;
+  }
+  return mark;
+}
+
+// Marks the registers that a load fills.
+void mark(const Call& call, const Memory& memory, const Access& access, const Flaws& flaws) {
+  const int element = call.instruction.numbers[2], elements = call.instruction.numbers[3];
+  const int written = call.handing.written();
+  const int64_t first = placed[flaws.row].offsets[flaws.lane];
+  const kx::Origin origin{call.instruction.numbers[0], call.instruction.site,
+                          static_cast<int32_t>(access.warps.places[flaws.row]), flaws.lane,
+                          first - access.warps.base[flaws.row]};
+  for (int i = 0; i < written; ++i) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      uint16_t values[kLanes] = {};
+      uint8_t marked[kLanes] = {};
+      placed[row].every([&](int lane) {
+        const uint8_t* state = memory.state + placed[row].offsets[lane];
+        for (int part = 0; part < elements; ++part) {
+          const uint16_t found = unwritten(state + part * element, element, flaws.used >> part * element);
+          if (written == elements ? part == i : found != 0) {
+            values[lane] = written == elements ? found : kx::kComputed;
+          }
+        }
+        marked[lane] = values[lane] != 0;
+        return true;
+      });
+      call.handing.load(i, row, values, marked, origin);
+    }
+  }
+}
+
 // numbers: memory, bytes of an address, of an element, elements, whether they are signed, whether
-// the load is coherent. A register may be wider than an element.
+// the load is coherent, which bytes count. A register may be wider than an element.
 bool ld(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, false);
   if (!memory) return false;
@@ -433,13 +537,38 @@ bool ld(const Call& call, const kx::Named&) {
     }
   };
   const Access access = access_of(call, element * elements);
-  return load(*memory, access, true, numbers[5], take) && counted(call, *memory);
+  Flaws found{0};
+  const auto permits = [&](const Flaws& flaws) {
+    found = flaws;
+    return (!flaws.has_unwritten() || call.handing.can_load()) &&
+           (!flaws.has_race() || may_race(call));
+  };
+  if (!load(*memory, access, true, numbers[5], numbers[6], permits, take)) return false;
+  if (found.has_unwritten()) mark(call, *memory, access, found);
+  if (found.has_race()) note_race(call, access, found);
+  return counted(call, *memory);
 }
 
-// numbers: as for ld, without the last two.
+// After a store: what is marked stays unwritten.
+void leave_unwritten(const Call& call, const Memory& memory, int element, int elements) {
+  for (int i = 0; i < elements; ++i) {
+    for (int64_t row = 0; row < call.set.rows; ++row) {
+      placed[row].every([&](int lane) {
+        const uint16_t mark = call.handing.mark_of(i, row, lane);
+        uint8_t* state = memory.state + placed[row].offsets[lane] + i * element;
+        for (int byte = 0; mark && byte < element; ++byte) {
+          if (mark >> byte & 1) state[byte] = kUnwritten;
+        }
+        return true;
+      });
+    }
+  }
+}
+
+// numbers: as for ld, without the last three. What is stored to global memory is Python's if marked.
 bool st(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, true);
-  if (!memory) return false;
+  if (!memory || (memory->is_global && call.handing.stores())) return false;
   const int element = call.instruction.numbers[2], elements = call.instruction.numbers[3];
   const auto give = [&](int64_t row, const Lanes& lanes) {
     for (int i = 0; i < elements; ++i) {
@@ -450,7 +579,9 @@ bool st(const Call& call, const kx::Named&) {
       });
     }
   };
-  return store(*memory, access_of(call, element * elements), give) && counted(call, *memory);
+  if (!store(*memory, access_of(call, element * elements), give)) return false;
+  if (call.handing.stores()) leave_unwritten(call, *memory, element, elements);
+  return counted(call, *memory);
 }
 
 // numbers: memory, bytes of an address, matrices, whether they are transposed.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,7 +15,16 @@ from kernelexp.emulator.machine.forms import ACCESSES, Form, Formed
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image
 from kernelexp.emulator.machine.machine import Op
-from kernelexp.emulator.machine.native_layout import INSTRUCTION, NUMBERS, SLOTS
+from kernelexp.emulator.machine.native_layout import (
+    DECIDES,
+    INSTRUCTION,
+    NUMBERS,
+    READS,
+    SLOTS,
+    USES,
+    WRITES,
+    CodeLayout,
+)
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.undefined import Uses
 
@@ -74,21 +85,25 @@ class Block:
 class Code(NamedTuple):
     """A block for compiled code."""
 
-    instructions: Array
-    """Of native_layout.INSTRUCTION; those without a form are Python's."""
+    layout: CodeLayout
     address: int
+    arrays: tuple[Array, ...]
+    """What the layout needs to live: native_layout.INSTRUCTION and USES."""
     compiled: list[bool]
-    """Which have a form."""
+    """Which have a form; the others are Python's."""
     memories: tuple[int, ...]
     """The memories that they access, as forms.MEMORIES numbers them."""
 
 
-def _code(block: Block) -> Code:
+def _code(block: Block, uses: Sequence[Uses]) -> Code:
     rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
     instructions = np.array(rows, INSTRUCTION)
+    used = np.array([_uses_row(uses[n]) if uses else _UNKNOWN for n in block.numbers], USES)
     known = (instructions["operation"] >= 0).tolist()
     memories = {form.numbers[0] for form in block.forms if form and form.operation in ACCESSES}
-    return Code(instructions, instructions.ctypes.data, known, tuple(memories))
+    layout = CodeLayout(instructions.ctypes.data, used.ctypes.data, len(known))
+    address = ctypes.addressof(layout)
+    return Code(layout, address, (instructions, used), known, tuple(memories))
 
 
 def _row(number: int, form: Form | None) -> tuple[object, ...]:
@@ -98,6 +113,27 @@ def _row(number: int, form: Form | None) -> tuple[object, ...]:
     numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
     operation = compiled.operation(form.operation)
     return operation, form.guard, form.negated, number, slots, numbers, form.offset
+
+
+# What compiled/marks.cpp knows of how marks are handed on, in the order of kx::Rule.
+_RULES = ("python", "copies", "selects", "computes", "and", "or", "xor", "shl", "shr", "bfe", "prmt")
+_UNKNOWN = (0, [-1] * READS, [-1] * DECIDES, [-1] * WRITES)
+
+
+def _rule(uses: Uses) -> str:
+    if any(uses.multiplies):
+        return "python"
+    if uses.selects:
+        return "selects"
+    return "copies" if uses.copies else {"": "computes", "not": "xor"}.get(uses.stem, uses.stem)
+
+
+def _uses_row(uses: Uses) -> tuple[object, ...]:
+    """What an instruction does with registers, as compiled code has it."""
+    lists = [(uses.reads, READS), (uses.decides, DECIDES), (uses.writes, WRITES)]
+    if any(len(slots) > room for slots, room in lists):
+        return _UNKNOWN
+    return _RULES.index(_rule(uses)), *([*s, *[-1] * (room - len(s))] for s, room in lists)
 
 
 # Blocks that a batch may run before others get their turn: most batches stop at a barrier long
@@ -127,5 +163,5 @@ class Program:
         """The block that begins there for compiled code, which has to be loaded."""
         found = self._code.get(first)
         if found is None:
-            found = self._code[first] = _code(self.blocks[first])
+            found = self._code[first] = _code(self.blocks[first], self.uses)
         return found
