@@ -1,4 +1,4 @@
-"""Marks of registers that hold what nobody wrote, as Python and compiled code (marks.cpp) share them.
+"""Marks of registers that hold what nobody wrote, which Python and compiled/marks.cpp share.
 
 A mark is 16 bits of a lane of a register: a bit for each byte that nobody wrote, and a ninth if the
 value was computed from such bytes.
@@ -90,7 +90,7 @@ class Marks:
         """Where the last mark of a slot's register comes from."""
         return Origin(*self._origins[self._registers[slot]].tolist())
 
-    def put(self, slot: int, warps: Warps, lanes: Mask, mark: Array, origin: Origin) -> None:
+    def put(self, slot: int, warps: Warps, lanes: Mask, mark: Array | np.uint16, origin: Origin) -> None:
         """Marks a slot's register in these lanes; marks of 0 end there."""
         register = self._registers[slot]
         if register < 0:

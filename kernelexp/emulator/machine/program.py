@@ -116,7 +116,19 @@ def _row(number: int, form: Form | None) -> tuple[object, ...]:
 
 
 # What compiled/marks.cpp knows of how marks are handed on, in the order of kx::Rule.
-_RULES = ("python", "copies", "selects", "computes", "and", "or", "xor", "shl", "shr", "bfe", "prmt")
+_RULES = (
+    "python",
+    "copies",
+    "selects",
+    "computes",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+    "bfe",
+    "prmt",
+)
 _UNKNOWN = (0, [-1] * READS, [-1] * DECIDES, [-1] * WRITES)
 
 

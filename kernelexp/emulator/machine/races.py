@@ -188,9 +188,7 @@ class Races:
         unit, place = (int(np.broadcast_to(x, bad.shape)[index]) for x in (units, warp))
         self.report(now, before, unit, place, int(epochs[index]), site)
 
-    def report(
-        self, now: str, before: str, unit: int, place: int, epoch: int, site: Site
-    ) -> None:
+    def report(self, now: str, before: str, unit: int, place: int, epoch: int, site: Site) -> None:
         """A race of an access by the warp at `place` with the one to that unit at an epoch."""
         offset = unit * self.history.unit
         cause = f"{self.object_of(offset)} {now}, {before}"
