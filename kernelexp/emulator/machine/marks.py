@@ -90,7 +90,9 @@ class Marks:
         """Where the last mark of a slot's register comes from."""
         return Origin(*self._origins[self._registers[slot]].tolist())
 
-    def put(self, slot: int, warps: Warps, lanes: Mask, mark: Array | np.uint16, origin: Origin) -> None:
+    def put(
+        self, slot: int, warps: Warps, lanes: Mask, mark: Array | np.uint16, origin: Origin
+    ) -> None:
         """Marks a slot's register in these lanes; marks of 0 end there."""
         register = self._registers[slot]
         if register < 0:
