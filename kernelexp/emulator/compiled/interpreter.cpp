@@ -80,7 +80,8 @@ extern "C" int kx_execute(const kx::Machine* machine, const kx::Set* set, const 
   for (; at < code->count; ++at) {
     const kx::Instruction& each = code->instructions[at];
     if (each.operation < 0 || (marks.expecting && uses_any(each, marks.expected))) return at;
-    kx::Handing handing(marks, code->uses[at], *machine, *set, active);
+    const kx::Uses* uses = code->uses ? code->uses + at : nullptr;
+    kx::Handing handing(marks, uses, *machine, *set, active);
     const bool marked = marks.total && handing.is_needed();
     if (marked && !handing.begin()) return at;
     const kx::Named& operation = *named(each.operation);

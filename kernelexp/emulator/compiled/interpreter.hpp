@@ -40,7 +40,7 @@ struct Instruction {
 // The instructions of a block.
 struct Code {
   const Instruction* instructions;
-  const Uses* uses;
+  const Uses* uses;  // null until there is room for marks
   int64_t count;
 };
 

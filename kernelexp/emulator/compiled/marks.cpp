@@ -126,8 +126,8 @@ static bool each_slot(const int32_t (&slots)[kCount], Of of) {
 
 bool Handing::is_needed() const {
   const auto plain = [&](int slot, int) { return !marks_.is_marked(slot); };
-  return !(each_slot(uses_.reads, plain) && each_slot(uses_.decides, plain) &&
-           each_slot(uses_.writes, plain));
+  return !(each_slot(uses_->reads, plain) && each_slot(uses_->decides, plain) &&
+           each_slot(uses_->writes, plain));
 }
 
 // Whether any lane of the set sees a mark of a slot.
@@ -145,20 +145,20 @@ bool Handing::any(int slot, uint16_t seen, bool active_only) const {
 
 bool Handing::begin() {
   const auto decided = [&](int slot, int) { return !any(slot, 0xFFFF, true); };
-  if (!each_slot(uses_.decides, decided) || uses_.rule == Rule::kPython) return false;
-  each_slot(uses_.reads, [&](int slot, int) {
+  if (!each_slot(uses_->decides, decided) || uses_->rule == Rule::kPython) return false;
+  each_slot(uses_->reads, [&](int slot, int) {
     if (any(slot, marks_.seen[slot], true)) found_ = slot;
     return found_ < 0;
   });
-  if (uses_.writes[0] < 0) {
+  if (uses_->writes[0] < 0) {
     stores_ = found_ >= 0;
-    return !stores_ || uses_.rule == Rule::kCopies;
+    return !stores_ || uses_->rule == Rule::kCopies;
   }
   if (found_ >= 0) {
     mix();
     return true;
   }
-  each_slot(uses_.writes, [&](int slot, int) {
+  each_slot(uses_->writes, [&](int slot, int) {
     if (marks_.is_marked(slot)) {
       for (int64_t row = 0; row < set_.rows; ++row) put(slot, row, kNone, active(row));
     }
@@ -168,9 +168,9 @@ bool Handing::begin() {
 }
 
 void Handing::end() {
-  if (found_ < 0 || uses_.writes[0] < 0) return;
+  if (found_ < 0 || uses_->writes[0] < 0) return;
   const Origin origin = marks_.origins[marks_.registers[found_]];
-  each_slot(uses_.writes, [&](int slot, int) {
+  each_slot(uses_->writes, [&](int slot, int) {
     if (marks_.registers[slot] < 0) return true;
     marks_.origins[marks_.registers[slot]] = origin;
     for (int64_t row = 0; row < set_.rows; ++row) {
@@ -195,10 +195,10 @@ void Handing::put(int slot, int64_t row, const uint16_t* values, const uint8_t* 
 // Whether the rule for bits holds, for all lanes alike: not if what it shifts or picks by is marked.
 bool Handing::follows_bits() const {
   const auto unmarked = [&](int index) {
-    const int slot = uses_.reads[index];
+    const int slot = uses_->reads[index];
     return slot < 0 || !any(slot, marks_.seen[slot], false);
   };
-  switch (uses_.rule) {
+  switch (uses_->rule) {
     case Rule::kShl:
     case Rule::kShr:
     case Rule::kBfe: return unmarked(1) && unmarked(2);
@@ -208,9 +208,9 @@ bool Handing::follows_bits() const {
 
 void Handing::mix() {
   mixed_marks.resize(std::max<size_t>(mixed_marks.size(), set_.rows * kLanes));
-  const bool whole = uses_.rule >= Rule::kAnd && !follows_bits();
+  const bool whole = uses_->rule >= Rule::kAnd && !follows_bits();
   for (int64_t row = 0; row < set_.rows; ++row) {
-    mix_row(whole ? Rule::kComputes : uses_.rule, row, mixed_marks.data() + row * kLanes);
+    mix_row(whole ? Rule::kComputes : uses_->rule, row, mixed_marks.data() + row * kLanes);
   }
 }
 
@@ -218,7 +218,7 @@ void Handing::mix() {
 void Handing::mix_row(Rule rule, int64_t row, uint16_t* mixed) const {
   if (rule >= Rule::kAnd || rule == Rule::kSelects) {
     Operand operands[3];
-    each_slot(uses_.reads, [&](int slot, int index) {
+    each_slot(uses_->reads, [&](int slot, int index) {
       if (index < 3) operands[index] = Operand(marks_, machine_, slot, place(row));
       return true;
     });
@@ -226,7 +226,7 @@ void Handing::mix_row(Rule rule, int64_t row, uint16_t* mixed) const {
     return;
   }
   std::memset(mixed, 0, kLanes * sizeof *mixed);
-  each_slot(uses_.reads, [&](int slot, int) {
+  each_slot(uses_->reads, [&](int slot, int) {
     if (!marks_.is_marked(slot)) return true;
     const uint16_t *marks = marks_.of(slot, place(row)), seen = marks_.seen[slot];
     for (int lane = 0; lane < kLanes; ++lane) mixed[lane] |= seen_of(marks[lane], seen);
@@ -238,18 +238,18 @@ void Handing::mix_row(Rule rule, int64_t row, uint16_t* mixed) const {
 
 int Handing::written() const {
   int count = 0;
-  each_slot(uses_.writes, [&](int, int) { return ++count; });
+  each_slot(uses_->writes, [&](int, int) { return ++count; });
   return count;
 }
 
 uint16_t Handing::mark_of(int read, int64_t row, int lane) const {
-  const int slot = uses_.reads[read];
+  const int slot = uses_->reads[read];
   return marks_.is_marked(slot) ? seen_of(marks_.of(slot, place(row))[lane], marks_.seen[slot]) : 0;
 }
 
 void Handing::load(int write, int64_t row, const uint16_t* values, const uint8_t* lanes,
                    const Origin& origin) {
-  const int slot = uses_.writes[write];
+  const int slot = uses_->writes[write];
   if (marks_.registers[slot] < 0) return;
   marks_.origins[marks_.registers[slot]] = origin;
   put(slot, row, values, lanes);

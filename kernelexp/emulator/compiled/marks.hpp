@@ -53,8 +53,9 @@ struct Uses {
 // What one instruction does with marks: made before it is executed.
 class Handing {
  public:
-  // active: as for Call, without the instruction's guard; null: all.
-  Handing(Marks& marks, const Uses& uses, const Machine& machine, const Set& set,
+  // uses: null while there is no room for marks. active: active lanes as in Call, but for those that
+  // the instruction's guard excludes.
+  Handing(Marks& marks, const Uses* uses, const Machine& machine, const Set& set,
           const uint8_t* active)
       : marks_(marks), uses_(uses), machine_(machine), set_(set), active_(active) {}
 
@@ -69,7 +70,7 @@ class Handing {
   // Of the value in slot `read` of a warp of the set, as a store of it sees them.
   uint16_t mark_of(int read, int64_t row, int lane) const;
   // Whether Python has made room for marks, and a load has a register to mark.
-  bool can_load() const { return marks_.marks && uses_.writes[0] >= 0; }
+  bool can_load() const { return marks_.marks && uses_->writes[0] >= 0; }
   // Registers that the instruction writes.
   int written() const;
   // Marks a register that a load has written, in lanes of a row.
@@ -86,7 +87,7 @@ class Handing {
   bool follows_bits() const;
 
   Marks& marks_;
-  const Uses& uses_;
+  const Uses* uses_;
   const Machine& machine_;
   const Set& set_;
   const uint8_t* active_;

@@ -43,6 +43,8 @@ class Interpreter:
         """Executes the instructions of a block from one on; the first that Python has to execute,
         or their number."""
         machine, mask = self._machine, batch.mask
+        if machine.undefined.marks.room:
+            code.follow()
         count: int = self._execute(
             *(self._address, batch.set.address, code.address, at),
             *(mask, mask is not True, machine.clocks.now),

@@ -49,7 +49,9 @@ class Marks:
         self._registers = table.registers.tolist()
         self._seen = table.seen
         self._marks: Array | None = None
-        """Takes half as much memory as the registers: most kernels never need it."""
+        self.room = False
+        """Whether there is any for marks: it takes half as much memory as the registers, and most
+        kernels never need it."""
         self._shape = table.register_count, warps, 32
         self._marked = np.zeros(table.register_count, np.int64)
         """In how many warps each register has a mark."""
@@ -99,7 +101,7 @@ class Marks:
             return
         if self._marks is None:
             self._marks = np.zeros(self._shape, np.uint16)
-            self.layout.marks = self._marks.ctypes.data
+            self.layout.marks, self.room = self._marks.ctypes.data, True
         marks = self._marks[register][warps.slice]
         before = np.count_nonzero(marks.any(axis=1))
         np.copyto(marks, mark, where=lanes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -82,28 +81,28 @@ class Block:
         self.forms.append(form)
 
 
-class Code(NamedTuple):
+class Code:
     """A block for compiled code."""
 
-    layout: CodeLayout
-    address: int
-    arrays: tuple[Array, ...]
-    """What the layout needs to live: native_layout.INSTRUCTION and USES."""
-    compiled: list[bool]
-    """Which have a form; the others are Python's."""
-    memories: tuple[int, ...]
-    """The memories that they access, as forms.MEMORIES numbers them."""
+    def __init__(self, block: Block, uses: Sequence[Uses]) -> None:
+        rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
+        self._instructions = np.array(rows, INSTRUCTION)
+        self._numbers, self._uses = block.numbers, uses
+        self._used: Array | None = None
+        self._layout = CodeLayout(self._instructions.ctypes.data, None, len(rows))
+        self.address = ctypes.addressof(self._layout)
+        self.compiled: list[bool] = (self._instructions["operation"] >= 0).tolist()
+        """Which instructions have a form; the others are Python's."""
+        forms = [form for form in block.forms if form and form.operation in ACCESSES]
+        self.memories = tuple({form.numbers[0] for form in forms})
+        """The memories that they access, as forms.MEMORIES numbers them."""
 
-
-def _code(block: Block, uses: Sequence[Uses]) -> Code:
-    rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
-    instructions = np.array(rows, INSTRUCTION)
-    used = np.array([_uses_row(uses[n]) if uses else _UNKNOWN for n in block.numbers], USES)
-    known = (instructions["operation"] >= 0).tolist()
-    memories = {form.numbers[0] for form in block.forms if form and form.operation in ACCESSES}
-    layout = CodeLayout(instructions.ctypes.data, used.ctypes.data, len(known))
-    address = ctypes.addressof(layout)
-    return Code(layout, address, (instructions, used), known, tuple(memories))
+    def follow(self) -> None:
+        """From now on it can be executed with marked registers."""
+        if self._used is None:
+            known = (self._uses[number] if self._uses else None for number in self._numbers)
+            self._used = np.array([_uses_row(each) for each in known], USES)
+            self._layout.uses = self._used.ctypes.data
 
 
 def _row(number: int, form: Form | None) -> tuple[object, ...]:
@@ -129,7 +128,6 @@ _RULES = (
     "bfe",
     "prmt",
 )
-_UNKNOWN = (0, [-1] * READS, [-1] * DECIDES, [-1] * WRITES)
 
 
 def _rule(uses: Uses) -> str:
@@ -140,12 +138,13 @@ def _rule(uses: Uses) -> str:
     return "copies" if uses.copies else {"": "computes", "not": "xor"}.get(uses.stem, uses.stem)
 
 
-def _uses_row(uses: Uses) -> tuple[object, ...]:
+def _uses_row(uses: Uses | None) -> tuple[object, ...]:
     """What an instruction does with registers, as compiled code has it."""
-    lists = [(uses.reads, READS), (uses.decides, DECIDES), (uses.writes, WRITES)]
-    if any(len(slots) > room for slots, room in lists):
-        return _UNKNOWN
-    return _RULES.index(_rule(uses)), *([*s, *[-1] * (room - len(s))] for s, room in lists)
+    slots = ((), (), ()) if uses is None else (uses.reads, uses.decides, uses.writes)
+    lists = list(zip(slots, (READS, DECIDES, WRITES), strict=True))
+    followed = uses is not None and all(len(each) <= room for each, room in lists)
+    rule = _RULES.index(_rule(uses)) if uses is not None and followed else 0
+    return rule, *([*each, *[-1] * (room - len(each))][:room] for each, room in lists)
 
 
 # Blocks that a batch may run before others get their turn: most batches stop at a barrier long
@@ -175,5 +174,5 @@ class Program:
         """The block that begins there for compiled code, which has to be loaded."""
         found = self._code.get(first)
         if found is None:
-            found = self._code[first] = _code(self.blocks[first], self.uses)
+            found = self._code[first] = Code(self.blocks[first], self.uses)
         return found
