@@ -160,6 +160,13 @@ bool may_read(const Memory& memory, const Access& access, int64_t row, const Lan
   });
 }
 
+bool are_writable(const Memory& memory, const Access& access, const Lanes& lanes) {
+  return lanes.every([&](int lane) {
+    const uint8_t* state = memory.state + lanes.offsets[lane];
+    return is_writable(state[0]) && is_writable(state[access.size - 1]);
+  });
+}
+
 bool may_write(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes) {
   Order order(memory, access, row);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
@@ -175,23 +182,29 @@ bool may_write(const Memory& memory, const Access& access, int64_t row, const La
   for (int64_t i = 0; i < memory.used_count; ++i) {
     if (!follows(memory.read + memory.used[i] * memory.units)) return false;
   }
-  return follows(memory.written) && lanes.every([&](int lane) {
-    const uint8_t* state = memory.state + lanes.offsets[lane];
-    return is_writable(state[0]) && is_writable(state[access.size - 1]);
-  });
+  return follows(memory.written) && are_writable(memory, access, lanes);
 }
 
+// The first of some accesses that nothing orders after an earlier one.
+struct Racing {
+  int64_t row = -1;  // negative: none
+  int64_t unit = 0, epoch = 0;
+
+  bool any() const { return row >= 0; }
+  void note(int64_t its_row, int64_t its_unit, int64_t its_epoch) {
+    if (!any()) row = its_row, unit = its_unit, epoch = its_epoch;
+  }
+};
+
 // What is wrong with a load that can be done nevertheless: its first lane that reads what nobody
-// wrote, and the first access that nothing orders it after.
+// wrote, and races with writers.
 struct Flaws {
   uint32_t used;  // bytes of a lane that count, a bit each
   int64_t row = -1;
   int lane = 0;
-  int64_t raced_row = -1;
-  int64_t unit = 0, epoch = 0;
+  Racing racing{};
 
   bool has_unwritten() const { return row >= 0; }
-  bool has_race() const { return raced_row >= 0; }
 };
 
 // Notes them; false if there are others.
@@ -211,9 +224,7 @@ bool find_flaws(const Memory& memory, const Access& access, int64_t row, const L
     for (int64_t unit = first; unit < first + units; ++unit) {
       const int64_t epoch = memory.written[unit];
       if (epoch && !coherent) return false;
-      if (unordered(seen, epoch, access.thread(row, lane)) && !flaws.has_race()) {
-        flaws.raced_row = row, flaws.unit = unit, flaws.epoch = epoch;
-      }
+      if (unordered(seen, epoch, access.thread(row, lane))) flaws.racing.note(row, unit, epoch);
     }
     return true;
   });
@@ -258,14 +269,57 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
   return true;
 }
 
-// Stores what the lanes give: give(row, lanes). False as for load.
-template <class Give>
-bool store(Memory& memory, const Access& access, Give give) {
+// Races of a store with writers and with readers.
+struct StoreRaces {
+  Racing wrote, read;
+};
+
+// Notes them; false if there is anything else, or if a store that races with another changes nothing:
+// changes(row, lane).
+template <class Changes>
+bool find_races(const Memory& memory, const Access& access, const Lanes* all, Changes changes,
+                StoreRaces& races) {
+  const int units = units_of(memory, access.size);
+  const auto every_race = [&](const int64_t* epochs, auto of) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+      const bool allowed = all[row].every([&](int lane) {
+        const int64_t first = unit_at(memory, all[row].offsets[lane]);
+        for (int64_t unit = first; unit < first + units; ++unit) {
+          if (!unordered(seen, epochs[unit], access.thread(row, lane))) continue;
+          if (!of(row, lane, unit)) return false;
+        }
+        return true;
+      });
+      if (!allowed) return false;
+    }
+    return true;
+  };
+  const bool allowed = every_race(memory.written, [&](int64_t row, int lane, int64_t unit) {
+    races.wrote.note(row, unit, memory.written[unit]);
+    return changes(row, lane);
+  });
+  for (int64_t i = 0; allowed && i < memory.used_count; ++i) {
+    const int64_t* read = memory.read + memory.used[i] * memory.units;
+    every_race(read, [&](int64_t row, int lane, int64_t unit) {
+      if (changes(row, lane)) races.read.note(row, unit, read[unit]);
+      return !races.read.any();
+    });
+  }
+  return allowed;
+}
+
+// Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
+// permits(lanes) accepts. False as for load.
+template <class Permits, class Give>
+bool store(Memory& memory, const Access& access, Permits permits, Give give) {
   const Lanes* all = all_lanes(access);
   if (!all) return false;
-  for (int64_t row = 0; row < access.warps.rows; ++row) {
-    if (!may_write(memory, access, row, all[row])) return false;
+  bool allowed = true;
+  for (int64_t row = 0; allowed && row < access.warps.rows; ++row) {
+    allowed = may_write(memory, access, row, all[row]);
   }
+  if (!allowed && !permits(all)) return false;
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
@@ -330,7 +384,8 @@ extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address
   const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
   const Rows from(values);
   const int64_t step = size > element ? values->strides[2] : 0;
-  return !store(*memory, access, [&](int64_t row, const Lanes& lanes) {
+  const auto permits = [](const Lanes*) { return false; };
+  return !store(*memory, access, permits, [&](int64_t row, const Lanes& lanes) {
     for (int done = 0; done < size; done += element) {
       each_lane(lanes, element, [&](int lane, auto bytes) {
         const char* value = from.at(row, lane) + done / bytes * step;
@@ -462,17 +517,18 @@ bool counted(const Call& call, const Memory& memory) {
   return true;
 }
 
-// Whether a race of a load is one that Python may report later, and there is room for it.
+// Whether races of an access are such that Python may report them later, and there is room for them.
 bool may_race(const Call& call) {
   const bool repeats = call.withheld >> 2 & (1 << call.instruction.numbers[0]);
-  return !repeats && call.machine.races->count < kx::kRaces;
+  return !repeats && call.machine.races->count + 2 <= kx::kRaces;
 }
 
-void note_race(const Call& call, const Access& access, const Flaws& flaws) {
+void note_race(const Call& call, const Access& access, kx::Raced raced, const Racing& racing) {
+  if (!racing.any()) return;
   kx::Races& races = *call.machine.races;
-  const int place = access.warps.places[flaws.raced_row];
-  races.first[races.count++] = {
-      call.instruction.numbers[0], call.instruction.site, place, 0, flaws.unit, flaws.epoch};
+  const int place = access.warps.places[racing.row];
+  races.first[races.count++] = {call.instruction.numbers[0], call.instruction.site, place, raced,
+                                racing.unit, racing.epoch};
 }
 
 // The bytes of an element, up to 8, that nobody wrote.
@@ -541,11 +597,11 @@ bool ld(const Call& call, const kx::Named&) {
   const auto permits = [&](const Flaws& flaws) {
     found = flaws;
     return (!flaws.has_unwritten() || call.handing.can_load()) &&
-           (!flaws.has_race() || may_race(call));
+           (!flaws.racing.any() || may_race(call));
   };
   if (!load(*memory, access, true, numbers[5], numbers[6], permits, take)) return false;
   if (found.has_unwritten()) mark(call, *memory, access, found);
-  if (found.has_race()) note_race(call, access, found);
+  note_race(call, access, kx::Raced::kReadWrote, found.racing);
   return counted(call, *memory);
 }
 
@@ -579,7 +635,24 @@ bool st(const Call& call, const kx::Named&) {
       });
     }
   };
-  if (!store(*memory, access_of(call, element * elements), give)) return false;
+  const Access access = access_of(call, element * elements);
+  StoreRaces races;
+  const auto changes = [&](int64_t row, int lane) {
+    const uint8_t* to = memory->data + placed[row].offsets[lane];
+    for (int i = 0; i < elements; ++i) {
+      if (std::memcmp(to + i * element, call.operand(i + 1).at(row, lane), element)) return true;
+    }
+    return false;
+  };
+  const auto permits = [&](const Lanes* all) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      if (!are_writable(*memory, access, all[row])) return false;
+    }
+    return may_race(call) && find_races(*memory, access, all, changes, races);
+  };
+  if (!store(*memory, access, permits, give)) return false;
+  note_race(call, access, kx::Raced::kWrittenWrote, races.wrote);
+  note_race(call, access, kx::Raced::kWrittenRead, races.read);
   if (call.handing.stores()) leave_unwritten(call, *memory, element, elements);
   return counted(call, *memory);
 }

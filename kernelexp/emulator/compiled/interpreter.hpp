@@ -44,10 +44,14 @@ struct Code {
   int64_t count;
 };
 
-// A load of a memory by the warp at a place that raced with what was written to a unit of its
-// history at an epoch.
+// What raced: an access, and the earlier one.
+enum class Raced : int32_t { kReadWrote, kWrittenWrote, kWrittenRead };
+
+// An access to a memory by the warp at a place that raced with one to a unit of its history at an
+// epoch.
 struct Race {
-  int32_t memory, site, place, padding;
+  int32_t memory, site, place;
+  Raced raced;
   int64_t unit, epoch;
 };
 

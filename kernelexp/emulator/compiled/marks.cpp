@@ -126,7 +126,8 @@ static bool each_slot(const int32_t (&slots)[kCount], Of of) {
 
 bool Handing::is_needed() const {
   const auto plain = [&](int slot, int) { return !marks_.is_marked(slot); };
-  return !(each_slot(uses_->reads, plain) && each_slot(uses_->decides, plain) &&
+  return uses_->rule == Rule::kPython ||
+         !(each_slot(uses_->reads, plain) && each_slot(uses_->decides, plain) &&
            each_slot(uses_->writes, plain));
 }
 

@@ -53,8 +53,8 @@ struct Uses {
 // What one instruction does with marks: made before it is executed.
 class Handing {
  public:
-  // uses: null while there is no room for marks. active: active lanes as in Call, but for those that
-  // the instruction's guard excludes.
+  // uses: null while there is no room for marks. active: lanes of the set, [rows, 32], whether the
+  // instruction's guard holds for them or not; null: all.
   Handing(Marks& marks, const Uses* uses, const Machine& machine, const Set& set,
           const uint8_t* active)
       : marks_(marks), uses_(uses), machine_(machine), set_(set), active_(active) {}

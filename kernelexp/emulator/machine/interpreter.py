@@ -17,6 +17,9 @@ from kernelexp.emulator.machine.program import Code, Program
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int
 _ARGUMENTS = (*[_POINTER] * 3, _INT, ctypes.py_object, _INT, ctypes.c_int64, _INT)
 
+_RACED = ("read", "wrote"), ("written", "wrote"), ("written", "read")
+"""In the order of kx::Raced."""
+
 
 class Interpreter:
     """Compiled code at work on the machine of one wave."""
@@ -55,12 +58,12 @@ class Interpreter:
         return count
 
     def _report_races(self) -> None:
-        """Reports the loads that compiled code has done although they race."""
+        """Reports the accesses that compiled code has done although they race."""
         machine, noted = self._machine, self._races
         for race in noted.first[: noted.count]:
             races = machine.world_races if race.memory else machine.races
             site = machine.undefined.sites[race.site]
-            races.report("read", "wrote", race.unit, race.place, race.epoch, site)
+            races.report(*_RACED[race.raced], race.unit, race.place, race.epoch, site)
         noted.count = 0
 
     def _withheld(self, code: Code, warps: WarpSet) -> int:

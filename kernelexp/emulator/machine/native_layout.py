@@ -91,10 +91,10 @@ class MarksLayout(ctypes.Structure):
 
 
 class RaceLayout(ctypes.Structure):
-    """A load that raced: with what was written to a unit of the history at an epoch."""
+    """An access that raced with one to a unit of the history at an epoch; `raced` as kx::Raced."""
 
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("memory", "site", "place", "padding")),
+        *((name, ctypes.c_int32) for name in ("memory", "site", "place", "raced")),
         *_integers("unit", "epoch"),
     )
 
