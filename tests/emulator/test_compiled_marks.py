@@ -99,11 +99,19 @@ SKIP:
 """
 STALE = "st.global.u32 [%own], %t; bar.sync 0; ld.global.nc.u32 %r12, [%own];"
 
+# Warp 1 reads what it has stored itself, which was there already.
+REPEATED = """
+and.b32 %r1, %t, 31; shl.b32 %r1, %r1, 2; mov.u32 %r2, buffer; add.u32 %r1, %r1, %r2;
+setp.lt.u32 %p1, %t, 32;
+@%p1 st.shared.u32 [%r1], 7; @!%p1 st.shared.u32 [%r1], 7; @!%p1 ld.shared.u32 %r3, [%r1];
+"""
 
-@settings(max_examples=40, deadline=None,
+
+@settings(max_examples=25, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @example(body=HEAD + SKIPPED, seed=0)
 @example(body=HEAD + STALE, seed=0)
+@example(body=REPEATED, seed=0)
 @given(body=program(), seed=st.sampled_from([0, 3]))
 def test_any_program_on_memory_that_is_written_in_part(library: Path, body: str, seed: int) -> None:
     compiled.unload()
