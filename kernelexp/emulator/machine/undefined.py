@@ -164,8 +164,11 @@ class Undefined:
 
     def decides(self, slot: int, warps: Warps, m: Mask, how: str) -> None:
         """A finding if a value on which something depends is marked."""
-        marks, active = self.marks.of(slot, warps), warps.active(m)
-        if marks is not None and marks[active].any():
+        marks = self.marks.of(slot, warps)
+        if marks is None:
+            return
+        active = warps.active(m)
+        if marks[active].any():
             origin = self.marks.origin(slot)
             self._report(origin, how)
             self.marks.put(slot, warps, active, _NONE, origin)
