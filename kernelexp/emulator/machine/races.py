@@ -200,7 +200,7 @@ class Races:
             who += f", lane {other & 31}"
         self.residents.report(
             "race",
-            f"{address} is {now} here, {who} {before} it, and nothing orders the two accesses.",
+            f"{address} is {now} here; {who} {before} it, and nothing orders the two accesses.",
             site,
             place,
             cause=cause,
