@@ -93,7 +93,7 @@ def run(
 
     One that fails has its `error`, and leaves the others to be done.
     """
-    settings = _settings(emulate, gpu, device, keep, limits)
+    settings = _settings(emulate, gpu, device, limits, keep=keep)
     return ran.to_values(runner.run(project, experiments, _tools(project), settings))
 
 
@@ -146,7 +146,7 @@ def evaluate(
         wanted,
         source.encode() if isinstance(source, str) else source,
         _tools(project),
-        _settings(emulate, gpu, device, False, limits),
+        _settings(emulate, gpu, device, limits, keep=False),
         against=against,
         hostile=hostile,
     )
@@ -175,7 +175,7 @@ def _tools(project: Project) -> Toolchain:
 
 
 def _settings(
-    emulate: bool, gpu: bool, device: str | None, keep: bool, limits: Limits | None
+    emulate: bool, gpu: bool, device: str | None, limits: Limits | None, *, keep: bool
 ) -> runs.Settings:
     return runs.Settings(
         emulate=emulate,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import msgspec
 
-from kernelexp import comparisons, counters, examine, prepare, profiles, subjects
+from kernelexp import comparability, comparisons, counters, examine, prepare, profiles
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.arm import Arm
 from kernelexp.comparisons import Options
@@ -100,22 +101,7 @@ def audit(project: Project, text: str, against: str | None, asked: Asked) -> Aud
     BuildError where one of them does not build. UsageError where a text names no variant, or both
     name the same.
     """
-    wanted, name, number = parse_arm(project, text)
-    if against is None:
-        if not name:
-            raise UsageError(
-                f"{text} is no candidate of an experiment, which would have a baseline: name "
-                "another variant with --against."
-            )
-        against = f"{name}:baseline"
-    other, whose, place = parse_arm(project, against)
-    if wanted == other:
-        raise UsageError(f"{text} and {against} are the same variant: name another one.")
-    if (wanted.kernel, wanted.arch) != (other.kernel, other.arch):
-        raise UsageError(
-            f"{project.label(wanted)} and {project.label(other)} are of different kernels or "
-            "architectures: `kernelexp compare` shows what differs."
-        )
+    (wanted, name, number), (other, whose, place) = _pair(project, text, against)
     prepare.refuse_programs([other, wanted], "an audit")
     built = prepare.built(project, [other, wanted], asked.tools, asked.limits, asked.on_progress)
     before = _side(project, other, built.arm(other), whose, place)
@@ -141,6 +127,31 @@ def audit(project: Project, text: str, against: str | None, asked: Asked) -> Aud
         ratio=ratio,
         how=how,
     )
+
+
+_Named: TypeAlias = tuple[Variant, str, int]
+"""A variant, the experiment that names it, if one does, and which of its arms it is."""
+
+
+def _pair(project: Project, text: str, against: str | None) -> tuple[_Named, _Named]:
+    """The variant to audit, and the one that it is compared with."""
+    wanted, name, number = parse_arm(project, text)
+    if against is None:
+        if not name:
+            raise UsageError(
+                f"{text} is no candidate of an experiment, which would have a baseline: name "
+                "another variant with --against."
+            )
+        against = f"{name}:baseline"
+    other, whose, place = parse_arm(project, against)
+    if wanted == other:
+        raise UsageError(f"{text} and {against} are the same variant: name another one.")
+    if (wanted.kernel, wanted.arch) != (other.kernel, other.arch):
+        raise UsageError(
+            f"{project.label(wanted)} and {project.label(other)} are of different kernels or "
+            "architectures: `kernelexp compare` shows what differs."
+        )
+    return (wanted, name, number), (other, whose, place)
 
 
 def _experiment_of(project: Project, wanted: Variant, other: Variant) -> tuple[str, int]:
@@ -195,7 +206,7 @@ def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) 
         subject=Subject(
             label=label,
             arm=arm,
-            conditions=subjects.conditions(arm, record, profile),
+            conditions=comparability.conditions(arm, record, profile),
             about=tuple(dict.fromkeys(about)),
             run=record.run if record and arm.measured else "",
         ),

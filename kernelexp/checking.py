@@ -78,7 +78,7 @@ def check(project: Project, asked: Asked) -> Checked:
         baseline = msgspec.structs.replace(baseline, variants=kept)
     looked = _look(project, named, asked)
     findings = gates.compare(
-        baseline, asked.tools.version, _plain(looked), looked.faults, asked.emulate
+        baseline, asked.tools.version, _plain(looked), looked.faults, emulated=asked.emulate
     )
     for label, subject in looked.subjects.items():
         committed = baseline.variants.get(label, {})
@@ -130,7 +130,7 @@ def update(project: Project, asked: Asked) -> tuple[Path, int, list[Finding]]:
     before = gates.read_baseline(project.root) if (project.root / FILE).is_file() else None
     extras = _extras(project, looked, before, asked.measuring.margin)
     if before:
-        changed = gates.compare(before, asked.tools.version, arms, {}, False)
+        changed = gates.compare(before, asked.tools.version, arms, {}, emulated=False)
         changed += _changed_extras(before, extras)
     path = gates.write_baseline(project.root, asked.tools.version, arms, extras)
     return path, len(arms), [each for each in changed if each.outcome not in gates.PASSED]

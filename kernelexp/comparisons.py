@@ -9,6 +9,7 @@ import msgspec
 
 from kernelexp import counters, differences, metrics, widths
 from kernelexp.arm import Arm
+from kernelexp.comparability import different
 from kernelexp.differences import Difference
 from kernelexp.errors import UsageError
 from kernelexp.judge import ranking
@@ -17,7 +18,7 @@ from kernelexp.measurement import Effect
 from kernelexp.metrics import Kind
 from kernelexp.model import AxisValue
 from kernelexp.profile.merging import bare
-from kernelexp.subjects import Subject, different
+from kernelexp.subjects import Subject
 from kernelexp.text import one_line
 
 KINDS: tuple[Kind, ...] = ("measured", "built", "emulated", "profiled", "published")

@@ -33,12 +33,36 @@ def conclude(
     tuning: Tuning | None = None,
 ) -> Outcome:
     """The record of arms, the baseline first, with its verdicts; written if records are kept."""
-    baseline, *candidates = arms
     host_files = _unchanged(shared, experiment, name, timed)
     earlier, unreadable = records.read(shared.home, name)
     if repeats:
         earlier = [each for each in earlier if each.run == repeats]
-    made = Record(
+    made = msgspec.structs.replace(
+        _assemble(shared, name, experiment, arms, timed),
+        host_files=host_files,
+        repeats=repeats,
+        overrides=overrides or {},
+        tuning=tuning,
+    )
+    made = _judge(record.complete(made), timed.why_not, earlier)
+    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    _remove_journals(timed)
+    return Outcome(
+        experiment=name,
+        record=made,
+        path=path,
+        earlier=tuple(earlier),
+        unreadable=tuple(unreadable),
+        faults=tuple(faults),
+    )
+
+
+def _assemble(
+    shared: Shared, name: str, experiment: Experiment, arms: Sequence[Arm], timed: Timed
+) -> Record:
+    """The record of arms that are not judged yet."""
+    baseline, *candidates = arms
+    return Record(
         version=records.VERSION,
         run=records.new_run_name(),
         experiment=name,
@@ -54,10 +78,7 @@ def conclude(
         tool=__version__,
         compiler=shared.tools.version,
         git=shared.git,
-        host_files=host_files,
-        repeats=repeats,
         machine=shared.machine,
-        overrides=overrides or {},
         device=timed.measurement.device.name if timed.measurement else "",
         size=timed.size,
         flops=timed.flops,
@@ -65,18 +86,6 @@ def conclude(
         measurement=timed.measurement,
         estimate=estimate(timed.measurement) if timed.measurement else None,
         heats=tuple(Heat(measurement=each, estimate=estimate(each)) for each in timed.heats),
-        tuning=tuning,
-    )
-    made = _judge(record.complete(made), timed.why_not, earlier)
-    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
-    _remove_journals(timed)
-    return Outcome(
-        experiment=name,
-        record=made,
-        path=path,
-        earlier=tuple(earlier),
-        unreadable=tuple(unreadable),
-        faults=tuple(faults),
     )
 
 

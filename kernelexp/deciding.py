@@ -12,7 +12,7 @@ from kernelexp.errors import UsageError
 from kernelexp.judge import standing
 from kernelexp.judge.standing import Standing, Standings
 from kernelexp.model import spell_point
-from kernelexp.project import Project
+from kernelexp.project import Project, require_candidate
 from kernelexp.text import quote
 
 
@@ -91,10 +91,7 @@ def _chosen(name: str, standings: Standings, candidate: int | None) -> Sequence[
     """All candidates, or the one of this number, counted from 1."""
     if candidate is None:
         return standings.candidates
-    count = len(standings.candidates)
-    if candidate > count:
-        several = f"{count} candidates" if count > 1 else "one candidate"
-        raise UsageError(f"{name} has {several}: there is no --candidate {candidate}.")
+    require_candidate(name, standings.experiment, candidate)
     return standings.candidates[candidate - 1 : candidate]
 
 

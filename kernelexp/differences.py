@@ -8,7 +8,7 @@ import msgspec
 
 from kernelexp import counters
 from kernelexp.arm import Arm
-from kernelexp.metrics import Figure, Kind, Metric, Value, executed, figures, has_code
+from kernelexp.metrics import Figure, Kind, Metric, Value, figures
 
 
 def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
@@ -17,8 +17,8 @@ def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
     Counters of two versions of the emulator, or of two sizes, do not compare. A profile whose size
     is not known may be of any.
     """
-    first, second = executed(one), executed(other)
-    kinds: list[Kind] = ["built"] if has_code(one) and has_code(other) else []
+    first, second = one.executed, other.executed
+    kinds: list[Kind] = ["built"] if one.has_code and other.has_code else []
     if first and second and (first.emulator, first.size) == (second.emulator, second.size):
         kinds.append("emulated")
     if one.measured and other.measured and one.measured.size == other.measured.size:

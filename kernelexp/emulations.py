@@ -147,13 +147,11 @@ def _solve(
 
 
 def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLaunch]:
-    """Its launches."""
+    """What it counted, launch by launch; a job of one launch is that launch."""
     return evidence.launches or (evidence,)
 
 
-def count_full(
-    project: Project, arm: Arm, said: Consulted, limits: Limits, size: str = emulated.SIZE
-) -> FullCount | None:
+def count_full(project: Project, arm: Arm, said: Consulted, limits: Limits) -> FullCount | None:
     """All counters of an emulated arm for the full problem, solved from two sizes where the problem
     has a second one; the rest, and all where it has none, in proportion to the tiles.
 
@@ -161,9 +159,7 @@ def count_full(
     all sizes. None where nothing was counted, or where problem.py neither states its tiles nor has
     a second size.
     """
-    counts = [
-        _count_full(project, arm, each, said, limits, size) for each in (arm.counted, arm.emulated)
-    ]
+    counts = [_count_full(project, arm, each, said, limits) for each in (arm.counted, arm.emulated)]
     known = [each for each in counts if each]
     if not known:
         return None
@@ -177,8 +173,8 @@ def _count_full(
     first: EmulatedEvidence | None,
     said: Consulted,
     limits: Limits,
-    size: str,
 ) -> FullCount | None:
+    size = emulated.SIZE
     if first is None or not (first.arrays and first.finished):
         return None
     extents = {each: _extents(said, each) for each in said.sizes}

@@ -72,15 +72,7 @@ def evaluate(
     time and files, as has the emulation. UsageError for a text that is too long; EnvironmentFault
     for a machine that can't build, emulate or confine.
     """
-    if len(source) > LONGEST_BYTES:
-        raise UsageError(
-            f"the source has {len(source):,} bytes; at most {LONGEST_BYTES:,} are evaluated."
-        )
-    if hostile and variant.program:
-        raise UsageError(
-            f"{variant.kernel} is a program: what its source says would run on this machine, so "
-            "that it can't be evaluated as a hostile one."
-        )
+    _require_evaluable(variant, source, hostile)
     settings = msgspec.structs.replace(settings, keep=False)
     own = runner.share(project, project.root, tools, settings, on_progress)
     against = against or variant
@@ -91,16 +83,8 @@ def evaluate(
             there = _confine(there, project.root)
         candidate = runner.examine(there, [variant]).arm(variant)
     arms = [baseline, candidate]
-    timed = timing.take(
-        project.root,
-        arms,
-        settings.measuring,
-        settings.limits,
-        settings.executor,
-        own.gpus,
-        on_progress,
-    )
-    outcome = conclusion.conclude(own, NAME, _experiment(project, against, variant), arms, timed)
+    experiment = _experiment(project, against, variant)
+    outcome = conclusion.conclude(own, NAME, experiment, arms, timing.take(own, arms))
     assert outcome.record is not None
     return Evaluation(
         label=project.label(variant),
@@ -109,6 +93,18 @@ def evaluate(
         verdict=outcome.record.candidates[0].verdict,
         record=outcome.record,
     )
+
+
+def _require_evaluable(variant: Variant, source: bytes, hostile: bool) -> None:
+    if len(source) > LONGEST_BYTES:
+        raise UsageError(
+            f"the source has {len(source):,} bytes; at most {LONGEST_BYTES:,} are evaluated."
+        )
+    if hostile and variant.program:
+        raise UsageError(
+            f"{variant.kernel} is a program: what its source says would run on this machine, so "
+            "that it can't be evaluated as a hostile one."
+        )
 
 
 def exit_code(found: Evaluation) -> int:

@@ -41,7 +41,6 @@ def main() -> None:
 
 class _Server:
     def __init__(self, control: socket.socket) -> None:
-        self._control = control
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._accept)
         self._workers: dict[int, _Worker] = {}

@@ -40,7 +40,7 @@ BARRIERS = {
 """What the emulator counts, and what it is called; arrivals at barriers count as barriers."""
 
 
-class Passed(msgspec.Struct, frozen=True, kw_only=True):
+class BarrierCount(msgspec.Struct, frozen=True, kw_only=True):
     """How often a launch came to the barriers of one kind at one line."""
 
     kind: str
@@ -65,7 +65,7 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
     ctas: int
     tiles: int
     """0 where the problem does not state them."""
-    lines: tuple[Passed, ...]
+    lines: tuple[BarrierCount, ...]
     full: dict[str, float] = {}
     """Barriers of a launch of the full problem, by kind; empty where that is not known."""
     full_ctas: int = 0
@@ -223,9 +223,9 @@ def _executed(
     )
 
 
-def _passed(lines: Sequence[LineCost], kind: str) -> list[Passed]:
+def _passed(lines: Sequence[LineCost], kind: str) -> list[BarrierCount]:
     return [
-        Passed(kind=kind, source=line.source, warps=line.warps.bit_count(), executed=executed)
+        BarrierCount(kind=kind, source=line.source, warps=line.warps.bit_count(), executed=executed)
         for line in lines
         if (executed := _counter(line.counters, kind)) and line.warps
     ]

@@ -28,9 +28,9 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)
 
 
-def new_run_name(now: datetime | None = None) -> str:
+def new_run_name() -> str:
     """A name that sorts by time and that no other run has."""
-    moment = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{moment}-{secrets.token_hex(4)}"
 
 
@@ -120,11 +120,6 @@ def find(root: Path, text: str, *, measured: bool = False) -> Path:
     raise UsageError(
         f"{text!r} is ambiguous: {len(matches)} runs start with it ({names}, ...); type more of it."
     )
-
-
-def read_all(root: Path) -> tuple[list[Record], list[Unreadable]]:
-    """Every record of the project, oldest first within each experiment."""
-    return _split(map(_read, _all(root)))
 
 
 def count(root: Path, experiment: str) -> int:

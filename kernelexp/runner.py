@@ -36,7 +36,7 @@ def run(
     experiment leaves the others to be done.
     """
     shared = share(project, project.root, tools, settings, on_progress)
-    return _run(shared, names, overrides or {}, "")
+    return _run(shared, names, overrides or {})
 
 
 def restore(project: Project, text: str) -> tuple[Project, str]:
@@ -59,7 +59,7 @@ def repeat(
     past = records.read_file(records.find(project.root, text))
     restored = repeating.project_of(project.root, past)
     shared = share(restored, project.root, tools, settings, on_progress)
-    return _run(shared, [past.experiment], {}, past.run)
+    return _run(shared, [past.experiment], {}, repeats=past.run)
 
 
 def share(
@@ -95,7 +95,7 @@ def examine(shared: Shared, variants: Sequence[Variant]) -> Prepared:
 
 
 def _run(
-    shared: Shared, names: Sequence[str], overrides: Mapping[str, Point], repeats: str
+    shared: Shared, names: Sequence[str], overrides: Mapping[str, Point], repeats: str = ""
 ) -> list[Outcome]:
     project = shared.project
     variants: dict[str, list[Variant]] = {}
@@ -106,32 +106,23 @@ def _run(
         variants[name] = [baseline, *changed]
     every = [each for own in variants.values() for each in own]
     prepared = examine(shared, every)
+    progress = Joined(shared.on_progress)  # experiments may be measured at the same time
 
     def one(name: str) -> Outcome:
-        own, point = variants[name], overrides.get(name, {})
+        mine = msgspec.structs.replace(shared, on_progress=progress.of(name))
+        point = overrides.get(name, {})
         try:
-            return _run_one(telling.of(name), name, own, prepared, point, repeats)
+            return _run_one(mine, name, variants[name], prepared, point, repeats)
         except KernelexpError as error:
             return Outcome(experiment=name, error=error)
         except OSError as error:
             fault = EnvironmentFault(f"{errors.explain(error)}.")
             return Outcome(experiment=name, error=fault)
 
-    telling = _Telling(shared)
     cards = 0 if isinstance(shared.gpus, str) else len(shared.gpus)
     if min(cards, len(variants)) < 2:
         return [one(name) for name in variants]
     return processes.parallel(one, list(variants), workers=cards)
-
-
-class _Telling:
-    """What experiments that are measured at the same time share, each with its own progress."""
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared, self._joined = shared, Joined(shared.on_progress)
-
-    def of(self, name: str) -> Shared:
-        return msgspec.structs.replace(self._shared, on_progress=self._joined.of(name))
 
 
 def _run_one(
@@ -146,15 +137,7 @@ def _run_one(
     experiment = shared.project.experiments[name]
     variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
-    timed = timing.take(
-        shared.project.root,
-        arms,
-        shared.settings.measuring,
-        shared.settings.limits,
-        shared.settings.executor,
-        shared.gpus,
-        shared.on_progress,
-    )
+    timed = timing.take(shared, arms)
     return conclusion.conclude(
         shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
     )

@@ -44,10 +44,7 @@ def compare(
     built = [arm for arm, _ in arms]
     names = arm_names(len(arms) - 1)
     launches = {name: each for name, (_, each) in zip(names, arms, strict=True) if each}
-    timed = timing.take(
-        *(project.root, built, measuring, limits, executor, shared.gpus, on_progress),
-        launches=launches,
-    )
+    timed = timing.take(shared, built, launches)
     made = conclusion.conclude(shared, "revisions", experiment, built, timed).record
     assert made is not None
     return made

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from kernelexp.arm import Arm, ProfiledEvidence
+from kernelexp.arm import Arm
+from kernelexp.comparability import Conditions, conditions
 from kernelexp.errors import BuildError, UsageError, join, suggest
 from kernelexp.limits import Limits
 from kernelexp.metrics import Kind
@@ -23,24 +24,8 @@ if TYPE_CHECKING:  # two files compare without YAML, builds and workers
     from kernelexp.project import Project
     from kernelexp.toolchain import Toolchain
 
-Conditions = dict[str, str]
-"""What figures depend on besides the variant, by name: GPU, driver; empty where not known."""
-
-
 _SUFFIXES = frozenset({".csv", ".json", ".ncu-rep"})
 """What the names of files end in that a side of a comparison can be."""
-
-
-def different(one: Conditions, other: Conditions) -> Iterator[tuple[str, str, str]]:
-    """Each condition that both know and that differs, with its two values."""
-    for name in {**one, **other}:
-        first, second = one.get(name, ""), other.get(name, "")
-        # ncu prints a GPU's maker before its name, a document may not.
-        if first and second and first.removeprefix(_MAKER) != second.removeprefix(_MAKER):
-            yield name, first, second
-
-
-_MAKER = "NVIDIA "
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -351,41 +336,3 @@ def _since(
 
     changed = [] if arm.published else list(arm_changes(variant, arm, files, tree))
     return [f"{what}, before this changed: {join(changed)}"] if changed else []
-
-
-# ---- conditions ----------------------------------------------------------------------------------
-
-
-def conditions(
-    arm: Arm, record: Record | None = None, profile: Profile | None = None
-) -> dict[Kind, Conditions]:
-    """What the figures of each kind depend on."""
-    found: dict[Kind, Conditions] = {}
-    if arm.is_built:
-        found["built"] = {"compiler": made.compiler if (made := record or profile) else ""}
-    if arm.emulated:
-        found["emulated"] = {"size": arm.emulated.size, "emulator": arm.emulated.emulator}
-    if arm.measured:
-        measurement = record.measurement if record else None
-        found["measured"] = {
-            "GPU": arm.measured.device,
-            "driver": measurement.device.driver if measurement else "",
-            "problem size": arm.measured.size,
-        }
-    if arm.profiled:
-        found["profiled"] = _of_launch(arm.profiled)
-    return found
-
-
-def _of_launch(evidence: ProfiledEvidence) -> Conditions:
-    device = evidence.device or evidence.figures.get("device__attribute_display_name", "")
-    found = {
-        "GPU": str(device),
-        "driver": evidence.driver,
-        "profiler": evidence.tool,
-        "clock control": evidence.clock_control,
-        "cache control": evidence.cache_control,
-        "replay": evidence.replay,
-        "problem size": evidence.size,
-    }
-    return {name: one_line(text) for name, text in found.items()}

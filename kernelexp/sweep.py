@@ -100,7 +100,7 @@ def plan_space(
     project: Project,
     name: str,
     choices: Sequence[str],
-    baseline: Sequence[str] = (),
+    baseline: Sequence[str],
     every: bool = False,
 ) -> Grid:
     """The same without candidates, of any size; with `every`, no choices are all axes."""

@@ -30,7 +30,7 @@ DRIFT = "drift"
 
 
 class How(msgspec.Struct, frozen=True, kw_only=True):
-    """How to time."""
+    """How gates on time are decided."""
 
     tools: Toolchain
     required: bool = False

@@ -10,12 +10,10 @@ import msgspec
 from kernelexp.arm import Arm
 from kernelexp.evidence import heats, programs
 from kernelexp.evidence.measured import Measuring, Taken
-from kernelexp.executor import Executor
 from kernelexp.launch import Launch
-from kernelexp.limits import Limits
 from kernelexp.measurement import Device, Measurement
 from kernelexp.model import arm_names
-from kernelexp.progress import OnProgress
+from kernelexp.runs import Shared
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,26 +52,23 @@ def cards(gpus: tuple[Device, ...] | str, arch: str) -> int | str:
 
 
 def take(
-    root: Path,
+    shared: Shared,
     arms: Sequence[Arm],
-    measuring: Measuring | None,
-    limits: Limits,
-    executor: Executor,
-    gpus: tuple[Device, ...] | str,
-    on_progress: OnProgress | None = None,
     launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Timed:
     """Times what can be timed, the baseline first; raises what keeps a GPU from timing it.
 
     `launches` are those of arms, by name, that the project's own problem.py does not launch.
     """
+    settings, root, tell = shared.settings, shared.project.root, shared.on_progress
+    measuring, limits, executor = settings.measuring, settings.limits, settings.executor
     names = arm_names(len(arms) - 1)
     usable = {
         name: arm for name, arm in zip(names, arms, strict=True) if arm.is_built and not arm.refused
     }
     program = next((arm.program.spec for arm in usable.values() if arm.program), None)
     on_cpu = measuring is not None and program is not None and not program.gpu
-    number = 1 if on_cpu else cards(gpus, arms[0].arch)
+    number = 1 if on_cpu else cards(shared.gpus, arms[0].arch)
     if isinstance(number, str):
         return Timed(why_not=number)
     if measuring is None or names[0] not in usable or len(usable) < 2:
@@ -81,7 +76,7 @@ def take(
     if program:
         measuring = msgspec.structs.replace(measuring, size="")
         run = programs.take(
-            root, usable, measuring, limits, executor.run_programs, on_progress=on_progress
+            root, usable, measuring, limits, executor.run_programs, on_progress=tell
         )
         return as_timed(run, measuring)
     # Verdicts are of arms that were timed side by side; only a race for the fastest has heats.
@@ -93,7 +88,7 @@ def take(
         limits,
         executor.measure,
         wanted,
-        on_progress=on_progress,
+        on_progress=tell,
         launches=launches,
     )
     return as_timed(taken, measuring)

@@ -15,7 +15,7 @@ _WORKER = """
 import json, math, os, random, signal, sys, time
 from pathlib import Path
 import msgspec
-from kernelexp.gpu.job import Found, Turn, WorkerJob
+from kernelexp.gpu.job import Finished, Turn, WorkerJob
 from kernelexp.measurement import Block, DeviceState, Row, Worker
 
 folder = Path(sys.argv[1])
@@ -42,7 +42,7 @@ timed = [i for i, arm in arms if arm.arm.name not in turn.excluded]
 order = (*timed, *reversed(timed))
 row = Row(order=order, times_us=tuple(round(times[i], 4) for i in order))
 state = DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, power_w=300.0, temperature_c=50)
-found = Found(worker=Worker(
+found = Finished(worker=Worker(
     process=job.process, seed=job.seed, load_order=job.load_order, launches_per_sample=1, sets=1,
     warm_up_s=0.1, drift=0.0, blocks=(Block(before=state, after=state, rows=(row,) * 4),),
     checks=(),

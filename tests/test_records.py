@@ -69,7 +69,7 @@ def test_a_record_cut_short_is_named_and_the_rest_is_read(tmp_path: Path) -> Non
     kept, cut = a_record(), records.write(tmp_path, a_record())
     records.write(tmp_path, kept)
     cut.write_bytes(cut.read_bytes()[:-40])
-    found, unreadable = records.read_all(tmp_path)
+    found, unreadable = records.read(tmp_path, "S1")
     assert found == [kept]
     assert [each.path for each in unreadable] == [cut]
     assert "is truncated or invalid JSON" in unreadable[0].why
@@ -77,7 +77,7 @@ def test_a_record_cut_short_is_named_and_the_rest_is_read(tmp_path: Path) -> Non
 
 def test_a_record_of_a_newer_version_is_named_with_its_version(tmp_path: Path) -> None:
     records.write(tmp_path, a_record(version=9))
-    _, unreadable = records.read_all(tmp_path)
+    _, unreadable = records.read(tmp_path, "S1")
     assert "has version 9, written by a newer kernelexp" in unreadable[0].why
 
 
@@ -85,7 +85,7 @@ def test_a_field_of_a_later_version_is_read_over(tmp_path: Path) -> None:
     path = records.write(tmp_path, a_record())
     fields = json.loads(path.read_text())
     path.write_text(json.dumps(fields | {"later": [1, 2]}))
-    found, unreadable = records.read_all(tmp_path)
+    found, unreadable = records.read(tmp_path, "S1")
     assert (len(found), unreadable) == (1, [])
 
 
@@ -146,7 +146,7 @@ def test_a_kill_at_any_moment_leaves_whole_records_only(tmp_path: Path, after_ms
         process.stdout.readline()
         time.sleep(after_ms / 1000)
         process.send_signal(signal.SIGKILL)
-    found, unreadable = records.read_all(tmp_path)
+    found, unreadable = records.read(tmp_path, "S1")
     assert unreadable == []
     assert all(len(record.baseline.build_log) == 2_000_000 for record in found)
 

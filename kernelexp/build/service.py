@@ -25,6 +25,7 @@ from kernelexp.toolchain import Toolchain
 LIMIT_S = 600.0
 """How long one step of a build may take."""
 SILENT_S = 1.0
+"""How long to wait for another run's builds without a word."""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +72,7 @@ def build(
         builds = _find_all(list(by_key.values()))
         missing = [plan for key, plan in by_key.items() if key not in builds]
         if missing:
-            work = Work(builder=builder or _build, slots=slots, on_progress=on_progress)
-            builds |= _build_all(plans[0].root, missing, work)
+            builds |= _build_all(missing, builder or _build, slots, on_progress)
     except OSError as error:
         raise _as_fault(error) from None
     return [
@@ -118,27 +118,22 @@ def _find_all(plans: Sequence[Plan]) -> dict[str, Built]:
     return {key: _cached(plan, entry) for key, (plan, entry) in found.items() if entry}
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """How to build several variants."""
-
-    builder: Builder
-    slots: int | None
-    on_progress: OnProgress | None
-
-
-def _build_all(root: Path, plans: Sequence[Plan], work: Work) -> dict[str, Built]:
+def _build_all(
+    plans: Sequence[Plan], builder: Builder, slots: int | None, on_progress: OnProgress | None
+) -> dict[str, Built]:
     def on_change(done: int, now: Sequence[Plan]) -> None:
-        if work.on_progress:
+        if on_progress:
             label = now[-1].label if now else ""
-            work.on_progress(Step(phase="building", done=done, total=len(missing), now=label))
+            on_progress(Step(phase="building", done=done, total=len(missing), now=label))
 
+    root = plans[0].root
     with _alone(root):
         store.remove_stale(store.builds(root))
         builds = _find_all(plans)  # by the run that was waited for
         missing = [plan for plan in plans if plan.key not in builds]
         if missing:
-            workers = work.slots or turns.THREADS
-            made = processes.parallel(work.builder, missing, on_change=on_change, workers=workers)
+            workers = slots or turns.THREADS
+            made = processes.parallel(builder, missing, on_change=on_change, workers=workers)
             builds |= {plan.key: built for plan, built in zip(missing, made, strict=True)}
     return builds
 

@@ -39,12 +39,16 @@ def compile_to_ptx(plan: Plan, folder: Path) -> str:
         text = ptx.read_text("utf-8", "replace") if ptx.is_file() else ""
         if not (".version" in text and text.endswith("\n")):
             return "left no whole PTX"
-        listed = read.read_text("utf-8", "replace") if read.is_file() else ""
-        return "" if dependencies.parse(listed) else "left no whole list of the files it read"
+        return _fault_of_list(read)
 
     done = _run(plan, folder, "nvcc", argv, fault)
     _forget_root(ptx, plan.root)
     return _clean(plan, folder, done.stdout + done.stderr)
+
+
+def _fault_of_list(read: Path) -> str:
+    listed = read.read_text("utf-8", "replace") if read.is_file() else ""
+    return "" if dependencies.parse(listed) else "left no whole list of the files it read"
 
 
 def take(plan: Plan, folder: Path) -> None:
@@ -86,8 +90,7 @@ def link_program(plan: Plan, folder: Path) -> tuple[str, str]:
     def fault(_done: Completed) -> str:
         if not (program.is_file() and is_whole_elf(program.read_bytes())):
             return "left no whole program"
-        listed = read.read_text("utf-8", "replace") if read.is_file() else ""
-        return "" if dependencies.parse(listed) else "left no whole list of the files it read"
+        return _fault_of_list(read)
 
     done = _run(plan, folder, "nvcc", argv, fault)
     said = _clean(plan, folder, done.stdout + done.stderr)

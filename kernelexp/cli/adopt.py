@@ -18,7 +18,7 @@ from kernelexp.errors import WRONG_RESULT, UsageError
 
 if TYPE_CHECKING:
     from kernelexp.foreign.adopted import Compiled
-    from kernelexp.foreign.copying import Left
+    from kernelexp.foreign.copying import Omitted
     from kernelexp.foreign.draft import Answers
     from kernelexp.foreign.entry import Parameter
     from kernelexp.project import Project
@@ -199,7 +199,7 @@ def _describe(parameter: Parameter) -> str:
     return f"{parameter.name}: {kind}, {parameter.size} bytes, {role}"
 
 
-def _spell_lines(left: Left) -> str:
+def _spell_lines(left: Omitted) -> str:
     if left.first_line == left.last_line:
         return str(left.first_line)
     return f"{left.first_line}-{left.last_line}"

@@ -37,6 +37,12 @@ def parse_seconds(text: str, option: str) -> float:
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+def refuse_two_forms(json: bool, markdown: bool) -> None:
+    """UsageError where both are asked for, before any work is done."""
+    if json and markdown:
+        raise UsageError("--json and --markdown do not go together: give one of them.")
+
+
 def parse_limits(texts: list[str] | None) -> Limits:
     """What --limit sets; the rest stays as it is."""
     from kernelexp.limits import Limits  # loads msgspec: not for --help
@@ -53,7 +59,7 @@ def parse_limits(texts: list[str] | None) -> Limits:
 
 
 def parse_isas(text: str) -> tuple[Isa, ...]:
-    """What --isa names."""
+    """The instruction sets that --isa names; UsageError where it names none."""
     from kernelexp.evidence.emulated import BOTH
 
     known: dict[str, tuple[Isa, ...]] = {isa: (isa,) for isa in BOTH} | {"both": BOTH}

@@ -8,9 +8,9 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits
+from kernelexp.cli.arguments import parse_limits, refuse_two_forms
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import print_document, print_json, print_text, progress_bars
+from kernelexp.cli.console import print_document, print_json, progress_bars
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -19,7 +19,6 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
 )
-from kernelexp.errors import UsageError
 
 
 @app.command()
@@ -61,10 +60,8 @@ def audit(
     from kernelexp import auditing
     from kernelexp.report import audit as report
     from kernelexp.report import log as logs
-    from kernelexp.report import markdown as rendering
 
-    if json and markdown:
-        raise UsageError("--json and --markdown do not go together: give one of them.")
+    refuse_two_forms(json, markdown)
     loaded = common.load(project)
     with progress_bars(loaded.root) as bars:
         asked = auditing.Asked(
@@ -78,7 +75,4 @@ def audit(
     place = (found.kernel, found.arch)
     own = [each for each in logs.assemble(loaded) if (each.kernel, each.arch) == place]
     document = report.render(found, own[0] if own else None, today)
-    if markdown:
-        print_text(rendering.render(document))
-    else:
-        print_document(document)
+    print_document(document, markdown)

@@ -10,10 +10,10 @@ from kernelexp import errors
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits
-from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
+    ArmArgument,
     DeviceOption,
     JsonOption,
     LimitOption,
@@ -25,14 +25,7 @@ from kernelexp.cli.options import (
 
 @app.command()
 def bisect(
-    variant: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            autocompletion=complete(variant_names),
-            help="Its candidate (F3:2 of several, F3:baseline), or KERNEL@ARCH:axis=value,...",
-        ),
-    ],
+    variant: ArmArgument,
     good: Annotated[str, typer.Option("--good", metavar="REV", help="A revision that is good.")],
     bad: Annotated[str, typer.Option("--bad", metavar="REV", help="A later one that is not.")],
     by: Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits
+from kernelexp.cli.arguments import parse_limits, refuse_two_forms
 from kernelexp.cli.console import output, print_document, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
@@ -156,8 +156,7 @@ def _refuse(
         raise UsageError("--update writes the baseline of all kernels: name none.")
     if since and update:
         raise UsageError("--update writes the baseline of all variants: leave out --since.")
-    if json and markdown:
-        raise UsageError("--json and --markdown do not go together: give one of them.")
+    refuse_two_forms(json, markdown)
 
 
 def _append_summary(text: str) -> None:

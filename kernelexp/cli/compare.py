@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import HERE, JsonOption, NvccOption, ProjectOption
 from kernelexp.errors import UsageError
 
@@ -72,12 +72,8 @@ def compare(
 
     options = comparisons.Options(floor=floor / 100, every=every, metric=_pattern(metric))
     found = _compare(before, after, options, emulate, nvcc, project)
-    if markdown and not json:
-        from kernelexp.report import markdown as rendering
-
-        print_text(rendering.render(differences.render(found, names=True)))
-    else:
-        output("compare", differences.to_values(found), differences.render(found), json)
+    document = differences.render(found, names=markdown)
+    output("compare", differences.to_values(found), document, json, markdown)
 
 
 def _compare(

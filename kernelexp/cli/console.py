@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 REMIND_S = 30.0
 
 
-def output(kind: str, values: Any, document: Document, json: bool) -> None:
+def output(kind: str, values: Any, document: Document, json: bool, markdown: bool = False) -> None:
     """The values as JSON of this kind, one of report.outputs.VERSIONS; or the document for
     people."""
     if json:
         print_json(kind, values)
     else:
-        print_document(document)
+        print_document(document, markdown)
 
 
 def print_json(kind: str, values: Any) -> None:
@@ -56,7 +56,12 @@ def print_text(text: str) -> None:
     sys.stdout.write(text)
 
 
-def print_document(document: Document) -> None:
+def print_document(document: Document, markdown: bool = False) -> None:
+    if markdown:
+        from kernelexp.report import markdown as rendering
+
+        print_text(rendering.render(document))
+        return
     from kernelexp.report import terminal
 
     console = _console()

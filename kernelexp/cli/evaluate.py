@@ -11,7 +11,6 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
-from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
@@ -23,20 +22,14 @@ from kernelexp.cli.options import (
     MarginOption,
     NvccOption,
     ProjectOption,
+    VariantArgument,
     VerboseOption,
 )
 
 
 @app.command()
 def evaluate(
-    variant: Annotated[
-        str,
-        typer.Argument(
-            metavar="VARIANT",
-            autocompletion=complete(variant_names),
-            help="KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
-        ),
-    ],
+    variant: VariantArgument,
     source: Annotated[
         str,
         typer.Option(

@@ -10,7 +10,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import print_document, print_json, print_text, progress_bars
+from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
     EmulateOption,
@@ -20,7 +20,6 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
 )
-from kernelexp.errors import UsageError
 
 
 @app.command()
@@ -54,15 +53,12 @@ def explain(
         kernelexp explain T3 --candidate 2
     """
     from kernelexp import examine
+    from kernelexp.project import require_candidate
     from kernelexp.report import explanation as report
-    from kernelexp.report import markdown as marking
 
     loaded = common.load(project)
     written = loaded.experiment(name)
-    if candidate > len(written.candidates):
-        count = len(written.candidates)
-        several = f"{count} candidates" if count > 1 else "one candidate"
-        raise UsageError(f"{name} has {several}: there is no --candidate {candidate}.")
+    require_candidate(name, written, candidate)
     tools = common.tools(loaded, nvcc)
     with progress_bars(loaded.root) as bars:
         asked = examine.Asked(
@@ -70,9 +66,4 @@ def explain(
         )
         one, other, standing = examine.experiment(loaded, name, candidate, asked)
     found = report.assemble(name, written, candidate, standing, one, other)
-    if json:
-        print_json("explain", report.to_values(found))
-    elif markdown:
-        print_text(marking.render(report.render(found)))
-    else:
-        print_document(report.render(found))
+    output("explain", report.to_values(found), report.render(found), json, markdown)

@@ -8,12 +8,14 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits
-from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.arguments import parse_limits, refuse_two_forms
+from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
+    ArmArgument,
     DeviceOption,
+    EmulateOption,
+    GpuOption,
     JsonOption,
     LimitOption,
     MarginOption,
@@ -21,31 +23,19 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
 )
-from kernelexp.errors import UsageError
 
 
 @app.command()
 def history(
-    variant: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            autocompletion=complete(variant_names),
-            help="Its candidate (F3:2 of several, F3:baseline), or KERNEL@ARCH:axis=value,...",
-        ),
-    ],
+    variant: ArmArgument,
     revisions: Annotated[
         str,
         typer.Option(
             "--revisions", metavar="A..B", help="The commits after A up to B, along first parents."
         ),
     ],
-    emulate: Annotated[
-        bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
-    ] = False,
-    gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
-    ] = True,
+    emulate: EmulateOption = False,
+    gpu: GpuOption = True,
     margin: MarginOption = 1.0,
     device: DeviceOption = None,
     markdown: MarkdownOption = False,
@@ -64,11 +54,9 @@ def history(
     from kernelexp import timeline
     from kernelexp.evidence.measured import Measuring
     from kernelexp.project import parse_arm
-    from kernelexp.report import markdown as rendering
     from kernelexp.report import revisions as report
 
-    if json and markdown:
-        raise UsageError("--json and --markdown do not go together: give one of them.")
+    refuse_two_forms(json, markdown)
     loaded = common.load(project)
     wanted, _, _ = parse_arm(loaded, variant)
     with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
@@ -82,7 +70,4 @@ def history(
             on_progress=bars,
         )
         found = timeline.trace(loaded, wanted, asked)
-    if markdown:
-        print_text(rendering.render(report.timeline(found)))
-    else:
-        output("history", found, report.timeline(found), json)
+    output("history", found, report.timeline(found), json, markdown)

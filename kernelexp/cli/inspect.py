@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
-from kernelexp.cli.console import output, print_message, print_text, progress_bars
+from kernelexp.cli.arguments import parse_limits, parse_variants, refuse_two_forms
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -73,14 +73,12 @@ def inspect(
     import msgspec
 
     from kernelexp import emulations, inspection
-    from kernelexp.report import markdown as rendering
     from kernelexp.report.inspection_page import render, to_values
 
     loaded = common.load(project)
     if not variants:
         raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
-    if json and markdown:
-        raise UsageError("--json and --markdown do not go together: give one of them.")
+    refuse_two_forms(json, markdown)
     wanted = parse_variants(loaded, variants, set_)
     texts = expect or []
     _require_conditions(texts, several=len(wanted) > 1)
@@ -90,11 +88,8 @@ def inspect(
     for fault in faults:
         print_message(f"error: {fault}")
     judged = _judge(found, texts)
-    if markdown:
-        print_text(rendering.render(render(found, judged, top)))
-    else:
-        values = to_values(found, judged, top) if json else None
-        output("inspect", values, render(found, judged, top), json)
+    values = to_values(found, judged, top) if json else None
+    output("inspect", values, render(found, judged, top), json, markdown)
     missed = any(each.result == "missed" for _, each in judged)
     arms = [each.arm for each in found]
     if not emulate:  # what an earlier emulation did not cover was not asked for

@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
-from kernelexp.cli.console import output, print_message, print_text, progress_bars
+from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants, refuse_two_forms
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     IsaOption,
@@ -72,13 +72,11 @@ def lines(
     from kernelexp.lines import service
     from kernelexp.report import lines as report
     from kernelexp.report import lines_values
-    from kernelexp.report import markdown as renderer
 
     loaded = common.load(project)
     if not variants:
         raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
-    if json and markdown:
-        raise UsageError("--json and --markdown do not go together: give one of them.")
+    refuse_two_forms(json, markdown)
     wanted = parse_variants(loaded, variants, set_)
     tools = common.tools(loaded, nvcc)
     with progress_bars(loaded.root) as bars:
@@ -87,9 +85,7 @@ def lines(
         )
     for fault in faults:
         print_message(f"error: {fault}")
-    if markdown:
-        print_text(renderer.render(report.render(found, by, top, role, sass, markdown=True)))
-    else:
-        values = lines_values.to_values(found, by, top, role, sass) if json else None
-        output("lines", values, report.render(found, by, top, role, sass), json)
+    values = lines_values.to_values(found, by, top, role, sass) if json else None
+    document = report.render(found, by, top, role, sass, markdown=markdown)
+    output("lines", values, document, json, markdown)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))

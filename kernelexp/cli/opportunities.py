@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
-from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import print_document, print_json, print_text, progress_bars
+from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import (
     HERE,
     EmulateOption,
@@ -20,20 +15,14 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
     SetOption,
+    VariantArgument,
 )
 from kernelexp.errors import UsageError
 
 
 @app.command()
 def opportunities(
-    variant: Annotated[
-        str,
-        typer.Argument(
-            metavar="VARIANT",
-            autocompletion=complete(variant_names),
-            help="KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
-        ),
-    ],
+    variant: VariantArgument,
     set_: SetOption = None,
     emulate: EmulateOption = True,
     json: JsonOption = False,
@@ -53,7 +42,6 @@ def opportunities(
     from kernelexp import examine
     from kernelexp.judge import bounds
     from kernelexp.judge import opportunities as rules
-    from kernelexp.report import markdown as marking
     from kernelexp.report import opportunities as report
 
     loaded = common.load(project)
@@ -71,11 +59,6 @@ def opportunities(
     case = examined.case
     found, suppressed = rules.find(case)
     uses = bounds.uses(case)
-    if json:
-        print_json("opportunities", report.to_values(examined, uses, found, suppressed))
-        return
+    values = report.to_values(examined, uses, found, suppressed)
     document = report.render(examined, uses, found, suppressed)
-    if markdown:
-        print_text(marking.render(document))
-    else:
-        print_document(document)
+    output("opportunities", values, document, json, markdown)

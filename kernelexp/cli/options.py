@@ -41,6 +41,22 @@ VariantsArgument = Annotated[
         help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
     ),
 ]
+VariantArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="VARIANT",
+        autocompletion=complete(variant_names),
+        help="KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
+    ),
+]
+ArmArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        autocompletion=complete(variant_names),
+        help="Its candidate (F3:2 of several, F3:baseline), or KERNEL@ARCH:axis=value,...",
+    ),
+]
 DeviceOption = Annotated[
     str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU to use.")
 ]
@@ -132,6 +148,10 @@ class L2State(StrEnum):
 
 L2Option = Annotated[
     L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
+]
+PeersOption = Annotated[
+    bool,
+    typer.Option("--peers/--no-peers", help="Also time the problem's peers, such as cuBLAS."),
 ]
 SharedGpuOption = Annotated[
     bool, typer.Option("--shared-gpu", help="Measure even if another process uses the GPU.")

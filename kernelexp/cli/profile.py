@@ -11,7 +11,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import output, print_message, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -199,10 +199,6 @@ def _placed(
 
 
 def _print(done: list[Profiling], json: bool, markdown: bool) -> None:
-    from kernelexp.report import markdown as renderer
     from kernelexp.report import profiles
 
-    if markdown and not json:
-        print_text(renderer.render(profiles.render(done)))
-        return
-    output("profile", done, profiles.render(done), json)
+    output("profile", done, profiles.render(done), json, markdown)

@@ -24,6 +24,7 @@ from kernelexp.cli.options import (
     LimitOption,
     MarginOption,
     NvccOption,
+    PeersOption,
     ProcessesOption,
     ProjectOption,
     SchedulerOption,
@@ -64,10 +65,7 @@ def run(
     margin: MarginOption = 1.0,
     size: SizeOption = "full",
     l2: L2Option = L2State.cold,
-    peers: Annotated[
-        bool,
-        typer.Option("--peers/--no-peers", help="Also time the problem's peers, such as cuBLAS."),
-    ] = True,
+    peers: PeersOption = True,
     shared_gpu: SharedGpuOption = False,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Run compute-sanitizer on variants that fail.")

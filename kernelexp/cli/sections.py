@@ -10,7 +10,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import output, print_text
+from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
 from kernelexp.errors import UsageError
 
@@ -116,12 +116,7 @@ def sections(
         dtype=_dtype(dtype, evidence),
     )
     readings = _evaluate(which, evidence, run)
-    if markdown and not json:
-        from kernelexp.report import markdown as rendering
-
-        print_text(rendering.render(_document(found, readings, names)))
-    else:
-        output("sections", readings, _document(found, readings, names), json)
+    output("sections", readings, _document(found, readings, names), json, markdown)
 
 
 def _find(text: str, start: Path) -> Subject:

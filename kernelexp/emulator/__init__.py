@@ -11,21 +11,13 @@ Knows nothing of experiments: it takes code, a launch, arrays. The arrays are wr
 from __future__ import annotations
 
 from kernelexp.emulator.compiled import load as load_compiled
-from kernelexp.emulator.execute import (
-    Comparison,
-    Module,
-    Result,
-    compare,
-    load,
-    load_cubin,
-    run,
-    run_each,
-)
+from kernelexp.emulator.execute import Comparison, Result, compare, run, run_each
 from kernelexp.emulator.machine.counters import Counters, add_up
 from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
 from kernelexp.emulator.machine.hangs import Waiter, describe_hang
 from kernelexp.emulator.machine.site import UnsupportedInstruction
+from kernelexp.emulator.modules import Module, load, load_cubin
 from kernelexp.emulator.ptx.faults import PtxSyntaxError
 from kernelexp.emulator.sass.faults import CubinError, SassSyntaxError
 from kernelexp.schedule import Schedule

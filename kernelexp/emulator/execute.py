@@ -1,17 +1,15 @@
-"""A launch from start to end: load, run, run under several schedules."""
+"""Launches from start to end, under one schedule or several."""
 
 from __future__ import annotations
 
-import math
-import random
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.counters import Counters, Runs, add_up, collect
+from kernelexp.emulator.machine.counters import Counters, ExecutionCounts, add_up, collect
 from kernelexp.emulator.machine.execution import Execution, Printed
 from kernelexp.emulator.machine.findings import Fatal, Finding
 from kernelexp.emulator.machine.hangs import Waiter
@@ -19,15 +17,14 @@ from kernelexp.emulator.machine.layout import GlobalLayout
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.program import Program
 from kernelexp.emulator.machine.scheduler import Scheduler
-from kernelexp.emulator.ptx.decode import decode
-from kernelexp.emulator.ptx.faults import MALFORMED, PtxSyntaxError
-from kernelexp.emulator.ptx.parser import parse
-from kernelexp.emulator.sass import cubin
-from kernelexp.emulator.sass import decode as sass
-from kernelexp.errors import UsageError
+from kernelexp.emulator.modules import Module, entry_of
 from kernelexp.launch import Launch
-from kernelexp.lineinfo import Source
 from kernelexp.schedule import USUAL, Schedule, first_schedules
+
+_ENDING = frozenset(
+    "hang trap assertion stack step-limit out-of-bounds misaligned read-only".split()
+)
+"""Findings that end a launch early."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,92 +48,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Whether every thread came to its end."""
-        fatal = {
-            "hang",
-            "trap",
-            "assertion",
-            "stack",
-            "step-limit",
-            "out-of-bounds",
-            "misaligned",
-            "read-only",
-        }
-        return not any(finding.name in fatal for finding in self.findings)
-
-
-class Module(msgspec.Struct, frozen=True, kw_only=True):
-    """Programs by the names of their entries."""
-
-    entries: Mapping[str, Program]
-    what: str = "PTX"
-    """What they were read from."""
-
-
-class _Decoded(Mapping[str, Program]):
-    """Entries, each of which is decoded when it is first asked for."""
-
-    def __init__(self, names: Sequence[str], decode: Callable[[str], Program]) -> None:
-        self._names = tuple(names)
-        self._decode = decode
-        self._programs: dict[str, Program] = {}
-
-    def __getitem__(self, name: str) -> Program:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._programs:
-            self._programs[name] = self._decode(name)
-        return self._programs[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def load(ptx: str) -> Module:
-    """Parses a PTX file, and decodes its entry if it has but one; others when they are launched.
-
-    PtxSyntaxError for what can't be read, UnsupportedInstruction for what is not covered.
-    """
-    syntax = parse(ptx)
-    names = [function.name for function in syntax.functions.values() if function.entry]
-
-    def one(name: str) -> Program:
-        try:
-            return decode(syntax, name)
-        except MALFORMED as error:
-            why = f"{type(error).__name__}: {error}"
-            raise PtxSyntaxError(f"entry {name} can't be decoded ({why}).") from error
-
-    return Module(entries=_decoded(names, one))
-
-
-def load_cubin(
-    content: bytes, listing: str, sources: Callable[[str], Mapping[int, Source]] | None = None
-) -> Module:
-    """Reads a cubin and the listing that `cuobjdump -sass` makes of it; decodes as load() does.
-
-    sources: the lines that the code of an entry comes from, by address.
-    CubinError and SassSyntaxError for what can't be read, UnsupportedInstruction for what is not
-    covered.
-    """
-
-    def one(name: str) -> Program:
-        return sass.decode(content, listing, name, sources(name) if sources else None)
-
-    return Module(entries=_decoded(cubin.entries(content), one), what="cubin")
-
-
-def _decoded(names: Sequence[str], decode_one: Callable[[str], Program]) -> _Decoded:
-    """The entries; if there is but one, it is decoded at once."""
-    decoded = _Decoded(names, decode_one)
-    if len(decoded) == 1:
-        dict(decoded)
-    return decoded
+        return not any(finding.name in _ENDING for finding in self.findings)
 
 
 def run(
@@ -171,7 +83,7 @@ def run_each(
 ) -> tuple[Result, ...]:
     """Executes launches one after the other on the same memory, up to the first that does not
     finish; otherwise as run()."""
-    programs = [_entry(module, each) for each in launches]
+    programs = [entry_of(module, each) for each in launches]
     results: list[Result] = []
     memory: GlobalLayout | None = None
     for program, launch in zip(programs, launches, strict=True):
@@ -195,10 +107,7 @@ def _run(
 ) -> tuple[Result, GlobalLayout]:
     """One launch, on the memory that the one before it left."""
     started = time.perf_counter()
-    chance, late = random.Random(schedule.seed), schedule.asynchrony == "late"
-    execution = Execution(
-        program.image, launch, arrays, unwritten, chance, late, schedule.seed != 0, before
-    )
+    execution = Execution(program.image, launch, arrays, unwritten, schedule, before)
     count = _Count()
     hang: tuple[Waiter, ...] = ()
     first = 0
@@ -261,30 +170,7 @@ def _join(results: Sequence[Result]) -> Result:
     )
 
 
-def _entry(module: Module, launch: Launch) -> Program:
-    """The program of the launch's entry, which must allow the launch."""
-    entry = launch.entry
-    if entry not in module.entries:
-        known = ", ".join(module.entries) or "none"
-        raise UsageError(f"the {module.what} has no entry {entry!r}; its entries are {known}.")
-    if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
-        raise UsageError(f"grid {launch.grid} is not a multiple of cluster {launch.cluster}.")
-    program, threads = module.entries[entry], math.prod(launch.block)
-    image = program.image
-    if image.cluster is not None and image.cluster != launch.cluster:
-        raise UsageError(
-            f"{entry} was compiled for clusters of {image.cluster}, not {launch.cluster}."
-        )
-    if image.max_threads is not None and threads > image.max_threads:
-        raise UsageError(
-            f"{entry} was compiled for {image.max_threads} threads per CTA at most, not {threads}."
-        )
-    if image.block is not None and image.block != launch.block:
-        raise UsageError(f"{entry} was compiled for CTAs of {image.block}, not {launch.block}.")
-    return program
-
-
-class _Count(Runs):
+class _Count(ExecutionCounts):
     """How often each instruction ran, in warps and in lanes."""
 
     def add(self, program: Program, scheduler: Scheduler) -> None:
@@ -354,21 +240,18 @@ def compare(
             run_each(module, launches, mine, schedule=schedule, unwritten=unwritten, limit=limit)
         )
         outputs.append(mine)
-    results = [_join(each) for each in runs]
-    compared = [name for name in arrays if name not in scratch]
-    others = [
-        {name for name in compared if out[name].tobytes() != outputs[0][name].tobytes()}
-        for out in outputs
-    ]
-    differing = [name for name in arrays if any(name in other for other in others)]
     for name, array in arrays.items():
         array[...] = outputs[0][name]
+    results = [_join(each) for each in runs]
+    compared = [name for name in arrays if name not in scratch]
+    others = [_differing(compared, outputs[0], each) for each in outputs]
+    differing = tuple(name for name in arrays if any(name in other for other in others))
     may_vary = any(result.contended for result in results)
     return Comparison(
         results=tuple(results),
         launches=runs[0],
-        differing=() if may_vary else tuple(differing),
-        varying=tuple(differing) if may_vary else (),
+        differing=() if may_vary else differing,
+        varying=differing if may_vary else (),
         findings=_once(finding for result in results for finding in result.findings),
         warnings=_once(finding for result in results for finding in result.warnings),
         failing=tuple(
@@ -377,6 +260,13 @@ def compare(
             if result.findings or (other and not may_vary)
         ),
     )
+
+
+def _differing(
+    names: Iterable[str], one: Mapping[str, Array], other: Mapping[str, Array]
+) -> set[str]:
+    """Which of the arrays are not the same bit for bit."""
+    return {name for name in names if one[name].tobytes() != other[name].tobytes()}
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:

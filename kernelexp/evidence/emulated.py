@@ -93,8 +93,8 @@ def take_each(
     root: Path,
     wanted: Sequence[Execution],
     limits: Limits,
-    on_progress: OnProgress | None = None,
-    label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
+    on_progress: OnProgress | None,
+    label: Callable[[Arm], str],
     emulator: Emulator | None = None,
     slots: int | None = None,
 ) -> list[EmulatedEvidence | KernelexpError]:

@@ -102,9 +102,13 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
     try:
-        module = _load(job)
+        return _emulate(_load(job), job, watch)
     except emulator.REFUSALS as fault:
-        return _unsupported(job, fault)
+        isa: Isa = "sass" if job.cubin else "ptx"
+        return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))
+
+
+def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
     import torch  # where it was not preloaded, its seconds are not problem.py's
 
     # Emulations run side by side, one on each core; and a sum's rounding depends on its threads.
@@ -115,20 +119,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
     arrays = {name: _numpy(tensor.clone()) for name, tensor in case.given.items()}
     written = {**case.outputs, **case.workspaces}
     arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
-    try:
-        with watch.stage(job.emulation_limit), _nothing_old_collected():
-            compared = emulator.compare(
-                module,
-                case.launches,
-                arrays,
-                schedules=job.schedules,
-                unwritten=case.unwritten,
-                scratch=tuple(case.workspaces),
-            )
-    except emulator.REFUSALS as fault:
-        return _unsupported(job, fault)
-    except UsageError as fault:
-        raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
+    with watch.stage(job.emulation_limit), _nothing_old_collected():
+        compared = _compare(module, problem, case, arrays, job.schedules)
     changed = [
         name for name, tensor in case.given.items() if (arrays[name] != _numpy(tensor)).any()
     ]
@@ -157,9 +149,29 @@ def _nothing_old_collected() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _unsupported(job: EmulationJob, fault: UsageError) -> Emulated:
-    isa: Isa = "sass" if job.cubin else "ptx"
-    return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))
+def _compare(
+    module: Module,
+    problem: Problem,
+    case: _Case,
+    arrays: dict[str, Any],
+    schedules: Sequence[Schedule],
+) -> Comparison:
+    """Under every schedule; ConfigurationError for a launch that the code does not allow."""
+    from kernelexp import emulator
+
+    try:
+        return emulator.compare(
+            module,
+            case.launches,
+            arrays,
+            schedules=schedules,
+            unwritten=case.unwritten,
+            scratch=tuple(case.workspaces),
+        )
+    except emulator.REFUSALS:
+        raise
+    except UsageError as fault:
+        raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
 
 
 def _of_sass(evidence: EmulatedEvidence, compared: Comparison) -> EmulatedEvidence:

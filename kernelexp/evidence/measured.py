@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -41,6 +41,18 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     """What several candidates are raced for."""
     journals: Path | None = None
     """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
+
+    def of_arms(self, count: int) -> Options:
+        """The options for so many arms, the baseline among them."""
+        budget_s = self.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (count - 2)
+        return msgspec.structs.replace(self.options, race=count > 2, budget_s=budget_s)
+
+    def journal(self, subject: object) -> Path | None:
+        """The journal of exactly what `subject` says: nothing else may go on with its samples."""
+        if self.journals is None:
+            return None
+        content = msgspec.json.encode(subject, order="deterministic")
+        return self.journals / f"{hashlib.sha256(content).hexdigest()[:32]}.json"
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,34 +117,44 @@ def take(
         own.get(name) or facts.launches[size]
         for name, facts in zip(arms, answer.points, strict=True)
     ]
-    jobs_ = [
-        jobs.timed(root, arm, name, "baseline" if arm is baseline else "candidate", launch)
-        for (name, arm), launch in zip(arms.items(), started, strict=True)
-    ]
-    jobs_.insert(1, jobs.timed(root, baseline, "placebo", "placebo", started[0]))
-    if measuring.options.peers:
-        jobs_ += [ArmJob(arm=TimedArm(name=peer, role="peer")) for peer in answer.peers]
     name = f"variants/{baseline.kernel}/problem.py"
     job = Job(
         problem=str(root / name),
         name=name,
         size=answer.sizes[size],
         size_name=size,
-        arms=tuple(jobs_),
-    )
-    options = msgspec.structs.replace(
-        measuring.options,
-        race=len(arms) > 2,
-        budget_s=measuring.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (len(arms) - 2),
+        arms=tuple(_jobs(root, arms, started, answer.peers if measuring.options.peers else ())),
     )
     question = Question(
-        job=job, options=options, margin=measuring.margin, goal=measuring.goal, place=place
+        job=job,
+        options=measuring.of_arms(len(arms)),
+        margin=measuring.margin,
+        goal=measuring.goal,
+        place=place,
     )
-    journal = _journal(measuring, question, files.digests(root, baseline.kernel))
+    problem = files.digests(root, baseline.kernel)
+    journal = measuring.journal((job, problem, question.margin, question.goal))
     taken = answerer(question, journal, on_progress)
     work = answer.work.get(size)
     journals = (journal,) if journal else ()
     return Taken(measurement=taken, flops=work.flops if work else 0, journals=journals)
+
+
+def _jobs(
+    root: Path,
+    arms: Mapping[str, Arm],
+    launches: Sequence[Sequence[Launch]],
+    peers: Iterable[str],
+) -> Iterator[ArmJob]:
+    """Of the baseline, its placebo, the candidates and the peers."""
+    (name, arm), *candidates = arms.items()
+    first, *others = launches
+    yield jobs.timed(root, arm, name, "baseline", first)
+    yield jobs.timed(root, arm, "placebo", "placebo", first)
+    for (name, arm), own in zip(candidates, others, strict=True):
+        yield jobs.timed(root, arm, name, "candidate", own)
+    for peer in peers:
+        yield ArmJob(arm=TimedArm(name=peer, role="peer"))
 
 
 def answer_on(
@@ -150,15 +172,6 @@ def answer_on(
         look=lambda so_far: racing.look(so_far, question.margin, question.goal),
         journal=journal,
     )
-
-
-def _journal(measuring: Measuring, question: Question, problem: Mapping[str, str]) -> Path | None:
-    """The journal of exactly this job: its builds, launches, problem.py, size, and question."""
-    if measuring.journals is None:
-        return None
-    subject = (question.job, problem, question.margin, question.goal)
-    digest = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
-    return measuring.journals / f"{digest[:32]}.json"
 
 
 def as_steps(on_progress: OnProgress | None) -> Callable[[Progress], None] | None:

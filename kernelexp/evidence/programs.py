@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -11,13 +10,7 @@ import msgspec
 
 from kernelexp import build
 from kernelexp.arm import Arm
-from kernelexp.evidence.measured import (
-    BUDGET_PER_ARM_S,
-    BUDGET_S,
-    Measuring,
-    Taken,
-    as_steps,
-)
+from kernelexp.evidence.measured import Measuring, Taken, as_steps
 from kernelexp.evidence.rounds import ProgramArm, ProgramJob, measure
 from kernelexp.judge import racing
 from kernelexp.limits import Limits
@@ -73,15 +66,11 @@ def take(
             run_s=limits.run_s,
         ),
         arch=first.arch,
-        options=msgspec.structs.replace(
-            measuring.options,
-            race=len(arms) > 2,
-            budget_s=measuring.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (len(arms) - 2),
-        ),
+        options=measuring.of_arms(len(arms)),
         margin=measuring.margin,
         goal=measuring.goal,
     )
-    journal = _journal(measuring, question)
+    journal = measuring.journal(question)
     taken = answerer(question, journal, on_progress)
     return Taken(measurement=taken, flops=0, journals=(journal,) if journal else ())
 
@@ -109,10 +98,3 @@ def _job(root: Path, arm: Arm, name: str, role: Role, program: Program) -> Progr
         arm=TimedArm(name=name, role=role, identity=arm.identity),
         argv=(str(executable), *program.command(arm.axes)),
     )
-
-
-def _journal(measuring: Measuring, question: ProgramQuestion) -> Path | None:
-    if measuring.journals is None:
-        return None
-    digest = hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
-    return measuring.journals / f"{digest[:32]}.json"

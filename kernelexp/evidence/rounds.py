@@ -43,6 +43,7 @@ from kernelexp.measurement import (
     Worker,
 )
 from kernelexp.model import TIME_UNITS, Program
+from kernelexp.processes import Completed
 
 PRINTED_MAX = 16 << 20
 """Bytes that a program may print in a run."""
@@ -106,7 +107,7 @@ def measure(
     )
     begun = journals.resume(journal, start) if journal else start
     with devices.hold(target.uuid, name=target.name):
-        return _Taking(job, begun, look, on_progress, journal).run()
+        return _Rounds(job, begun, look, on_progress, journal).run()
 
 
 def _described(program: Program) -> Printed:
@@ -124,7 +125,7 @@ def _described(program: Program) -> Printed:
     )
 
 
-class _Taking:
+class _Rounds:
     """One measurement under way."""
 
     def __init__(
@@ -249,7 +250,7 @@ class _Taking:
         """The figures of one run; None where it failed, which is kept."""
         arm = self._job.arms[index].arm
         try:
-            return self._run(index)
+            return _run(self._job, self._job.arms[index], self._environment)
         except _Failed as failed:
             failure = Failure(
                 arm=arm.name,
@@ -259,51 +260,6 @@ class _Taking:
             )
             self._add(failures=(*self._so_far.failures, failure))
             return None
-
-    def _run(self, index: int) -> dict[str, float]:
-        program, each = self._job.program, self._job.arms[index]
-        limit = self._job.run_s
-        try:
-            done = processes.run(
-                each.argv,
-                cwd=Path(self._job.folder),
-                env=self._environment,
-                timeout_s=limit,
-                output_max=PRINTED_MAX,
-            )
-        except processes.TimedOut:
-            words = f"The program ran past the limit of {limit:g} s for a run (--limit run=20m)."
-            raise _Failed("TIMED_OUT", words) from None
-        except processes.TooMuchOutput:
-            most = processes.spell_bytes(PRINTED_MAX)
-            words = f"The program printed more than {most} in a run, and was ended."
-            raise _Failed("CRASHED", words) from None
-        said = printed.last_line(done.stderr or done.stdout)
-        if -done.returncode in isolated.OUTSIDE:
-            name = signal.Signals(-done.returncode).name
-            raise EnvironmentFault(
-                f"{self._job.kernel}, {each.arm.name}: the program was ended from outside by "
-                f"{name}: it may have needed more memory than this machine has."
-            )
-        if done.returncode < 0:
-            name = signal.Signals(-done.returncode).name
-            raise _Failed("CRASHED", f"The program was ended by {name}; its last words: {said}.")
-        if done.returncode:
-            code = done.returncode
-            raise _Failed("CRASHED", f"The program ended with code {code}; its last words: {said}.")
-        if not printed.is_correct(program, done.stdout):
-            said = printed.last_line(done.stdout)
-            words = f"The program printed nothing that matches {program.correct!r}; last: {said}."
-            raise _Failed("INCORRECT", words)
-        try:
-            return printed.read(program, done.stdout)
-        except printed.Unreadable as unreadable:
-            if each.arm.role in ("baseline", "placebo"):
-                raise ConfigurationError(
-                    f"experiments.yaml: kernels.{self._job.kernel}.program does not fit what the "
-                    f"baseline prints. {unreadable}"
-                ) from None
-            raise _Failed("INCORRECT", str(unreadable)) from None
 
     def _ended(self) -> bool:
         if is_hopeless(self._so_far):
@@ -341,3 +297,52 @@ class _Taking:
 
     def _add(self, **fields: object) -> None:
         self._so_far = msgspec.structs.replace(self._so_far, **fields)
+
+
+def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> dict[str, float]:
+    """The figures that one run prints; raises _Failed, or what is no fault of the arm's."""
+    try:
+        done = processes.run(
+            each.argv,
+            cwd=Path(job.folder),
+            env=environment,
+            timeout_s=job.run_s,
+            output_max=PRINTED_MAX,
+        )
+    except processes.TimedOut:
+        words = f"The program ran past the limit of {job.run_s:g} s for a run (--limit run=20m)."
+        raise _Failed("TIMED_OUT", words) from None
+    except processes.TooMuchOutput:
+        most = processes.spell_bytes(PRINTED_MAX)
+        words = f"The program printed more than {most} in a run, and was ended."
+        raise _Failed("CRASHED", words) from None
+    if done.returncode:
+        raise _ending(job, each, done)
+    if not printed.is_correct(job.program, done.stdout):
+        correct, said = job.program.correct, printed.last_line(done.stdout)
+        words = f"The program printed nothing that matches {correct!r}; last: {said}."
+        raise _Failed("INCORRECT", words)
+    try:
+        return printed.read(job.program, done.stdout)
+    except printed.Unreadable as unreadable:
+        if each.arm.role in ("baseline", "placebo"):
+            raise ConfigurationError(
+                f"experiments.yaml: kernels.{job.kernel}.program does not fit what the "
+                f"baseline prints. {unreadable}"
+            ) from None
+        raise _Failed("INCORRECT", str(unreadable)) from None
+
+
+def _ending(job: ProgramJob, each: ProgramArm, done: Completed) -> _Failed | EnvironmentFault:
+    """What a run that ended with a code or by a signal comes to."""
+    said = printed.last_line(done.stderr or done.stdout)
+    if done.returncode > 0:
+        words = f"The program ended with code {done.returncode}; its last words: {said}."
+        return _Failed("CRASHED", words)
+    name = signal.Signals(-done.returncode).name
+    if -done.returncode in isolated.OUTSIDE:
+        return EnvironmentFault(
+            f"{job.kernel}, {each.arm.name}: the program was ended from outside by {name}: it may "
+            "have needed more memory than this machine has."
+        )
+    return _Failed("CRASHED", f"The program was ended by {name}; its last words: {said}.")

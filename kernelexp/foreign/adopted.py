@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from kernelexp import wholefile
 from kernelexp.arch import ARCHITECTURES
 from kernelexp.errors import UsageError
 from kernelexp.foreign import draft
-from kernelexp.foreign.copying import Left
+from kernelexp.foreign.copying import Omitted
 from kernelexp.foreign.draft import Answers
 from kernelexp.foreign.entry import Entry, three
 from kernelexp.launch import Dim3
@@ -36,7 +37,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     arch: str
     folder: Path
     entry: Entry
-    left: tuple[Left, ...] = ()
+    left: tuple[Omitted, ...] = ()
     """What the copy lacks of the source."""
     dynamic_smem_bytes: int = 0
     """Of its launch, where the compiler that made it has written that down."""
@@ -52,6 +53,16 @@ def name_kernel(project: Project, wanted: str) -> str:
             f"kernelexp emulate {wanted}, or give another name with --kernel."
         )
     return wanted
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[None]:
+    """Makes the kernel's folder; whatever ends that early leaves none."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the source as it was given."""
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class Omitted(msgspec.Struct, frozen=True, kw_only=True):
     """A declaration that the copy leaves out."""
 
     file: str
@@ -76,9 +76,9 @@ def kernels(copy: Copy) -> list[Declaration]:
     return [each for each in found if each.kernel]
 
 
-def only(copy: Copy, kernel: str) -> tuple[Copy, list[Left]]:
+def only(copy: Copy, kernel: str) -> tuple[Copy, list[Omitted]]:
     """Without other kernels and what launches any."""
-    left: list[Left] = []
+    left: list[Omitted] = []
     texts = {}
     for name, text in copy.texts.items():
         out = [
@@ -94,14 +94,14 @@ def only(copy: Copy, kernel: str) -> tuple[Copy, list[Left]]:
 
 def compile_copy(
     copy: Copy, attempt: Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]
-) -> tuple[Copy, list[Left]]:
+) -> tuple[Copy, list[Omitted]]:
     """The copy without the host code that does not compile.
 
     `attempt` compiles the texts and returns the errors in them, in files named as in the copy. A
     header with an error that the copy includes by -I becomes part of it. BuildError where an error
     is in device code, or in any other file.
     """
-    left: list[Left] = []
+    left: list[Omitted] = []
     for _ in range(ROUNDS):
         errors = attempt(copy.texts)
         if not errors:
@@ -148,14 +148,16 @@ def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
     return {}
 
 
-def _left(name: str, out: list[Declaration]) -> list[Left]:
+def _left(name: str, out: list[Declaration]) -> list[Omitted]:
     return [
-        Left(file=name, first_line=each.first_line, last_line=each.last_line, include=each.include)
+        Omitted(
+            file=name, first_line=each.first_line, last_line=each.last_line, include=each.include
+        )
         for each in out
     ]
 
 
-def _refusal(copy: Copy, error: Diagnostic, left: list[Left]) -> BuildError:
+def _refusal(copy: Copy, error: Diagnostic, left: list[Omitted]) -> BuildError:
     where = f"{error.file}:{error.line}" if error.file else "ptxas"
     missing = list(dict.fromkeys(each.include for each in left if each.include))
     absent = f" (these headers were not found: {join(missing)})" if missing else ""

@@ -7,7 +7,6 @@ declare the kernel, says both. What Triton keeps beside its own files says it of
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,7 +106,7 @@ def adopt(
     variant = Variant(
         kernel=name, arch=arch, source=f"variants/{name}/{source}", axes={}, flags=tuple(flags)
     )
-    try:
+    with adopted.whole(folder):
         folder.mkdir(parents=True)
         (folder / source).write_bytes(found.content)
         (built,) = build.build(project.root, [variant], tools)
@@ -116,9 +115,6 @@ def adopt(
         if not built.ok:
             raise _refusal(found.path, built.log)
         entry = _entry(found, symbol, written or beside.parameters)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     if beside.threads and entry.block is None:
         entry = msgspec.structs.replace(entry, block=(beside.threads, 1, 1))
     return Compiled(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -90,13 +89,10 @@ def compile_entry(
         chosen.template or plain, chosen.template, f"{ORIGIN}/{copy.main}", copy.origin
     )
     builds: list[Built] = []
-    try:
+    with adopted.whole(folder):
         adopted.write(folder, {f"{chosen.kernel}.cu": text})
         _, left = copying.compile_copy(copy, _attempt(project.root, folder, variant, tools, builds))
         entry = _entry(project.root, variant, tools, builds[-1], chosen.declaration.parameters)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     return Compiled(
         kernel=chosen.kernel,
         name=plain,

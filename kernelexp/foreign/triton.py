@@ -20,8 +20,8 @@ _TYPES = {
 }
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
-    """As far as it is there."""
+class LaunchNotes(msgspec.Struct, frozen=True, kw_only=True):
+    """How a kernel is launched, as far as files next to it say."""
 
     threads: int = 0
     dynamic_smem_bytes: int = 0
@@ -36,14 +36,14 @@ class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
     shared: int = 0
 
 
-def read(path: Path) -> Beside:
+def read(path: Path) -> LaunchNotes:
     """What is there beside a file; nothing where Triton did not make it."""
     try:
         metadata = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=_Metadata)
         function = _FUNCTION.search(path.with_suffix(".ttir").read_text("utf-8"))
     except (OSError, UnicodeDecodeError, msgspec.DecodeError):
-        return Beside()
-    return Beside(
+        return LaunchNotes()
+    return LaunchNotes(
         threads=32 * metadata.num_warps,
         dynamic_smem_bytes=metadata.shared,
         parameters=tuple(_declare(*each) for each in _PARAMETER.findall(function[1]))

@@ -46,7 +46,7 @@ ESTIMATE_ROWS = 3
 POLL_S = 0.0001
 
 
-class Wrong(Exception):
+class WrongResult(Exception):
     """What an arm wrote is not right, or it wrote where it should not."""
 
     def __init__(self, arm: str, words: str) -> None:
@@ -54,7 +54,7 @@ class Wrong(Exception):
         self.arm = arm
 
 
-class Busy(Exception):
+class GpuInUse(Exception):
     """Another process uses the GPU."""
 
     def __init__(self, others: int) -> None:
@@ -177,7 +177,7 @@ class Bench:
 
     def _refuse_company(self, others: int) -> None:
         if others and not self._options.shared_gpu:
-            raise Busy(others)
+            raise GpuInUse(others)
 
     def _launch(self, index: int, set_index: int) -> float:
         """One launch, waited for; its time in microseconds."""
@@ -248,15 +248,15 @@ class Bench:
         # Before the reference is computed, if it has to be again: it must not be from inputs that
         # the kernel changed.
         if chosen.fingerprint(self.current) != before:
-            raise Wrong(self.current, "it changed its inputs")
+            raise WrongResult(self.current, "it changed its inputs")
         chunks = reference.chunks or self._problem.reference(chosen.inputs, self._size)
         tolerance = self._tolerances[self.current]
         arrays = compare(written, chunks, tolerance, chosen.poison_byte)
         if sentence := describe_wrong(arrays):
-            raise Wrong(self.current, sentence)
+            raise WrongResult(self.current, sentence)
         for name, output in chosen.written(self.current).items():
             if not output.guards_intact():
-                raise Wrong(self.current, f"it wrote outside of {name}")
+                raise WrongResult(self.current, f"it wrote outside of {name}")
         checks = tuple(ArrayCheck(**asdict(array)) for array in arrays)
         self._checks.append(Check(arm=self.current, when=when, arrays=checks))
 

@@ -73,7 +73,7 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
     name: str
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True, tag="found"):
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="found"):
     """A worker has finished."""
 
     worker: Worker
@@ -105,4 +105,4 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """It is missing on this machine, rather than wrong in the project."""
 
 
-Answer: TypeAlias = Phase | Found | Launched | Failed | Shared | Refused
+Answer: TypeAlias = Phase | Finished | Launched | Failed | Shared | Refused

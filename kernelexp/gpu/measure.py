@@ -22,7 +22,7 @@ from kernelexp.gpu import journals
 from kernelexp.gpu.job import (
     Answer,
     Failed,
-    Found,
+    Finished,
     Job,
     Phase,
     Refused,
@@ -94,7 +94,7 @@ def measure(
     )
     begun = journals.resume(journal, start) if journal else start
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
-        taking = _Taking(job, begun, Path(folder), on_progress, look, journal)
+        taking = _Processes(job, begun, Path(folder), on_progress, look, journal)
         return taking.run()
 
 
@@ -118,7 +118,7 @@ class _Pending:
         return read_answers(self.folder)
 
 
-class _Taking:
+class _Processes:
     """One measurement under way."""
 
     def __init__(
@@ -226,7 +226,7 @@ class _Taking:
                 print(f"{self._name}: {line}", file=sys.stderr)
         answers = worker.answers()
         for answer in answers:
-            if isinstance(answer, Found):
+            if isinstance(answer, Finished):
                 self._add(workers=(*self._so_far.workers, answer.worker))
                 return
             if isinstance(answer, Failed):

@@ -228,7 +228,7 @@ class Timer:
         )
 
 
-class Warmth(msgspec.Struct, frozen=True, kw_only=True):
+class WarmUp(msgspec.Struct, frozen=True, kw_only=True):
     """How warm-up ended."""
 
     spent_s: float
@@ -238,7 +238,7 @@ class Warmth(msgspec.Struct, frozen=True, kw_only=True):
 
 def warm_up(
     timer: Timer, arms: Sequence[int], longest_s: float = WARM_UP_MAX_S, check: Pause = lambda: None
-) -> Warmth:
+) -> WarmUp:
     """Runs rows until a window of them takes as long as the window before, or `longest_s` is over.
 
     `check` is called between windows; the rows are not kept.
@@ -261,5 +261,5 @@ def warm_up(
         spent = time.monotonic() - begun
         if drift < DRIFT or spent > longest_s:
             rows_per_block = max(1, round(BLOCK_S / took))
-            return Warmth(spent_s=spent, drift=drift, rows_per_block=rows_per_block)
+            return WarmUp(spent_s=spent, drift=drift, rows_per_block=rows_per_block)
         check()

@@ -24,7 +24,7 @@ from kernelexp.errors import EnvironmentFault, KernelexpError
 from kernelexp.gpu.job import (
     Answer,
     Failed,
-    Found,
+    Finished,
     Launched,
     Phase,
     Refused,
@@ -35,7 +35,8 @@ from kernelexp.gpu.job import (
 from kernelexp.isolated import spell_seconds
 from kernelexp.measurement import Failure, Fault
 from kernelexp.problem import Problem, consult
-from kernelexp.problem.loader import is_device_failure, is_out_of_memory, load_file
+from kernelexp.problem.loader import load_file
+from kernelexp.problem.source import is_device_failure, is_out_of_memory
 
 if TYPE_CHECKING:
     from kernelexp.gpu.bench import Bench
@@ -232,7 +233,7 @@ def _failed(job: WorkerJob, status: Fault, arm: str, words: str) -> Failed:
 
 
 def _serve(job: WorkerJob, turn: Turn, problem: Problem, answers: Answers, watch: Watch) -> None:
-    from kernelexp.gpu.bench import Bench, Busy, Wrong
+    from kernelexp.gpu.bench import Bench, GpuInUse, WrongResult
     from kernelexp.gpu.launch import DriverError
     from kernelexp.gpu.timing import Hang
 
@@ -243,11 +244,11 @@ def _serve(job: WorkerJob, turn: Turn, problem: Problem, answers: Answers, watch
         if job.once:
             return bench.launch_each_once()
         worker = bench.run()
-    except Wrong as wrong:
+    except WrongResult as wrong:
         return answers.send(_failed(job, "INCORRECT", wrong.arm, str(wrong)))
     except Hang as hang:
         return answers.send(_failed(job, "TIMED_OUT", bench.name(hang.arm), str(hang)))
-    except Busy as busy:
+    except GpuInUse as busy:
         return answers.send(Shared(others=busy.others))
     except (DriverError, RuntimeError) as error:
         # torch raises RuntimeError for many things; a CUDA error is one that stays.
@@ -258,7 +259,7 @@ def _serve(job: WorkerJob, turn: Turn, problem: Problem, answers: Answers, watch
             raise
         return answers.send(crash(job, bench.current, words))
     answers.close_phase()
-    answers.send(Found(worker=msgspec.structs.replace(worker, phases_s=answers.phases_s)))
+    answers.send(Finished(worker=msgspec.structs.replace(worker, phases_s=answers.phases_s)))
 
 
 def crash(job: WorkerJob, arm: str, words: str) -> Answer:

@@ -29,7 +29,7 @@ def parse(text: str) -> PublishedResult:
     )
 
 
-def cell(text: str, unit: str = "ms") -> tuple[float | None, float | None, bool]:
+def cell(text: str, unit: str) -> tuple[float | None, float | None, bool]:
     """A cell's number, the upper end of a range, and whether it is approximate; a time in ms."""
     match = _CELL.match(text)
     if match is None:

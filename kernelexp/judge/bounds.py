@@ -76,19 +76,19 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     """Of the limit."""
 
 
-def uses(case: Case, profiled: bool = True) -> tuple[Use, ...]:
-    """One for each resource, in their order; without `profiled` all are reckoned."""
+def uses(case: Case) -> tuple[Use, ...]:
+    """One for each resource, in their order: as ncu reports it, else reckoned."""
+    return tuple(_profiled(case, use.resource) or use for use in _reckoned(case))
+
+
+def _reckoned(case: Case) -> tuple[Use, ...]:
     found = {floor.resource: floor for floor in floors(case)}
-    return tuple(
-        (_profiled(case, resource) if profiled else None)
-        or _use(case, resource, found.get(resource))
-        for resource in RESOURCES
-    )
+    return tuple(_use(case, resource, found.get(resource)) for resource in RESOURCES)
 
 
 def uses_of_both(one: Case, other: Case) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
     """Of two cases, of the same kind on both sides: profiled only where both have the share."""
-    pairs = zip(uses(one), uses(other), uses(one, False), uses(other, False), strict=True)
+    pairs = zip(uses(one), uses(other), _reckoned(one), _reckoned(other), strict=True)
     chosen = [
         (first, second) if first.kind == second.kind else (plain, plain_too)
         for first, second, plain, plain_too in pairs
@@ -100,12 +100,6 @@ def nearest(found: tuple[Use, ...]) -> Use | None:
     """The use that is nearest to its limit; None where none is known."""
     known = [each for each in found if each.percent is not None]
     return max(known, key=lambda each: each.percent or 0.0, default=None)
-
-
-def longest(found: tuple[Use, ...]) -> Use | None:
-    """The use with the longest floor, for where no time is known; None where no floor is."""
-    known = [each for each in found if each.floor_ms is not None]
-    return max(known, key=lambda each: each.floor_ms or 0.0, default=None)
 
 
 def _profiled(case: Case, resource: Resource) -> Use | None:

@@ -201,7 +201,7 @@ def _missed(subject: Subject, gate: str, now: int, was: int | None, by: str) -> 
 
 def _counted(name: str, arm: Arm) -> int | None:
     """A counter of an emulation, 0 where it counted none; None where it knows no such name."""
-    from kernelexp.emulator.machine.counters import named
+    from kernelexp.emulator.machine.counter_names import named
 
     taken = _taken(name, arm)
     if taken is None or not taken.finished:

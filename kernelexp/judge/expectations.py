@@ -100,7 +100,7 @@ def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experim
     judged = Judged(
         metric=name, expected=text, result="not measured", kind=kind, before=was, after=now
     )
-    if missing := _missing(name, expectation, was, now):
+    if missing := _missing(expectation, was, now):
         sentence = f"{missing}: {command(kind, after, experiment)}{_instead(name, after)}"
         return msgspec.structs.replace(judged, sentence=sentence)
     if expectation.of != "value" and kind and not _compares(kind, before, after):
@@ -151,12 +151,12 @@ def _is_counted(name: str, taken: EmulatedEvidence) -> bool:
     """
     if EXECUTED[taken.isa] not in taken.counters:
         return False
-    from kernelexp.emulator.machine.counters import named  # loads the whole emulator
+    from kernelexp.emulator.machine.counter_names import named  # loads the whole emulator
 
     return name in named([], taken.isa.upper())
 
 
-def _missing(name: str, expectation: Expectation, was: Value | None, now: Value | None) -> str:
+def _missing(expectation: Expectation, was: Value | None, now: Value | None) -> str:
     """Whose figure is not known; empty where nothing is missing."""
     if now is None:
         return "the candidate has no such figure"

@@ -138,6 +138,7 @@ def compare(
     compiler: str,
     arms: Mapping[str, Arm],
     faults: Mapping[str, KernelexpError],
+    *,
     emulated: bool,
 ) -> list[Finding]:
     """A finding for each variant by its label; `faults` are those that could not be examined.

@@ -59,17 +59,17 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Each arm's log ratio to the leader's time."""
 
 
-def look(measurement: Measurement, margin: float, goal: Goal, level: float = LEVEL) -> Look:
+def look(measurement: Measurement, margin: float, goal: Goal) -> Look:
     """What to do after the samples so far, the last of `measurement.looks` included."""
     if not measurement.options.race:
-        return Look(done=enough(measurement, margin, level))
-    effects, placebo = ratios(measurement, level)
+        return Look(done=enough(measurement, margin))
+    effects, placebo = ratios(measurement)
     settled = {each.arm for each in effects if is_settled(each, margin)}
     running = [arm for arm in _entered(measurement) if arm not in measurement.excluded]
     if goal == "verdicts":
         leaving = {arm: "" for arm in running if arm in settled}
-        return _look(measurement, leaving, enough(measurement, margin, level))
-    standing = _race(measurement, margin, level)
+        return _look(measurement, leaving, enough(measurement, margin))
+    standing = _race(measurement, margin)
     if standing is None:
         return Look(done=False)
     base = _baseline(measurement)
@@ -91,10 +91,10 @@ def _look(measurement: Measurement, leaving: Mapping[str, str], done: bool) -> L
     )
 
 
-def _race(measurement: Measurement, margin: float, level: float) -> Race | None:
+def _race(measurement: Measurement, margin: float) -> Race | None:
     entered = _entered(measurement)
     share = share_of_look(len(measurement.looks), measurement.options.race)
-    risk = (1.0 - level) * share / (len(entered) - 1)
+    risk = (1.0 - LEVEL) * share / (len(entered) - 1)
     running = [arm for arm in entered if arm not in measurement.excluded]
     return race(scores(measurement), running, risk, margin)
 
@@ -126,17 +126,17 @@ def race(
     return Race(leader=leader, slower=tuple(slower), tied=tuple(tied), open=tuple(open_))
 
 
-def result(measurement: Measurement, margin: float, level: float = LEVEL) -> Result | None:
+def result(measurement: Measurement, margin: float) -> Result | None:
     """The outcome of a race for the fastest arm, from its samples alone; None where no two
     processes timed any two arms."""
     entered = _entered(measurement)
-    standing = _race(measurement, margin, level) if len(entered) > 1 else None
+    standing = _race(measurement, margin) if len(entered) > 1 else None
     if standing is None:
         return None
     taken = scores(measurement)
     behind = {}
     for arm in entered:
-        risk = (1.0 - level) * share_of_arm(measurement, arm) / (len(entered) - 1)
+        risk = (1.0 - LEVEL) * share_of_arm(measurement, arm) / (len(entered) - 1)
         pair = between(taken, arm, standing.leader, risk)
         if pair is not None and arm != standing.leader:
             behind[arm] = pair

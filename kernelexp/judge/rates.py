@@ -17,11 +17,12 @@ import msgspec
 
 from kernelexp.arm import Status
 from kernelexp.judge import stats
-from kernelexp.judge.stats import LEVEL
 from kernelexp.judge.verdict import decided
 from kernelexp.measurement import Measurement
 
 VERDICTS = (Status.IMPROVED, Status.REJECTED)
+SEED = 1
+"""Of the draws: one recording always gives the same rates."""
 DOUBLE = 1000
 """Extra work, in thousandths, of the arm that does all work twice."""
 
@@ -98,14 +99,13 @@ def rates(
     truth: float,
     disjoint: int,
     margin: float = 0.01,
-    level: float = LEVEL,
 ) -> Rates:
     """What the verdicts of these measurements come to, each of one candidate."""
     statuses: Counter[str] = Counter()
     ratios, halves, detectables = [], [], []
     detected = covered = 0
     for each in drawn:
-        (effect,), placebo = stats.ratios(each, level)
+        (effect,), placebo = stats.ratios(each)
         statuses[decided(effect, placebo, margin).status] += 1
         ratios.append(effect.ratio)
         halves.append((effect.high - effect.low) / 2.0)
@@ -131,11 +131,10 @@ def of_same_arms(
     processes: int = 4,
     count: int = 300,
     margin: float = 0.01,
-    seed: int = 1,
 ) -> Rates:
     """A/A rates from what `record_same_arms` recorded."""
     arms = [i for i, arm in enumerate(measurement.arms) if arm.role != "peer"]
-    rng = random.Random(seed)
+    rng = random.Random(SEED)
     drawn = list(draw(measurement, arms, arms, processes, count, rng))
     disjoint = len(measurement.workers) // processes * (len(arms) // 2)
     return rates(drawn, 0.0, disjoint, margin)
@@ -146,12 +145,11 @@ def of_injected(
     processes: int = 4,
     count: int = 200,
     margin: float = 0.01,
-    seed: int = 1,
 ) -> dict[int, Rates]:
     """Rates for each amount of extra work (in thousandths) that `record_injected` recorded."""
     truths = true_effects(measurement)
     bases = [i for i, a in enumerate(measurement.arms) if a.role in ("baseline", "placebo")]
-    rng = random.Random(seed)
+    rng = random.Random(SEED)
     groups: dict[int, list[int]] = {}
     for index, arm in enumerate(measurement.arms):
         if arm.name in truths:

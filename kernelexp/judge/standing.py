@@ -10,7 +10,7 @@ import functools
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -120,6 +120,37 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
     """The standing of each candidate of experiment `name`."""
     experiment = project.experiment(name)
     baseline, variants = project.variants(experiment)
+    best, unreadable, former = _best(project, name, baseline, variants, tree)
+    latest = records.latest_untimed(project.root, name)
+    if latest and not latest.overrides:
+        for index, variant in enumerate(variants):
+            standing = _stand(baseline, variant, latest, tree)
+            if standing and index in best and _overrules(standing, best[index]):
+                best[index] = standing
+    decided, undecipherable = tree.decided
+    return Standings(
+        experiment=experiment,
+        candidates=tuple(
+            msgspec.structs.replace(
+                best.get(index, Standing(variant=variant)),
+                decisions=decisions.on(decided, name, variant),
+            )
+            for index, variant in enumerate(variants)
+        ),
+        records=records.count(project.root, name),
+        former=former,
+        unreadable=(*unreadable, *undecipherable),
+    )
+
+
+def _best(
+    project: Project, name: str, baseline: Variant, variants: Sequence[Variant], tree: Tree
+) -> tuple[dict[int, Standing], list[Unreadable], bool]:
+    """What says most of each candidate, by its place; the files that are no records; and whether a
+    record has only candidates of the experiment as it was before.
+
+    Reads no further than it takes: records may be thousands.
+    """
     waiting = dict(enumerate(variants))
     best: dict[int, Standing] = {}
     unreadable: list[Unreadable] = []
@@ -142,26 +173,7 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
         untimed += _is_untimed(record)
         if not waiting or untimed >= _UNTIMED_MAX:
             break
-    latest = records.latest_untimed(project.root, name)
-    if latest and not latest.overrides:
-        for index, variant in enumerate(variants):
-            standing = _stand(baseline, variant, latest, tree)
-            if standing and index in best and _overrules(standing, best[index]):
-                best[index] = standing
-    decided, undecipherable = tree.decided
-    return Standings(
-        experiment=experiment,
-        candidates=tuple(
-            msgspec.structs.replace(
-                best.get(index, Standing(variant=variant)),
-                decisions=decisions.on(decided, name, variant),
-            )
-            for index, variant in enumerate(variants)
-        ),
-        records=records.count(project.root, name),
-        former=former,
-        unreadable=(*unreadable, *undecipherable),
-    )
+    return best, unreadable, former
 
 
 def _is_of_something_else(record: Record, is_step: bool) -> bool:

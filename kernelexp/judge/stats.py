@@ -42,22 +42,20 @@ DISTRUSTED = frozenset(
 POWER = 0.8
 
 
-def estimate(measurement: Measurement, level: float = LEVEL) -> Estimate:
+def estimate(measurement: Measurement) -> Estimate:
     """Everything that a measurement's samples say."""
-    effects, placebo = ratios(measurement, level)
+    effects, placebo = ratios(measurement)
     return Estimate(
         effects=effects,
         placebo=placebo,
-        peers=tuple(_peers(measurement, level)),
+        peers=tuple(_peers(measurement)),
         times=tuple(times(measurement)),
         conditions=conditions(measurement.workers),
     )
 
 
-def ratios(
-    measurement: Measurement, level: float = LEVEL
-) -> tuple[tuple[Effect, ...], Effect | None]:
-    """The candidates' ratios and the placebo's, at a `level` for all of them and all looks.
+def ratios(measurement: Measurement) -> tuple[tuple[Effect, ...], Effect | None]:
+    """The candidates' ratios and the placebo's, at LEVEL for all of them and all looks.
 
     A candidate that no process timed has none.
     """
@@ -65,9 +63,9 @@ def ratios(
     if base is None:
         return (), None
     candidates = [i for i, arm in enumerate(measurement.arms) if arm.role == "candidate"]
-    found = [_ratio(measurement, i, base, (1.0 - level) / len(candidates)) for i in candidates]
+    found = [_ratio(measurement, i, base, (1.0 - LEVEL) / len(candidates)) for i in candidates]
     placebo = measurement.position("placebo")
-    beside = None if placebo is None else _ratio(measurement, placebo, base, 1.0 - level)
+    beside = None if placebo is None else _ratio(measurement, placebo, base, 1.0 - LEVEL)
     return tuple(effect for effect in found if effect is not None), beside
 
 
@@ -93,7 +91,7 @@ def share_of_look(look: int, race: bool = False) -> float:
 
     A race's looks after 2 and 3 processes use a tenth each, from the share of the look after 4. The
     parts sum to 1, so whenever sampling stops, and whatever made it stop, the interval covers with
-    at least the level asked for (Bonferroni over the looks).
+    at least LEVEL (Bonferroni over the looks).
     """
     early = len(EARLY_LOOKS) if race else 0
     if look > LOOKS_MAX + early:
@@ -210,7 +208,7 @@ def median_error(values: Sequence[float]) -> float:
     return 1.2533 * (high - low) / 1.349 / math.sqrt(len(values))
 
 
-def _peers(measurement: Measurement, level: float) -> Iterator[Effect]:
+def _peers(measurement: Measurement) -> Iterator[Effect]:
     base = measurement.position("baseline")
     if base is None:
         return
@@ -221,7 +219,7 @@ def _peers(measurement: Measurement, level: float) -> Iterator[Effect]:
             ]
             if arm.role == "peer" and len(ratios) >= 2:
                 error = median_error(ratios)
-                yield _effect(arm.name, ratios, [error], 1.0 - level, len(ratios), 0)
+                yield _effect(arm.name, ratios, [error], 1.0 - LEVEL, len(ratios), 0)
 
 
 def times(measurement: Measurement) -> Iterator[Times]:

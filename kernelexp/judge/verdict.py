@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from kernelexp import errors
 from kernelexp.arch import Arch
 from kernelexp.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, Status, Verdict
-from kernelexp.judge.stats import LEVEL, dropped_pairs, ratios
+from kernelexp.judge.stats import dropped_pairs, ratios
 from kernelexp.measurement import Effect, Measurement
 from kernelexp.problem import Budget
 from kernelexp.results import describe
@@ -36,33 +36,15 @@ def exceeded(arch: Arch, budget: Budget) -> Iterator[str]:
     """A sentence for each limit of the architecture that a CTA's budget exceeds."""
     registers = budget.registers_per_thread * budget.threads
     asked = (
-        (
-            "tmem_columns",
-            "tensor memory",
-            "columns",
-            budget.tmem_columns,
-            arch.tmem_columns,
-            "an SM",
-        ),
-        (
-            "dynamic_smem_bytes",
-            "shared memory",
-            "bytes",
-            budget.dynamic_smem_bytes,
-            arch.smem_per_cta_bytes,
-            "a CTA",
-        ),
+        ("tmem_columns", "tensor memory", "columns",
+         budget.tmem_columns, arch.tmem_columns, "an SM"),
+        ("dynamic_smem_bytes", "shared memory", "bytes",
+         budget.dynamic_smem_bytes, arch.smem_per_cta_bytes, "a CTA"),
         ("threads", "threads", "threads", budget.threads, arch.threads_per_cta, "a CTA"),
         ("cluster", "cluster", "CTAs", budget.cluster, arch.cluster_size, "a cluster"),
-        (
-            "registers_per_thread",
-            "registers",
-            "registers",
-            registers,
-            arch.registers_per_sm,
-            "an SM",
-        ),
-    )
+        ("registers_per_thread", "registers", "registers",
+         registers, arch.registers_per_sm, "an SM"),
+    )  # fmt: skip
     for field, what, unit, wants, limit, whose in asked:
         if wants > limit:
             term = f" ({budget.terms[field]})" if field in budget.terms else ""
@@ -152,7 +134,7 @@ def pending() -> Verdict:
     return Verdict(status=Status.UNMEASURED, reason="pending", sentence="Not judged yet.")
 
 
-def unmeasured(arch: Arch, why: str, emulated: bool = False) -> Verdict:
+def unmeasured(arch: Arch, why: str, *, emulated: bool) -> Verdict:
     """UNMEASURED; `why` says what this machine has instead of the GPU that is needed."""
     sentence = (
         f"{'Built and emulated' if emulated else 'Built'}, not timed: timing {arch.name} requires "
@@ -170,17 +152,15 @@ DROPPED_MAX = 0.5
 NARROW = 0.1
 
 
-def measured(
-    measurement: Measurement, candidate: str, margin: float = 0.01, level: float = LEVEL
-) -> Verdict:
+def measured(measurement: Measurement, candidate: str, margin: float = 0.01) -> Verdict:
     """What a measurement says of one candidate: time ratio to the baseline against 1 +- `margin`.
 
-    Pure: the same measurement gives the same verdict anywhere, with another margin or level too.
+    Pure: the same measurement gives the same verdict anywhere, with another margin too.
     """
     refused = _failed(measurement, candidate)
     if refused is not None:
         return refused
-    effects, placebo = ratios(measurement, level)
+    effects, placebo = ratios(measurement)
     effect = next((each for each in effects if each.arm == candidate), None)
     if effect is None and (dropped := dropped_pairs(measurement, candidate)):
         sentence = f"Clocks or throttling changed during all {dropped} pairs."
@@ -203,9 +183,9 @@ def decided(effect: Effect, placebo: Effect | None, margin: float = 0.01) -> Ver
     return _doubt(effect, placebo, margin) or _against_margin(effect, margin)
 
 
-def enough(measurement: Measurement, margin: float = 0.01, level: float = LEVEL) -> bool:
+def enough(measurement: Measurement, margin: float = 0.01) -> bool:
     """Whether more processes would change no verdict: each candidate decided, or on an edge."""
-    effects, placebo = ratios(measurement, level)
+    effects, placebo = ratios(measurement)
     for effect in effects:
         undecided = decided(effect, placebo, margin).status is Status.INCONCLUSIVE
         if undecided and not _is_narrow(effect, margin):

@@ -39,7 +39,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     instructions: tuple[Instruction, ...] = ()
 
 
-class Whose:
+class RolesOfCode:
     """Which roles run a piece of code, by its line and what that was inlined at.
 
     Code that no emulation ran has the roles of its caller.
@@ -73,7 +73,7 @@ def cut(
     executed: how often each instruction of SASS was, by offset; None where none is known.
     A profile of this very build goes by offset; another one by the lines that it names itself.
     """
-    whose = Whose(lines, roles)
+    whose = RolesOfCode(lines, roles)
     same = is_of(profiled, sass)
     rows = {each.offset: each for each in profiled} if same else {}
     found = [_emulated(line, whose) for line in lines]
@@ -130,7 +130,7 @@ def _place(source: Source | None) -> tuple[str, int]:
     return (own.file, own.line) if own else ("", 0)
 
 
-def _emulated(line: LineCost, whose: Whose) -> Piece:
+def _emulated(line: LineCost, whose: RolesOfCode) -> Piece:
     file, number = _place(line.source)
     roles = whose.of_warps(line.warps)
     return Piece(file=file, line=number, roles=roles, costs=Costs(emulated=line.counters))
@@ -139,7 +139,7 @@ def _emulated(line: LineCost, whose: Whose) -> Piece:
 def _built(
     each: SassInstruction,
     row: ProfiledInstruction | None,
-    whose: Whose,
+    whose: RolesOfCode,
     executed: Mapping[int, int] | None,
 ) -> Piece:
     file, number = _place(each.source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -85,17 +85,8 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     profile, sampled = _sampled(root, variant)
     files = {frame.file for line in (*lines, *apart) for frame in line.source.frames()}
     texts = read_texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
-    whose = roles.name(
-        roles.find(apart),
-        apart,
-        line_table.functions(made.cubin, arm.build.entry),
-        {
-            (file, number): match[1]
-            for file, text in texts.items()
-            for number, line in text.items()
-            if (match := COMMENT.search(line))
-        },
-    )
+    functions = line_table.functions(made.cubin, arm.build.entry)
+    whose = roles.name(roles.find(apart), apart, functions, _comments(texts))
     return msgspec.structs.replace(
         bare,
         isa=isa,
@@ -113,6 +104,16 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
         profile=profile,
         by_offset=pieces.is_of(sampled, sass),
     )
+
+
+def _comments(texts: Mapping[str, Mapping[int, str]]) -> dict[tuple[str, int], str]:
+    """What comments of the sources call the roles, by file and line."""
+    return {
+        (file, number): match[1]
+        for file, text in texts.items()
+        for number, line in text.items()
+        if (match := COMMENT.search(line))
+    }
 
 
 def _of_entry(

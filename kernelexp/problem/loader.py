@@ -1,4 +1,4 @@
-"""Loads a problem.py, the one way for every process: its faults end in sentences with their place.
+"""A problem.py as a Problem: one way to call its functions, with what they return checked.
 
 The kernel's folder is on sys.path from then on and the module in sys.modules. A process loads the
 problem of one kernel, so that modules next to two kernels may have the same name.
@@ -9,10 +9,8 @@ from __future__ import annotations
 import ctypes
 import inspect
 import math
-import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -20,12 +18,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from kernelexp.dtypes import SCALARS, TORCH_NAMES, own_name
-from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelexpError
+from kernelexp.errors import ConfigurationError
 from kernelexp.launch import Launch, Scalar, StructValue, TensorMap
 from kernelexp.problem import (
     Array,
     Axes,
-    Blank,
     Budget,
     Chunk,
     Problem,
@@ -33,7 +30,6 @@ from kernelexp.problem import (
     Tensors,
     Tolerance,
     Work,
-    imports,
 )
 from kernelexp.problem.faults import (
     chunk_fault,
@@ -42,6 +38,7 @@ from kernelexp.problem.faults import (
     launch_faults,
     tensor_fault,
 )
+from kernelexp.problem.source import Source
 
 REQUIRED = ("SIZES", "outputs", "inputs", "reference", "tolerance", "launch")
 T = TypeVar("T")
@@ -59,7 +56,7 @@ def load_file(
 
     Each call of one of its functions runs inside `around(function)`.
     """
-    source = _Source(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
+    source = Source(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
     module = source.execute()
     missing = [each for each in REQUIRED if not hasattr(module, each)]
     if missing:
@@ -69,92 +66,10 @@ def load_file(
     return _Functions(source, module).problem()
 
 
-class _Source:
-    """A problem.py as a file: runs it, and says where in it something went wrong."""
-
-    def __init__(
-        self, path: Path, name: str, around: Callable[[str], AbstractContextManager[None]]
-    ) -> None:
-        self.path, self.name, self._around = path, name, around
-
-    def execute(self) -> ModuleType:
-        module = imports.prepare(self.path, f"kernelexp_problem_{self.path.parent.name}")
-        if module is None:
-            raise ConfigurationError(f"{self.name} can't be read.")
-        with self.blame("import"):
-            imports.execute(module)
-        return module
-
-    @contextmanager
-    def blame(self, function: str) -> Iterator[None]:
-        """Turns what problem.py raises into the sentence that says where it came from."""
-        try:
-            with self._around(function):
-                yield
-        except (KernelexpError, KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            if is_device_failure(error):
-                raise  # a kernel's, seen here because launches are asynchronous
-            place = self._place(error)
-            if isinstance(error, Blank):
-                raise ConfigurationError(f"{place}: {error}") from None
-            if is_out_of_memory(error):
-                words = str(error).partition("\n")[0]
-                raise EnvironmentFault(
-                    f"{place}: this machine has not enough memory for it: {words}"
-                ) from error
-            if isinstance(error, SystemExit):
-                raise ConfigurationError(
-                    f"{place}: it calls sys.exit({error.code!r}): raise an exception instead."
-                ) from None
-            raise ConfigurationError(f"{place}: {type(error).__name__}: {error}") from error
-
-    def _place(self, error: BaseException) -> str:
-        if isinstance(error, SyntaxError) and error.filename == str(self.path):
-            return f"{self.name}:{error.lineno}"
-        frames = traceback.extract_tb(error.__traceback__)
-        for frame in reversed(frames):
-            path = Path(frame.filename)
-            if path.is_relative_to(self.path.parent):
-                return f"{self.neighbour(path)}:{frame.lineno}"
-        return self.name
-
-    def neighbour(self, path: Path) -> str:
-        """The name of a file in the kernel's folder."""
-        return self.name.removesuffix("problem.py") + path.relative_to(self.path.parent).as_posix()
-
-    def at(self, function: Callable[..., Any]) -> str:
-        """Where a function is defined."""
-        code = getattr(function, "__code__", None)
-        if code is None or not Path(code.co_filename).is_relative_to(self.path.parent):
-            return self.name
-        return f"{self.neighbour(Path(code.co_filename))}:{code.co_firstlineno}"
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether Python or torch ran out of memory, on the host or on a GPU."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(error, torch.cuda.OutOfMemoryError):
-        return True
-    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
-
-
-def is_device_failure(error: BaseException) -> bool:
-    """Whether torch says that the GPU failed, rather than that it was used wrongly."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(error, RuntimeError) or is_out_of_memory(error):
-        return False
-    accelerator = getattr(torch, "AcceleratorError", None)
-    if accelerator is not None and isinstance(error, accelerator):
-        return True
-    return "CUDA error" in str(error)
-
-
 class _Functions:
     """The functions of a problem.py, each called under blame and its result checked."""
 
-    def __init__(self, source: _Source, module: ModuleType) -> None:
+    def __init__(self, source: Source, module: ModuleType) -> None:
         self._source, self._module = source, module
 
     def problem(self) -> Problem:

@@ -89,7 +89,7 @@ def take(root: Path, arm: Arm, settings: Settings, limits: Limits, ncu: Ncu) -> 
     lost: list[str] = []
     found: Launch | None = None
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
-        taking = _Taking(job, target, settings, limits.profile_s, ncu, Path(folder))
+        taking = _Passes(job, target, settings, limits.profile_s, ncu, Path(folder))
         if counters or settings.metrics:
             raw = "instances" if settings.instances else "raw"
             found = taking.collect(counters, settings.metrics, (raw, "details"))
@@ -142,7 +142,7 @@ def _has(figures: dict[str, float | str], metric: str) -> bool:
     return metric in figures or any(name.startswith(f"{metric}.") for name in figures)
 
 
-class _Taking:
+class _Passes:
     """One variant on one GPU; each pass has a worker and a report of its own."""
 
     def __init__(

@@ -217,6 +217,14 @@ def _inline(document: Document, section: layout.Section) -> Iterator[Entry]:
         yield Entry(id=key, section=section, document=document, path=path, experiment=experiment)
 
 
+def require_candidate(name: str, experiment: Experiment, number: int) -> None:
+    """UsageError where the experiment has no candidate of this number, counted from 1."""
+    count = len(experiment.candidates)
+    if number > count:
+        several = f"{count} candidates" if count > 1 else "one candidate"
+        raise UsageError(f"{name} has {several}: there is no --candidate {number}.")
+
+
 def parse_point(target: Target, assignments: Iterable[str], where: str) -> Point:
     """`stages=4` texts to a point on the target's axes; UsageError says what does not exist."""
     point: Point = {}

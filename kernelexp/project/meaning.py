@@ -80,24 +80,34 @@ def check(
                 yield from _check_files(main, name, kernel, root)
     defined: dict[str, str] = {}
     for entry in entries:
-        if entry.id in defined:
-            message = f"{defined[entry.id]} defines {entry.id} already; ids are unique."
-            yield entry.document.fault(entry.path, message)
-        elif not entry.path and not is_name(entry.id):
-            message = "this file's name is not an id: use letters, digits, '.', '_' and '-'."
-            yield entry.document.fault((), message)
-        elif is_sweep(entry.id):
-            message = f"ids that begin with {SWEEP} are those of sweeps: choose another."
+        if message := _refuse_id(entry, defined):
             yield entry.document.fault(entry.path, message)
         defined.setdefault(entry.id, entry.place)
         if entry.experiment:
-            target = _find_target(entry.experiment, kernels)
-            yield from _check_expectations(entry, entry.experiment)
-            if isinstance(target, Target):
-                yield from _check_points(entry, entry.experiment, target)
-            elif target[0] == "arch" or entry.experiment.kernel not in section_of(main, "kernels"):
-                # Otherwise the kernel is in the file, and has faults of its own.
-                yield entry.document.fault((*entry.path, target[0]), target[1])
+            yield from _check_experiment(main, entry, entry.experiment, kernels)
+
+
+def _refuse_id(entry: Entry, defined: Mapping[str, str]) -> str:
+    """What is wrong with an entry's id; `defined` are the places of those before it."""
+    if entry.id in defined:
+        return f"{defined[entry.id]} defines {entry.id} already; ids are unique."
+    if not entry.path and not is_name(entry.id):
+        return "this file's name is not an id: use letters, digits, '.', '_' and '-'."
+    if is_sweep(entry.id):
+        return f"ids that begin with {SWEEP} are those of sweeps: choose another."
+    return ""
+
+
+def _check_experiment(
+    main: Document, entry: Entry, experiment: Experiment, kernels: dict[str, Kernel]
+) -> Iterator[Fault]:
+    target = _find_target(experiment, kernels)
+    yield from _check_expectations(entry, experiment)
+    if isinstance(target, Target):
+        yield from _check_points(entry, experiment, target)
+    elif target[0] == "arch" or experiment.kernel not in section_of(main, "kernels"):
+        # Otherwise the kernel is in the file, and has faults of its own.
+        yield entry.document.fault((*entry.path, target[0]), target[1])
 
 
 def _check_kernel(document: Document, name: str, kernel: Kernel) -> Iterator[Fault]:

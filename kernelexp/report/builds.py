@@ -21,7 +21,7 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
         yield paragraph(Span(kernel, "strong"))
     rows: list[tuple[Cell, ...]] = []
     for label, arm in arms.items():
-        if arm.is_built and not metrics.has_code(arm):
+        if arm.is_built and not arm.has_code:
             rows.append((label, "no code for a GPU", *[""] * (len(_HEADER) - 1)))
         elif arm.is_built:
             values = (*metrics.summarize(arm).values(), metrics.read("ctas_per_sm", arm))

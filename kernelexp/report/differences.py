@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp import counters
+from kernelexp.comparability import Conditions
 from kernelexp.comparisons import Comparison, evidence_of
 from kernelexp.counters import Better
 from kernelexp.differences import Difference
@@ -16,7 +17,7 @@ from kernelexp.metrics import Kind, Value
 from kernelexp.model import AxisValue, spell
 from kernelexp.report import figures
 from kernelexp.report.document import Block, Cell, Heading, Span, paragraph, table
-from kernelexp.subjects import Conditions, Subject
+from kernelexp.subjects import Subject
 
 
 class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kernelexp import metrics, subjects, widths
+from kernelexp import comparability, metrics, widths
 from kernelexp.arm import Verdict
 from kernelexp.examine import Examined
 from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
@@ -155,8 +155,8 @@ def _warnings(found: Explanation) -> Iterator[str]:
             yield f"The {name} was profiled before these changed: {words}."
     one, other = (side.case.arm for _, side in _sides(found))
     if one.profiled and other.profiled:
-        both = (subjects.conditions(arm)["profiled"] for arm in (one, other))
-        for name, first, second in subjects.different(*both):
+        both = (comparability.conditions(arm)["profiled"] for arm in (one, other))
+        for name, first, second in comparability.different(*both):
             yield f"The arms were profiled under different conditions: {name} {first} and {second}."
 
 

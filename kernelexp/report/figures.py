@@ -88,12 +88,6 @@ def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> s
     return f"{candidate - baseline:+,}" if candidate != baseline else ""
 
 
-def difference(each: differences.Difference) -> str:
-    """One figure of two arms: "registers per thread 24 → 26"."""
-    unit = each.metric.unit if each.metric.unit == "B" else ""
-    return f"{each.metric.label.strip()} {value(each.before)} → {value(each.after, unit)}"
-
-
 def relative(each: differences.Difference) -> str:
     """The relative change of a figure: "+12.5%"; nothing where it was zero, or is no number."""
     if each.change is None or each.metric.unit == "%":

@@ -113,7 +113,7 @@ def experiment_values(
     records: Sequence[Record],
     profiles: Sequence[StandingProfile],
 ) -> Shown:
-    """The experiment, for programs."""
+    """The experiment with where it stands, as `show --json` prints it."""
     return Shown(
         id=name,
         experiment=standings.experiment,
@@ -323,7 +323,7 @@ def _figures(arm: Arm) -> tuple[str, ...]:
     """
     time = figures.cell_of(arm)
     effect = arm.measured.effect if arm.measured else None
-    summary = metrics.summarize(arm) if metrics.has_code(arm) else {}
+    summary = metrics.summarize(arm) if arm.has_code else {}
     registers = str(summary["registers"]) if summary else figures.registers_of(arm)
     cells = (
         time,

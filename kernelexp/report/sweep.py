@@ -134,8 +134,8 @@ def _ranking(record: Record, examined: Examined) -> Block:
             cells += [ms, _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
-            figures.value(summary.get("registers") if metrics.has_code(arm) else None),
-            figures.value(summary.get("smem_bytes") if metrics.has_code(arm) else None),
+            figures.value(summary.get("registers") if arm.has_code else None),
+            figures.value(summary.get("smem_bytes") if arm.has_code else None),
             _FRONT if name in examined.front else "",
             _word(words[name].verdict) if name in words else "baseline",
         ]

@@ -32,10 +32,6 @@ def number(value: int, kind: str) -> int:
     return signed(value, int(kind[1:])) if kind[0] == "s" else value
 
 
-def shift_right(a: int, n: int, kind: str) -> int:
-    return number(a, kind) >> n
-
-
 BINARY: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,

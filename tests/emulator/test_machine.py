@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kernelexp import emulator
-from kernelexp.emulator.machine import counters
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.barriers import CtaBarrier
+from kernelexp.emulator.machine.counter_names import named
 from kernelexp.emulator.machine.image import Image, Variable
 from kernelexp.emulator.machine.program import Block, Exit, Program
 from kernelexp.emulator.machine.registers import Literal, Register, Special, Symbol
@@ -89,7 +89,7 @@ def test_its_counters_begin_with_the_name_of_its_listing():
 
 
 def test_ncus_counters_are_named_so_for_sass_alone():
-    ptx, sass = counters.named([], "PTX"), counters.named([], "SASS")
+    ptx, sass = named([], "PTX"), named([], "SASS")
     assert all(name.startswith("ptx__") for name in ptx)
     assert not any(name.startswith("ptx__") for name in sass)
     assert {"memory_l1_wavefronts_shared", "sass__inst_executed_barrier"} <= sass.keys()

@@ -5,7 +5,9 @@ That they compute what an H200 computes is the subject of conformance/sparse.py.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from harness import EARLY, LATE, assemble, found, ptx, run, run_sass
 from kernelexp import emulator
 from kernelexp.emulator.arithmetic.fragments import WIDTH
 from kernelexp.emulator.ptx import isa as isa
-from kernelexp.emulator.ptx.registry import PATTERNS, expand
+from kernelexp.emulator.ptx.registry import PATTERNS
 
 LOADS = "mul.wide.u32 %d0, %t, 4; add.u64 %d1, %in, %d0; add.u64 %d2, %out, %d0;\n" + "\n".join(
     f"ld.global.b32 %r{index}, [%d1+{128 * index}];" for index in range(13)
@@ -218,6 +220,14 @@ def spelled(opcode: str) -> str | None:
 
 def registers(count: int) -> str:
     return "{" + ", ".join(f"%r{index}" for index in range(count)) + "}"
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """Every opcode of a registry's pattern."""
+    group = re.compile(r"\{\w+:([^}]*)\}")
+    template = group.sub("{}", pattern)
+    for chosen in itertools.product(*(each.split("|") for each in group.findall(pattern))):
+        yield template.format(*chosen)
 
 
 @pytest.mark.slow

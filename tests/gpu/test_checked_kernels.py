@@ -69,9 +69,9 @@ def test_an_honest_kernel_passes_every_check(entry, size, make_job, problem):
 @pytest.mark.parametrize("size", ["full", "short"])
 @pytest.mark.parametrize("entry", CHEATING)
 def test_a_cheating_kernel_is_found_out(entry, size, make_job, problem):
-    from kernelexp.gpu.bench import Wrong
+    from kernelexp.gpu.bench import WrongResult
 
-    with pytest.raises(Wrong) as caught:
+    with pytest.raises(WrongResult) as caught:
         run_here(make_job(entry, size), problem)
     assert caught.value.arm == "candidate"
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import counters
 
-from kernelexp.emulator.machine.counters import named
+from kernelexp.emulator.machine.counter_names import named
 from kernelexp.profile import ncu as programs
 
 KERNEL = "patch_embed_gemm@sm_90a"

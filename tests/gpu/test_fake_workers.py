@@ -17,7 +17,7 @@ from test_without_gpu import H200
 
 from kernelexp.errors import ConfigurationError, EnvironmentFault
 from kernelexp.gpu import device, journals, measure, worker
-from kernelexp.gpu.job import ArmJob, Failed, Found, Job, Refused, WorkerJob
+from kernelexp.gpu.job import ArmJob, Failed, Finished, Job, Refused, WorkerJob
 from kernelexp.judge import racing
 from kernelexp.judge.verdict import measured
 from kernelexp.launch import Launch
@@ -63,7 +63,7 @@ def answers(*lines: bytes) -> str:
 
 
 def test_workers_that_answer_make_a_measurement(take) -> None:
-    done = msgspec.json.encode(Found(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
+    done = msgspec.json.encode(Finished(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
     found = take(answers(done, b"\n"))
     assert len(found.workers) == 2
     assert found.failures == ()
@@ -104,7 +104,7 @@ def test_garbage_is_a_sentence(take) -> None:
 
 
 def test_an_answer_that_is_cut_off_was_not_given(take) -> None:
-    done = msgspec.json.encode(Found(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
+    done = msgspec.json.encode(Finished(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
     with pytest.raises(EnvironmentFault, match="SIGKILL"):
         take(answers(done[:50]) + "; os.kill(os.getpid(), signal.SIGKILL)")
 
@@ -117,7 +117,7 @@ def test_what_is_missing_or_wrong_keeps_its_sentence_and_its_kind(take) -> None:
 
 
 def test_what_problem_py_prints_is_shown_once(take, capsys: pytest.CaptureFixture[str]) -> None:
-    done = msgspec.json.encode(Found(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
+    done = msgspec.json.encode(Finished(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
     take(answers(done, b"\n") + "; sys.stderr.write('drawing\\n')")
     assert capsys.readouterr().err == f"{NAME}: drawing\n"
 
@@ -128,7 +128,7 @@ RATIOS = {"old": 1.0, "old again": 1.0, "a": 0.95, "b": 0.99, "c": 60.0, "d": 1.
 RACING = f"""
 import msgspec, random
 from kernelexp.measurement import Block, DeviceState, Row, Worker
-from kernelexp.gpu.job import Found
+from kernelexp.gpu.job import Finished
 job = msgspec.json.decode((folder / 'job.json').read_bytes())
 excluded = msgspec.json.decode((folder / 'turn.json').read_bytes())['excluded']
 ratios = {RATIOS}
@@ -139,7 +139,7 @@ order = (*arms, *reversed(arms))
 row = Row(order=order, times_us=tuple(times[arm] for arm in order))
 state = DeviceState(sm_clock_mhz=1, memory_clock_mhz=1, power_w=1.0, temperature_c=1)
 block = Block(before=state, after=state, rows=(row,) * 4)
-done = Found(worker=Worker(process=job['process'], seed=0, load_order=(), launches_per_sample=1,
+done = Finished(worker=Worker(process=job['process'], seed=0, load_order=(), launches_per_sample=1,
     sets=1, warm_up_s=0.0, drift=0.0, blocks=(block,), checks=()))
 with (folder / 'answers.jsonl').open('wb') as file:
     file.write(msgspec.json.encode(done) + b'\\n')

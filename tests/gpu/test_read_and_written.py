@@ -82,9 +82,9 @@ def test_what_adds_to_its_output_is_right_in_every_check(measured, entry, size):
     ],
 )
 def test_what_adds_wrongly_is_found_out(measured, entry, words):
-    from kernelexp.gpu.bench import Wrong
+    from kernelexp.gpu.bench import WrongResult
 
-    with pytest.raises(Wrong, match=words) as caught:
+    with pytest.raises(WrongResult, match=words) as caught:
         measured(entry, "short").run()
     assert caught.value.arm == "candidate"
 

@@ -31,7 +31,7 @@ def arm() -> Arm:
 def weigh(arm: Arm, *, gate: gates.Gate | None, emulated: bool = False) -> Finding:
     """The finding on `arm` where the baseline has `gate`."""
     baseline = Baseline(compiler=COMPILER, variants={} if gate is None else {"a": gate})
-    (finding,) = gates.compare(baseline, COMPILER, {"a": arm}, {}, emulated)
+    (finding,) = gates.compare(baseline, COMPILER, {"a": arm}, {}, emulated=emulated)
     return finding
 
 
@@ -139,7 +139,7 @@ def test_a_variant_is_new_or_gone_or_could_not_be_examined(arm: Arm) -> None:
     assert weigh(arm, gate=None).outcome == "new"
     baseline = Baseline(compiler=COMPILER, variants={"b": "IMPOSSIBLE", "c": "IMPOSSIBLE"})
     fault = EnvironmentFault("the disk is full.")
-    unchecked, gone = gates.compare(baseline, COMPILER, {}, {"b": fault}, False)
+    unchecked, gone = gates.compare(baseline, COMPILER, {}, {"b": fault}, emulated=False)
     assert (unchecked.variant, unchecked.outcome) == ("b", "unchecked")
     assert unchecked.sentence == "could not be examined: the disk is full."
     assert (gone.variant, gone.outcome) == ("c", "gone")
@@ -147,7 +147,7 @@ def test_a_variant_is_new_or_gone_or_could_not_be_examined(arm: Arm) -> None:
 
 def test_another_compiler_is_a_finding_even_where_it_changed_nothing(arm: Arm) -> None:
     baseline = Baseline(compiler="12.9", variants={"a": dict(metrics.summarize(arm))})
-    compiler, same = gates.compare(baseline, COMPILER, {"a": arm}, {}, False)
+    compiler, same = gates.compare(baseline, COMPILER, {"a": arm}, {}, emulated=False)
     assert "made with nvcc 12.9, this is 13.0.88" in compiler.sentence
     assert (compiler.outcome, same.outcome) == ("compiler", "same")
     assert gates.exit_code([compiler, same]) == errors.REGRESSION

@@ -122,16 +122,6 @@ def _tile(array: str, element: str, shape: tuple[int, int], box: tuple[int, int]
     )
 
 
-def _ring(tiles: int) -> np.ndarray:
-    stage = IN[: 256 * tiles].reshape(tiles, 256)[:, np.arange(256) ^ 33]
-    return (stage + np.arange(tiles, dtype=U32)[:, None]).ravel()
-
-
-def _multicast(tiles: int) -> np.ndarray:
-    rows = IN[: 256 * tiles].reshape(tiles, 1, 8, 32)[..., T32 ^ 9]
-    return (rows + np.arange(2, dtype=U32)[None, :, None, None]).ravel()
-
-
 def _f16(rows: int, columns: int, seed: int) -> np.ndarray:
     values = np.random.default_rng(seed).integers(-4, 5, (rows, columns)).astype(np.float16)
     return values.view(np.uint16)
@@ -160,7 +150,6 @@ STEPS = (_value(A16[:, :64]) @ _value(B16[:, :64]).T).astype(np.float16).view(np
 A8, B8 = _e4m3(640, 3), _e4m3(32, 4)
 ROWS8 = (_decoded(A8) @ _decoded(B8).T).astype(np.float32)
 BLOCKS = IN.reshape(-1, 128)
-UINT4 = IN[:512].reshape(2, 64, 4)
 QUADS = np.arange(1024, dtype=U32).reshape(4, 64, 4)
 
 

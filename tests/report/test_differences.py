@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from support import ROOT
 
-from kernelexp import comparisons, records, subjects
+from kernelexp import comparability, comparisons, records, subjects
 from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.comparisons import Comparison, Options
 from kernelexp.errors import UsageError
@@ -26,7 +26,7 @@ CLOCK = comparisons.CLOCK
 def profiled(label: str, figures: dict[str, float | str], **about: Any) -> Subject:
     evidence = ProfiledEvidence(entry="k", figures=figures, **about)
     arm = Arm(profiled=evidence)
-    return Subject(label=label, arm=arm, conditions=subjects.conditions(arm))
+    return Subject(label=label, arm=arm, conditions=comparability.conditions(arm))
 
 
 def compare(
@@ -157,7 +157,7 @@ def emulated(label: str, version: str, count: int) -> Subject:
         size="emulated", arrays=(array,), counters={"ptx__inst_executed": count}, emulator=version
     )
     arm = Arm(emulated=evidence)
-    return Subject(label=label, arm=arm, conditions=subjects.conditions(arm))
+    return Subject(label=label, arm=arm, conditions=comparability.conditions(arm))
 
 
 def test_counters_of_two_emulators_do_not_compare() -> None:

@@ -39,11 +39,11 @@ convert: cvt
     convert.unpack_fp8x2(a, src, *, relu=False) -> uint32 f16x2 from uint16
 
 fp8: the 256-entry tables behind E4M3 and E5M2
-    fp8.as_f32(codes, kind), fp8.as_f16(codes, kind), fp8.from_f32(a, kind) -> codes
+    fp8.as_f16(codes, kind)
 
 approx: ex2 lg2 rcp rsqrt sqrt sin cos tanh (a, *, ftz=False) and div(a, b, *, full=False,
     ftz=False): float64's result rounded, which lies within PTX's bound; special values as PTX
-    lists them. approx.BOUNDS names the bound of each.
+    lists them.
 
 tensor: the tensor core's dot product
     tensor.mma(a, b, c, *, a_type, b_type=None, precision, out=None) -> uint32[M, N]

@@ -134,7 +134,7 @@ def pack_x2(
     """
     saturate = dst in fp8.FORMATS if satfinite is None else satfinite
     if dst == "bf16" and rounding == "rn" and not (relu or saturate):
-        found = native.single(native.PACK_BF16, high, low, low, False)
+        found = native.single(native.PACK_BF16, high, low, low)
         if found is not None:
             return found
     both = np.array((low, high))  # one pass over both: most of the time is NumPy's overhead
@@ -226,16 +226,13 @@ def int_to_float(a: Bits, src: str, dst: str, *, rounding: str = "rn", sat: bool
     )
     low = (wide & np.uint64(0xFFFFFFFF)).astype(np.float64)
     if dst == "f64":
-        return _int_to_double(wide, src, high * 2.0**32, low, rounding)
+        # Both are integers of at most 32 bits times a power of two: one rounded addition.
+        upper = (high * 2.0**32).view(np.uint64)
+        return f64.add(upper, low.view(np.uint64), rounding=rounding)
     value = sum_to_odd(high * 2.0**32, low)
     if sat:
         value = np.where(value > 0, np.minimum(value, 1.0), 0.0)
     return encode(value, FLOATS[dst].format, rounding)
-
-
-def _int_to_double(wide: Bits, src: str, high: Double, low: Double, rounding: str) -> Bits:
-    # high and low are integers of at most 32 bits times a power of two: one rounded addition.
-    return f64.add(high.view(np.uint64), low.view(np.uint64), rounding=rounding)
 
 
 def int_to_int(a: Bits, src: str, dst: str, *, sat: bool = False) -> Bits:

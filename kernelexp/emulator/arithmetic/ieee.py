@@ -158,29 +158,17 @@ class Float:
     # Order
 
     def minimum(
-        self,
-        a: Bits,
-        b: Bits,
-        *,
-        ftz: bool = False,
-        nan: bool = False,
-        xorsign_abs: bool = False,
+        self, a: Bits, b: Bits, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False
     ) -> Bits:
-        return self._extreme(a, b, False, ftz, nan, xorsign_abs)
+        return self._extreme(a, b, greatest=False, ftz=ftz, nan=nan, xorsign_abs=xorsign_abs)
 
     def maximum(
-        self,
-        a: Bits,
-        b: Bits,
-        *,
-        ftz: bool = False,
-        nan: bool = False,
-        xorsign_abs: bool = False,
+        self, a: Bits, b: Bits, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False
     ) -> Bits:
-        return self._extreme(a, b, True, ftz, nan, xorsign_abs)
+        return self._extreme(a, b, greatest=True, ftz=ftz, nan=nan, xorsign_abs=xorsign_abs)
 
     def _extreme(
-        self, a: Bits, b: Bits, greatest: bool, ftz: bool, nan: bool, xorsign_abs: bool
+        self, a: Bits, b: Bits, *, greatest: bool, ftz: bool, nan: bool, xorsign_abs: bool
     ) -> Bits:
         if ftz:
             a, b = self.flush(a), self.flush(b)

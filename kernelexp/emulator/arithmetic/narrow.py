@@ -21,10 +21,6 @@ def _magnitudes(kind: str) -> Double:
 _VALUES = {kind: _magnitudes(kind) for kind in _SHAPES}
 
 
-BITS = {kind: 1 + exponent + fraction for kind, (exponent, fraction, _) in _SHAPES.items()}
-"""Width of a code."""
-
-
 def pack(high: Bits, low: Bits, kind: str, *, relu: bool, source: Format = F32) -> Bits:
     """Two floats to a pair of codes, uint8 for E2M1, uint16 for the others; to nearest even, beyond
     the largest number to that, NaN to the largest positive one."""

@@ -53,7 +53,7 @@ def mma(
     return None if declined else result
 
 
-def single(operation: int, a: Bits, b: Bits, c: Bits, flush: bool) -> Bits | None:
+def single(operation: int, a: Bits, b: Bits, c: Bits, *, flush: bool = False) -> Bits | None:
     """An operation on f32 patterns [rows, columns], rounded to nearest; `c` counts for FMA only."""
     if not compiled.is_loaded() or a.ndim != 2:
         return None

@@ -71,8 +71,6 @@ class Operand(msgspec.Struct, frozen=True, kw_only=True):
 
     values: Double
     exponents: Integers
-    top: Integers
-    """Largest exponent of each row."""
     low: Integers
     """Exponent of the lowest set bit in each row: every value is a multiple of 2**low."""
     special: Double | None
@@ -118,7 +116,6 @@ def _decoded(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], kind:
     return Operand(
         values=values,
         exponents=table.exponents,
-        top=table.exponents.max(axis=1),
         low=table.low.min(axis=1),
         special=None if finite else table.values,
     )

@@ -18,7 +18,7 @@ class Single(Float):
     ) -> Bits:
         if rounding != "rn" or sat:
             return super().add(a, b, rounding=rounding, ftz=ftz, sat=sat)
-        found = native.single(native.ADD, a, b, b, ftz)
+        found = native.single(native.ADD, a, b, b, flush=ftz)
         return self._add(a, b, ftz) if found is None else found
 
     @quiet
@@ -32,7 +32,7 @@ class Single(Float):
     ) -> Bits:
         if rounding != "rn" or sat:
             return super().mul(a, b, rounding=rounding, ftz=ftz, sat=sat)
-        found = native.single(native.MUL, a, b, b, ftz)
+        found = native.single(native.MUL, a, b, b, flush=ftz)
         return self._mul(a, b, ftz) if found is None else found
 
     @quiet
@@ -57,7 +57,7 @@ class Single(Float):
     ) -> Bits:
         if rounding != "rn" or sat or relu:
             return super().fma(a, b, c, rounding=rounding, ftz=ftz, sat=sat, relu=relu)
-        found = native.single(native.FMA, a, b, c, ftz)
+        found = native.single(native.FMA, a, b, c, flush=ftz)
         return self._fma(a, b, c, ftz) if found is None else found
 
     @quiet
@@ -74,12 +74,15 @@ class Single(Float):
         return self._canonical(total.astype(np.float32), ftz)
 
     def _extreme(
-        self, a: Bits, b: Bits, greatest: bool, ftz: bool, nan: bool, xorsign_abs: bool
+        self, a: Bits, b: Bits, *, greatest: bool, ftz: bool, nan: bool, xorsign_abs: bool
     ) -> Bits:
         found = None
         if not (ftz or nan or xorsign_abs):
-            found = native.single(native.MAX if greatest else native.MIN, a, b, b, False)
-        return super()._extreme(a, b, greatest, ftz, nan, xorsign_abs) if found is None else found
+            found = native.single(native.MAX if greatest else native.MIN, a, b, b)
+        if found is not None:
+            return found
+        how = {"ftz": ftz, "nan": nan, "xorsign_abs": xorsign_abs}
+        return super()._extreme(a, b, greatest=greatest, **how)
 
     @staticmethod
     def _may_round_twice(total: Double) -> bool:

@@ -50,13 +50,8 @@ def meaningless(found: Bits, width: int, ordered: bool) -> Mask:
     return first >= second if ordered else first == second
 
 
-def places(words: Bits, stored: int, width: int, selector: int) -> Places:
-    """Where along K each stored element of A belongs, [n, 16, stored]."""
-    return located(nibbles(words, groups(stored, width), width, selector), width)
-
-
 def located(found: Bits, width: int) -> Places:
-    """The same from the nibbles, [..., groups]."""
+    """Where along K each stored element of A belongs, by its nibbles [..., groups]."""
     group = np.arange(found.shape[-1])
     if width == 32:
         return group * 2 + (found >> np.uint8(3))

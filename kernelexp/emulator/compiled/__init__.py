@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-SOURCES = Path(__file__).parent
-
 
 class _Loaded:
     library: Any = None

@@ -69,7 +69,6 @@ class Cost(NamedTuple):
 
 NOTHING = Cost(0, 0, 0, 0, 0)
 
-
 _stored: dict[tuple[int, bytes, bytes], Cost] = {}
 _loaded: dict[tuple[int, bytes, bytes], Cost] = {}
 _global: dict[tuple[int, bytes, bytes], Cost] = {}
@@ -110,11 +109,9 @@ def _cached(
     key = (width, relative.tobytes(), b"" if mask is None else mask.tobytes())
     cost = memo.get(key)
     if cost is None:
-        lanes = [
-            ALL_LANES if mask is None else np.flatnonzero(row) for row in _rows(mask, relative)
-        ]
-        rows = [row_cost(relative[i][lanes[i]], lanes[i], width) for i in range(len(relative))]
-        cost = total(rows)
+        active = np.ones(relative.shape, bool) if mask is None else mask
+        lanes = [np.flatnonzero(row) for row in active]
+        cost = total([row_cost(x[own], own, width) for x, own in zip(relative, lanes, strict=True)])
         if len(memo) > 100_000:
             memo.clear()
         memo[key] = cost
@@ -124,10 +121,6 @@ def _cached(
 def total(rows: Sequence[Cost]) -> Cost:
     """The cost of several warps."""
     return Cost(*(sum(column) for column in zip(*rows, strict=True)))
-
-
-def _rows(mask: Array | None, relative: Array) -> Array:
-    return relative if mask is None else mask
 
 
 def _stored_row(addresses: Array, lanes: Array, width: int) -> Cost:

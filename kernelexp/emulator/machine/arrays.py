@@ -21,3 +21,8 @@ DTYPES: dict[int, type[np.generic]] = {
 
 # What a register holds before anything is written to it: a NaN in every floating-point type.
 POISON: dict[int, int] = {1: 1, 8: 0xFF, 16: 0xFFF7, 32: 0xFFF7_FFF7, 64: 0xFFF7_FFF7_FFF7_FFF7}
+
+
+def first_true(mask: Array) -> tuple[int, ...]:
+    """The index of the first element that is true; there must be one."""
+    return tuple(map(int, np.unravel_index(int(mask.argmax()), mask.shape)))

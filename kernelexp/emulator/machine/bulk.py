@@ -59,14 +59,8 @@ def issue_store(
         write(data.pop())
         writing.landed = machine.clocks.now
 
-    reading = Pending(
-        f"the read of a store to {to}",
-        take,
-        site,
-        order,
-        (touches,),
-        outgoing=True,
-    )
+    what = f"the read of a store to {to}"
+    reading = Pending(what, take, site, order, (touches,), outgoing=True)
     writing = Pending(f"a store to {to}", give, site, order)
     machine.state(BulkGroups).add(issuer.thread, reading, writing)
     machine.engines.issue(reading)
@@ -152,10 +146,10 @@ def load(
 
 def _sectors(address: int, size: int) -> int:
     """Sectors of a linear copy: each 128 bytes of it count for themselves (an H200 does so)."""
-    ends = [min(first + TAG_BYTES, size) for first in range(0, size, TAG_BYTES)]
+    end = address + size
     return sum(
-        (address + end - 1) // SECTOR_BYTES - (address + first) // SECTOR_BYTES + 1
-        for first, end in zip(range(0, size, TAG_BYTES), ends, strict=True)
+        (min(first + TAG_BYTES, end) - 1) // SECTOR_BYTES - first // SECTOR_BYTES + 1
+        for first in range(address, end, TAG_BYTES)
     )
 
 

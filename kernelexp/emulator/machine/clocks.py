@@ -5,9 +5,9 @@ and the slots of the engines: copies by the mbarrier that they signal, MMAs, bul
 their writes by who issues them. `seen[w, a]` is the time up to which agent a's accesses are ordered
 before what warp w does now; barriers, mbarriers and atomics carry such rows from one warp to the
 next. One more agent stands for all CTAs of earlier waves. On the diagonal stands a warp's own last
-meeting point, so that lanes of one warp that
-exchange data without __syncwarp() are found too. An access has the time `now`; whatever orders
-accesses ends that time, so that later ones are told from earlier ones.
+meeting point, so that lanes of one warp that exchange data without __syncwarp() are found too. An
+access has the time `now`; whatever orders accesses ends that time, so that later ones are told from
+earlier ones.
 """
 
 from __future__ import annotations

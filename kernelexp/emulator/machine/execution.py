@@ -10,13 +10,14 @@ import msgspec
 
 from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.constants import fill
-from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.findings import Findings
 from kernelexp.emulator.machine.history import History
 from kernelexp.emulator.machine.image import Image
 from kernelexp.emulator.machine.layout import GlobalLayout, LocalLayout, Parameters, SharedLayout
 from kernelexp.emulator.machine.registers import RegisterFile
+from kernelexp.emulator.machine.tally import Tally
 from kernelexp.launch import Launch
+from kernelexp.schedule import Schedule
 
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
@@ -45,18 +46,16 @@ class Execution:
         launch: Launch,
         arrays: Mapping[str, Array],
         unwritten: frozenset[str],
-        chance: random.Random,
-        late: bool,
-        shuffle: bool,
+        schedule: Schedule,
         before: GlobalLayout | None = None,
     ) -> None:
         """before: the global memory that an earlier launch of the same job left."""
         self.image = image
         self.launch = launch
-        self.chance = chance
-        self.late = late
+        self.chance = random.Random(schedule.seed)
+        self.late = schedule.asynchrony == "late"
         """Whether asynchronous effects land as late as they may."""
-        self.shuffle = shuffle
+        self.shuffle = schedule.seed != 0
         """Whether everything that the hardware leaves open is decided by chance."""
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}

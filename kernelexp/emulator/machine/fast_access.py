@@ -13,10 +13,10 @@ from kernelexp.emulator.machine.access import Access, Cost
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import THREAD_BITS
-from kernelexp.emulator.machine.counters import Tally
 from kernelexp.emulator.machine.forms import MEMORIES
 from kernelexp.emulator.machine.native_layout import MemoryLayout, WarpsLayout
 from kernelexp.emulator.machine.races import Races
+from kernelexp.emulator.machine.tally import Tally
 from kernelexp.emulator.machine.tma import CHUNK_BYTES
 from kernelexp.emulator.machine.warps import Warps
 

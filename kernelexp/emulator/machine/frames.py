@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.arrays import Array, Mask, first_true
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.site import Site
@@ -21,7 +21,7 @@ STACK_BYTES = 1024
 """Of each thread, as the driver sets aside unless it is told otherwise."""
 
 
-class Taken:
+class Allocas:
     """How much of its stack each thread has taken by alloca, [warps, 32]."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Taken:
 
 def take(warps: WarpSet, size: Array, align: int, m: Mask, site: Site) -> Array:
     """Offsets of `size` bytes in each thread's stack; Fatal with a finding if it is full."""
-    taken, active = warps.machine.state(Taken).of(warps.machine), warps.active(m)
+    taken, active = warps.machine.state(Allocas).of(warps.machine), warps.active(m)
     first: Array = -(-taken[warps.slice] // align) * align
     ends = np.where(active, first + size.astype(np.int64), 0)
     if (ends > STACK_BYTES).any():
@@ -49,7 +49,7 @@ def take(warps: WarpSet, size: Array, align: int, m: Mask, site: Site) -> Array:
 
 def taken(warps: WarpSet) -> Array:
     """How much of its stack each thread has taken."""
-    return warps.machine.state(Taken).of(warps.machine)[warps.slice]
+    return warps.machine.state(Allocas).of(warps.machine)[warps.slice]
 
 
 class Kept(NamedTuple):
@@ -129,7 +129,7 @@ def find(
     every = np.stack([R[slot] for slot in addresses], axis=-1) == R[pointer][..., None]
     lost = ~every.any(axis=-1) & warps.active(m)
     if lost.any():
-        row, lane = (int(index[0]) for index in np.nonzero(lost))
+        row, lane = first_true(lost)
         sentence = f"a call of {int(R[pointer][row, lane]):#x}, where no such function begins."
         warps.machine.report("out-of-bounds", sentence, site, int(warps.warps[row]))
         raise Fatal

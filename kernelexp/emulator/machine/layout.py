@@ -184,14 +184,17 @@ class GlobalLayout:
             if variable.name in arrays:
                 self._given(variable)
         for variable in placed:
-            offset = self._symbols[variable.name]
-            state = CONSTANT if variable.space == "const" else WRITTEN
-            self._clear(offset, variable.size, state)
-            data = np.frombuffer(variable.data, np.uint8)
-            self.arena.data[offset : offset + len(data)] = data
-            for pointed in variable.addresses:
-                at, value = offset + pointed.offset, self.symbol(pointed.name) + pointed.addend
-                self.arena.data[at : at + 8].view(np.uint64)[0] = value
+            self._initialize(variable)
+
+    def _initialize(self, variable: Variable) -> None:
+        """The variable's own contents, with the addresses in them."""
+        offset = self._symbols[variable.name]
+        self._clear(offset, variable.size, CONSTANT if variable.space == "const" else WRITTEN)
+        data = np.frombuffer(variable.data, np.uint8)
+        self.arena.data[offset : offset + len(data)] = data
+        for pointed in variable.addresses:
+            at, value = offset + pointed.offset, self.symbol(pointed.name) + pointed.addend
+            self.arena.data[at : at + 8].view(np.uint64)[0] = value
 
     def _given(self, variable: Variable) -> None:
         """The launch brings the variable's contents, as cudaMemcpyToSymbol would."""

@@ -107,11 +107,11 @@ class Machine(Residents):
             for _, slot in image.table.computed
         )
         for cta in self.ctas:
-            self.layout.allocate(self.shared, self.arena_offset(cta.place, 0))
+            base = self.arena_offset(cta.place, 0)
+            self.layout.allocate(self.shared, base)
             if uses_reserved:
-                first = self.arena_offset(cta.place, 0)
-                self.shared.allocate(first, SHARED_RESERVED, WRITTEN)
-                self.shared.data[first : first + SHARED_RESERVED] = 0
+                self.shared.allocate(base, SHARED_RESERVED, WRITTEN)
+                self.shared.data[base : base + SHARED_RESERVED] = 0
         self.undefined = Undefined(self, execution.image.table, warps)
         self.neighbours = Neighbours(self, self.clocks)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared, self.neighbours)
@@ -203,7 +203,7 @@ class Machine(Residents):
             return PARAM_WINDOW + execution.parameters.offsets[name] + offset
         return self.world.symbol(name) + offset
 
-    def warp_set(self, first: int, count: int, step: int = 1) -> WarpSet:
+    def warp_set(self, first: int, count: int, step: int) -> WarpSet:
         """The set of `count` warps, `step` places apart, from place `first`."""
         warps = self.sets.get((first, count, step))
         if warps is None:

@@ -12,7 +12,7 @@ import numpy as np
 from kernelexp.emulator.arithmetic import fragments, scaled, sparse
 from kernelexp.emulator.arithmetic.fragments import WIDTH
 from kernelexp.emulator.arithmetic.operands import is_finite
-from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.arrays import Array, first_true
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.site import Site
 
@@ -137,7 +137,7 @@ def meaningless(found: Array, width: int, ordered: bool) -> list[tuple[int, str]
         return []
     places = []
     for place in np.flatnonzero(wrong.any(axis=(1, 2))).tolist():
-        row, group = (int(index[0]) for index in np.nonzero(wrong[place]))
+        row, group = first_true(wrong[place])
         value = int(found[place, row, group])
         sentence = (
             f"the metadata of row {row}, group {group} of the sparse matrix is {value:#06b}, for "

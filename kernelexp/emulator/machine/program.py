@@ -74,7 +74,7 @@ class Block:
     """Whether some block's lanes meet here."""
 
     def add(self, number: int, op: Op) -> None:
-        """Adds an instruction."""
+        """Appends an instruction, in its compiled form too if it has one."""
         form = op.form if isinstance(op, Formed) else None
         self.ops.append(op.op if isinstance(op, Formed) else op)
         self.numbers.append(number)

@@ -11,7 +11,7 @@ import numpy as np
 from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arena import Arena
-from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.arrays import Array, Mask, first_true
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import SLOTS, THREAD, THREAD_BITS, Clocks
 from kernelexp.emulator.machine.history import History
@@ -114,14 +114,14 @@ class Races:
         """A warning for reads of what a flag has announced that nobody acquired."""
         bad = self.clocks.not_acquired(warp, thread, writer)
         if bad.any():
-            index = tuple(axis[0] for axis in np.nonzero(bad))
-            offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+            unit, place = _first(bad, units, warp)
+            name = self.name_of(unit * self.history.unit)
             self.residents.report(
                 "missing-acquire",
-                f"{self.name_of(offset)} is read after a flag was seen, with no acquire and no "
-                "fence between: an old value may still lie in the first-level cache.",
+                f"{name} is read after a flag was seen, with no acquire and no fence between: an "
+                "old value may still lie in the first-level cache.",
                 site,
-                int(np.broadcast_to(warp, bad.shape)[index]),
+                place,
             )
 
     def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
@@ -293,22 +293,22 @@ class Races:
         units, warp, _ = self._flat(warps, offsets, access.size, m)
         bad = self.history.written[units] != 0
         if bad.any():
-            index = tuple(axis[0] for axis in np.nonzero(bad))
-            offset = int(units[index]) * self.history.unit
+            unit, place = _first(bad, units, warp)
+            name = self.name_of(unit * self.history.unit)
             self.residents.report(
                 "non-coherent-read",
-                f"{self.name_of(offset)} is read by a non-coherent load, and the kernel writes it.",
+                f"{name} is read by a non-coherent load, and the kernel writes it.",
                 access.site,
-                int(np.broadcast_to(warp, bad.shape)[index]),
+                place,
             )
 
     def _report_engine(
         self, name: str, units: Array, bad: Array, epochs: Array, issuer: Issuer, agent: int
     ) -> None:
         now, before, tail = _ENGINES[name]
-        index = tuple(axis[0] for axis in np.nonzero(bad))
-        offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
-        address, who = self.name_of(offset), self._agent((int(epochs[index]) & THREAD) >> 5)
+        unit, epoch = _first(bad, units, epochs)
+        offset = unit * self.history.unit
+        address, who = self.name_of(offset), self._agent((epoch & THREAD) >> 5)
         self.residents.report(
             name,
             f"{address} is {now.format(self._agent(agent))}; {who} {before} it, {tail}.",
@@ -371,6 +371,12 @@ class Unchecked(Races):
 
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
         """Not a finding."""
+
+
+def _first(bad: Array, *arrays: Array) -> list[int]:
+    """What arrays hold where `bad` is first true."""
+    index = first_true(bad)
+    return [int(np.broadcast_to(each, bad.shape)[index]) for each in arrays]
 
 
 def _listed(units: Array | slice) -> Array:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from kernelexp.emulator.machine.arena import SCRATCH_BYTES
-from kernelexp.emulator.machine.arrays import Array, Mask
+from kernelexp.emulator.machine.arrays import Array, Mask, first_true
 from kernelexp.emulator.machine.execution import Execution
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.layout import OFFSET_MASK, RANK_SHIFT
@@ -153,7 +153,7 @@ class Residents:
         ended = [cta.place for cta in self.ctas if cta.exited]
         wrong = np.isin(ctas, ended)
         if wrong.any():
-            row, lane = (int(i[0]) for i in np.nonzero(wrong))
+            row, lane = first_true(wrong)
             number = self.ctas[int(ctas[row, lane])].number
             sentence = f"shared memory of CTA {number}, which has ended (lane {lane})."
             self.report("remote-cta-exited", sentence, site, int(warps.warps[row]))
@@ -165,7 +165,7 @@ class Residents:
         wrong: Array = (rank < 0) | (rank >= self.cluster_size) | (low >= self.shared_stride)
         wrong = wrong if m is True else wrong & m
         if wrong.any():
-            row, lane = (int(i[0]) for i in np.nonzero(wrong))
+            row, lane = first_true(wrong)
             self.report(
                 "out-of-bounds",
                 f"cluster address {int(value[row, lane]):#x} (lane {lane}) lies in no CTA of the "

@@ -88,20 +88,21 @@ def print_text(thread: Thread, form: int, values: int) -> int:
 def _converted(thread: Thread, match: re.Match[str], take: Callable[[int], bytes]) -> str:
     """One conversion of a format, as C's printf would show it."""
 
-    def number(size: int, signed: bool) -> int:
+    def number(size: int, *, signed: bool = False) -> int:
         return int.from_bytes(take(size), "little", signed=signed)
 
     width, precision = (
-        number(4, True) if match[name] == "*" else match[name] for name in ("width", "precision")
+        number(4, signed=True) if match[name] == "*" else match[name]
+        for name in ("width", "precision")
     )
     kind, size = match["kind"], 8 if match["length"] in ("l", "ll", "z", "j", "t") else 4
     value: object
     if kind in "diouxXc":
-        value, kind = number(size, kind in "di"), {"i": "d", "u": "d"}.get(kind, kind)
+        value, kind = number(size, signed=kind in "di"), {"i": "d", "u": "d"}.get(kind, kind)
     elif kind == "s":
-        value = thread.text(number(8, False))
+        value = thread.text(number(8))
     elif kind == "p":
-        value, kind = f"{number(8, False):#x}", "s"
+        value, kind = f"{number(8):#x}", "s"
     else:
         value = float(np.frombuffer(take(8), np.float64)[0])
         if kind in "aA":

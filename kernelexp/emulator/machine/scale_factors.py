@@ -14,8 +14,7 @@ from kernelexp.emulator.machine.arrays import Array
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.instruction_descriptor import Shape
 from kernelexp.emulator.machine.machine import Machine
-from kernelexp.emulator.machine.tmem import LANES
-from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import GRANULE, LANES, Area
 
 _QUARTER = 32
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +20,7 @@ from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
 from kernelexp.emulator.machine.scale_factors import Factors
 from kernelexp.emulator.machine.site import UnsupportedInstruction
-from kernelexp.emulator.machine.tmem import COLUMNS, LANES
-from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import COLUMNS, GRANULE, LANES, Area
 from kernelexp.emulator.machine.warps import expand
 
 
@@ -60,12 +61,12 @@ class Mma(NamedTuple):
 
     def matrix_a(self) -> Matrix:
         shape = self.shape
-        return Matrix(self.a, self.rows(), shape.element, shape.transpose_a, True)
+        return Matrix(self.a, self.rows(), shape.element, shape.transpose_a, sm100=True)
 
     def matrix_b(self) -> Matrix:
         """Each CTA's part of B."""
         shape = self.shape
-        return Matrix(self.b, shape.n // shape.group, shape.element, shape.transpose_b, True)
+        return Matrix(self.b, shape.n // shape.group, shape.element, shape.transpose_b, sm100=True)
 
 
 def _possible(machine: Machine, issuer: Issuer, shape: Shape) -> bool:
@@ -115,27 +116,29 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
                 machine.tmem.check(area.cta, area.first, columns, issuer.site, issuer.place)
         machine.tmem.races.issue("an MMA", written, issuer, read)
 
-    def land() -> None:
-        machine.clocks.tick()
-        for written, read in areas:
-            machine.tmem.races.land(written, issuer, read)
-        parts = [fetch(machine, issuer, cta, mma.matrix_b()) for cta in ctas]
-        b = _codes(np.concatenate(parts) if len(parts) > 1 else parts[0], shape, shape.b_type)
-        for cta, (written, _) in zip(ctas, areas, strict=True):
-            if mma.a_in_tmem:
-                a = _from_tmem(machine, issuer, cta, mma)
-            else:
-                a = _codes(fetch(machine, issuer, cta, mma.matrix_a()), shape, shape.a_type)
-            _multiply(machine, issuer, written, mma, a, b)
+    matrices = [mma.matrix_b()] if mma.a_in_tmem else [mma.matrix_b(), mma.matrix_a()]
+    pairs = itertools.product(ctas, matrices) if machine.late else ()
+    touches = tuple(span(machine, cta, matrix) for cta, matrix in pairs)
+    land = functools.partial(_land, machine, issuer, mma, dict(zip(ctas, areas, strict=True)))
+    machine.engines.issue(Pending("an MMA", land, issuer.site, queue(machine, issuer), touches))
 
-    touches = []
-    if machine.late:
-        for cta in ctas:
-            touches.append(span(machine, cta, mma.matrix_b()))
-            if not mma.a_in_tmem:
-                touches.append(span(machine, cta, mma.matrix_a()))
-    what = "an MMA"
-    machine.engines.issue(Pending(what, land, issuer.site, queue(machine, issuer), tuple(touches)))
+
+def _land(
+    machine: Machine, issuer: Issuer, mma: Mma, areas: Mapping[int, tuple[Area, tuple[Area, ...]]]
+) -> None:
+    """Multiplies; `areas` are what is written and read of tensor memory, by CTA."""
+    shape = mma.shape
+    machine.clocks.tick()
+    for written, read in areas.values():
+        machine.tmem.races.land(written, issuer, read)
+    parts = [fetch(machine, issuer, cta, mma.matrix_b()) for cta in areas]
+    b = _codes(np.concatenate(parts) if len(parts) > 1 else parts[0], shape, shape.b_type)
+    for cta, (written, _) in areas.items():
+        if mma.a_in_tmem:
+            a = _from_tmem(machine, issuer, cta, mma)
+        else:
+            a = _codes(fetch(machine, issuer, cta, mma.matrix_a()), shape, shape.a_type)
+        _multiply(machine, issuer, written, mma, a, b)
 
 
 def issue_stationary(machine: Machine, issuer: Issuer, mma: Mma, zeros: int) -> None:

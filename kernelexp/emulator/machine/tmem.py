@@ -9,10 +9,8 @@ from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
-from kernelexp.emulator.machine.tmem_areas import Area
+from kernelexp.emulator.machine.tmem_areas import COLUMNS, LANES, Area
 from kernelexp.emulator.machine.tmem_races import TmemRaces
-
-LANES, COLUMNS = 128, 512
 
 
 class TensorMemory:

@@ -10,10 +10,10 @@ import numpy as np
 
 from kernelexp.emulator.machine.arrays import Array
 
+LANES, COLUMNS = 128, 512
 GRANULE = 16
 """Lanes that every access takes together."""
-GRANULES = 128 // GRANULE
-COLUMNS = 512
+GRANULES = LANES // GRANULE
 _MOST = 64
 """Rectangles that are kept apart."""
 

@@ -14,8 +14,7 @@ from kernelexp.emulator.machine.asynchronous import Issuer, Pending
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.matrix_operands import Matrix, fetch, span
 from kernelexp.emulator.machine.site import UnsupportedInstruction
-from kernelexp.emulator.machine.tmem import LANES
-from kernelexp.emulator.machine.tmem_areas import GRANULE, Area
+from kernelexp.emulator.machine.tmem_areas import GRANULE, LANES, Area
 
 _EVERY = (0, LANES // GRANULE, 1)
 _QUARTER = np.arange(4)[:, None] * 32
@@ -50,7 +49,14 @@ class Copy(NamedTuple):
 
     def matrix(self) -> Matrix:
         rows, width = self.shape.partition(".")[0].removesuffix("b").split("x")
-        return Matrix(self.source, int(rows), 1, False, True, int(width) // 8)
+        return Matrix(
+            descriptor=self.source,
+            rows=int(rows),
+            element=1,
+            transposed=False,
+            sm100=True,
+            row_bytes=int(width) // 8,
+        )
 
     def lanes(self) -> Array:
         """[copies, rows]"""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
-from kernelexp.emulator.arithmetic import fragments, sparse, tensor
-from kernelexp.emulator.arithmetic.operands import is_finite
+from kernelexp.emulator.arithmetic import sparse
 from kernelexp.emulator.machine.accumulators import (
     WARPS,
     Accumulators,
@@ -25,51 +22,9 @@ from kernelexp.emulator.machine.clocks import SLOTS
 from kernelexp.emulator.machine.gates import Fragment, PendingWait
 from kernelexp.emulator.machine.machine import Machine, WarpSet
 from kernelexp.emulator.machine.matrix_operands import K_BYTES, Matrix, fetch, span
-from kernelexp.emulator.machine.products import METADATA, Sparsity, meaningless, metadata
+from kernelexp.emulator.machine.products import METADATA, meaningless, metadata
 from kernelexp.emulator.machine.site import Site, UnsupportedInstruction
-
-ELEMENT = {"e4m3": 1, "e5m2": 1, "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
-ROWS = 64
-A_REGISTERS = 4
-
-
-class Wgmma(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What one instruction computes, D = A * B or D + A * B; its operands as slots."""
-
-    site: Site
-    n: int
-    d_type: str
-    a_type: str
-    b_type: str
-    d: tuple[int, ...]
-    a: tuple[int, ...]
-    """Four registers; or a descriptor, as `b`."""
-    b: tuple[int, ...]
-    """A descriptor: one slot of 64 bits, or two of 32 with the lower half first."""
-    scale: tuple[int, bool] | None = None
-    """The predicate, and whether it is negated, of adding to D; None: always."""
-    negate: tuple[bool, bool] = (False, False)
-    transpose_a: bool = False
-    transpose_b: bool = False
-    saturate: bool = False
-    sparsity: Sparsity | None = None
-
-    commits: bool = False
-    """Whether it also closes the warp's group."""
-
-    @property
-    def element(self) -> int:
-        """Bytes of an element of A and B."""
-        return ELEMENT[self.a_type]
-
-    @property
-    def b_row_bytes(self) -> int:
-        """Of K: a sparse A holds half of it."""
-        return K_BYTES if self.sparsity is None else 2 * K_BYTES
-
-    @property
-    def a_in_registers(self) -> bool:
-        return len(self.a) == A_REGISTERS
+from kernelexp.emulator.machine.wgmma import ROWS, Wgmma, from_registers, product
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -230,10 +185,14 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
     cta, issuer = machine.cta_of(first).place, machine.issuer(first, 0, wgmma.site)
     operands = joining.operands
     assert operands is not None
-    b = Matrix(operands.b, wgmma.n, element, wgmma.transpose_b, False, wgmma.b_row_bytes)
+    b = Matrix(
+        *(operands.b, wgmma.n, element, wgmma.transpose_b),
+        sm100=False,
+        row_bytes=wgmma.b_row_bytes,
+    )
     a = None
     if operands.a is not None:
-        a = Matrix(operands.a, ROWS, element, wgmma.transpose_a, False)
+        a = Matrix(operands.a, ROWS, element, wgmma.transpose_a, sm100=False)
     tally = machine.execution.tally(wgmma.site.number)
     read = wgmma.n * b.row_bytes + (0 if a is None else ROWS * a.row_bytes)
     tally.operand_wavefronts += read // 128
@@ -245,9 +204,9 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
         if a is not None:
             left = fetch(machine, issuer, cta, a)
         elif machine.late:  # so that a register changed before the wait shows
-            left = _matrix(wgmma, [_a_registers(machine, wgmma, place) for place in places])
+            left = from_registers(wgmma, [_a_registers(machine, wgmma, place) for place in places])
         else:
-            left = _matrix(wgmma, [joining.a[index] for index in range(WARPS)])
+            left = from_registers(wgmma, [joining.a[index] for index in range(WARPS)])
         _multiply(machine, wgmma, operation.to, places, left, right, operands.accumulate, where)
         operation.landed = machine.clocks.now
 
@@ -263,12 +222,6 @@ def _a_registers(machine: Machine, wgmma: Wgmma, place: int) -> Array:
     rows = _rows(machine, wgmma.a, wgmma.site)
     values: Array = machine.registers.words[rows, place]
     return values
-
-
-def _matrix(wgmma: Wgmma, warps: list[Array]) -> Array:
-    """A from the registers of the four warps: [64, K] codes."""
-    values = list(np.stack(warps, axis=1))
-    return fragments.operand(values, 16, 8 * wgmma.element).reshape(ROWS, -1)
 
 
 def _stored(machine: Machine, wgmma: Wgmma, joining: Joining) -> Array:
@@ -296,7 +249,7 @@ def _multiply(
     state = machine.state(Warpgroups)
     warps = [state.of(machine, place) for place in places]
     c = _addend(warps, wgmma.n, to, kind) if accumulate else None
-    matrix = _product(wgmma, a, b, c, where).astype(kind, copy=False)
+    matrix = product(wgmma, a, b, c, where).astype(kind, copy=False)
     for index, mine in enumerate(warps):
         mine.write(to, Result(matrix, index))
 
@@ -312,33 +265,6 @@ def _addend(warps: list[Accumulators], n: int, to: Destination, kind: str) -> Ar
     words = np.stack([mine.values[to.rows] for mine in warps]).view(kind).reshape(WARPS, -1)
     _, in_registers = places_of(n, kind == "u2")
     return words.take(in_registers, axis=1).reshape(ROWS, n)
-
-
-def _product(wgmma: Wgmma, a: Array, b: Array, c: Array | None, where: Array | None) -> Array:
-    if wgmma.d_type != "s32":
-        for flag, codes in zip(wgmma.negate, (a, b), strict=True):
-            if flag:
-                codes ^= codes.dtype.type(1 << (8 * wgmma.element - 1))
-    if where is None:
-        return _dense(wgmma, a, b, c)
-    addend = np.zeros((len(a), len(b)), np.uint16 if wgmma.d_type == "f16" else np.uint32)
-    matrices = (a[None], b[None], addend[None] if c is None else c[None], where[None])
-    by_row = not is_finite(b, wgmma.b_type)
-    return sparse.product(*matrices, functools.partial(_each, wgmma), by_row=by_row).squeeze(0)
-
-
-def _each(wgmma: Wgmma, a: Array, b: Array, c: Array) -> Array:
-    return np.stack([_dense(wgmma, *matrices) for matrices in zip(a, b, c, strict=True)])
-
-
-def _dense(wgmma: Wgmma, a: Array, b: Array, c: Array | None) -> Array:
-    a_type, b_type = wgmma.a_type, wgmma.b_type
-    if wgmma.d_type == "s32":
-        signed = {"a_signed": a_type == "s8", "b_signed": b_type == "s8"}
-        return tensor.mma_int8(a, b, c, **signed, satfinite=wgmma.saturate)
-    precision = tensor.WGMMA_FP8 if wgmma.element == 1 else tensor.WGMMA
-    function = tensor.mma_f16 if wgmma.d_type == "f16" else tensor.mma
-    return function(a, b, c, a_type=a_type, b_type=b_type, precision=precision)
 
 
 def commit(machine: Machine, place: int) -> None:

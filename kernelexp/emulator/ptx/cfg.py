@@ -14,7 +14,6 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """Blocks by the index of their first instruction."""
 
     starts: tuple[int, ...]
-    successors: dict[int, tuple[int, ...]]
     join: dict[int, int | None]
     """Immediate post-dominator of each block; None where nothing but the end of the kernel follows:
     lanes that leave early exit at once."""
@@ -54,7 +53,7 @@ def flow(function: Function, cuts: Sequence[int]) -> Flow:
     for start, join in joins.items():
         if join is not None and is_exit(body[join]) and body[join].guard is None:
             joins[start] = None
-    return Flow(starts=ordered, successors=successors, join=joins)
+    return Flow(starts=ordered, join=joins)
 
 
 def _successors(function: Function, last: int, following: int) -> tuple[int, ...]:

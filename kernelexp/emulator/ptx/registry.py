@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -102,14 +101,6 @@ def _chosen(groups: Sequence[_Group], opcode: str) -> dict[str, str] | None:
             if found is not None:
                 return {name: choice, **found}
     return None
-
-
-def expand(pattern: str) -> Iterator[str]:
-    """Every opcode of a pattern."""
-    choices = [match.group(2).split("|") for match in _GROUP.finditer(pattern)]
-    template = _GROUP.sub("{}", pattern)
-    for chosen in itertools.product(*choices):
-        yield template.format(*chosen)
 
 
 def _area(function: Callable[..., Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelexp.emulator.machine.constants import WORD
 from kernelexp.emulator.machine.image import Bank
 from kernelexp.emulator.machine.runtime import FUNCTIONS
-from kernelexp.emulator.sass.cubin import BLACKWELL, CONSTANTS, HOPPER, Cubin
+from kernelexp.emulator.sass.cubin import BLACKWELL, CONSTANTS, HOPPER, Entry
 
 _EARLIER = {
     0x00: "ntid.x",
@@ -101,17 +101,17 @@ def _driver(sm: int) -> dict[int, str]:
     return _HOPPER if sm >= HOPPER else _AMPERE
 
 
-def parameter_names(cubin: Cubin) -> tuple[str, ...]:
+def parameter_names(entry: Entry) -> tuple[str, ...]:
     """What the entry's parameters are called."""
-    return tuple(f"parameter {index}" for index in range(len(cubin.parameters)))
+    return tuple(f"parameter {index}" for index in range(len(entry.parameters)))
 
 
-def bank_0(cubin: Cubin) -> Bank:
+def bank_0(entry: Entry) -> Bank:
     """Bank 0 of an entry."""
-    fields = dict(_driver(cubin.sm))
+    fields = dict(_driver(entry.sm))
     size = max(fields) + WORD
-    for name, parameter in zip(parameter_names(cubin), cubin.parameters, strict=True):
-        place = cubin.parameter_base + parameter.offset
+    for name, parameter in zip(parameter_names(entry), entry.parameters, strict=True):
+        place = entry.parameter_base + parameter.offset
         size = max(size, place + parameter.size)
         fields |= {
             place + at: f"{name}+{at}" for at in range(0, parameter.size, WORD) if place % WORD == 0
@@ -119,20 +119,20 @@ def bank_0(cubin: Cubin) -> Bank:
     return Bank(size=size, fields=fields)
 
 
-def banks(cubin: Cubin) -> dict[int, Bank]:
+def banks(entry: Entry) -> dict[int, Bank]:
     """All banks of an entry."""
-    others = {number: _filled(cubin, number) for number in cubin.banks}
-    return {0: bank_0(cubin), **others}
+    others = {number: _filled(entry, number) for number in entry.banks}
+    return {0: bank_0(entry), **others}
 
 
-def _filled(cubin: Cubin, number: int) -> Bank:
+def _filled(entry: Entry, number: int) -> Bank:
     """A bank that the cubin fills in, but for addresses of what only the driver has."""
-    known = {variable.name for variable in cubin.variables} | set(FUNCTIONS)
-    pointers = cubin.addresses.get(number, ())
+    known = {variable.name for variable in entry.variables} | set(FUNCTIONS)
+    pointers = entry.addresses.get(number, ())
     return Bank(
-        size=len(cubin.banks[number]),
-        variables=cubin.constants if number == CONSTANTS else {},
-        data=cubin.banks[number],
+        size=len(entry.banks[number]),
+        variables=entry.constants if number == CONSTANTS else {},
+        data=entry.banks[number],
         addresses=tuple(each for each in pointers if each.name in known),
         absent=frozenset(
             each.offset + at for each in pointers if each.name not in known for at in (0, WORD)

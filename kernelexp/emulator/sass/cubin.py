@@ -42,10 +42,10 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Cubin(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of a cubin."""
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a cubin: its code, and what the loader has to know of it."""
 
-    entry: str
+    name: str
     sm: int
     """90 for sm_90 and sm_90a."""
     parameters: tuple[Parameter, ...]
@@ -76,7 +76,7 @@ class Cubin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entries(content: bytes) -> tuple[str, ...]:
-    """The entries of a cubin."""
+    """The symbols of a cubin's entries."""
     elf = _elf(content)
     names = (section.name for section in elf.iter_sections())
     return tuple(n.removeprefix(".nv.info.") for n in names if n.startswith(".nv.info."))
@@ -94,7 +94,7 @@ def _architecture(elf: Any) -> int:
     return sm
 
 
-def read(content: bytes, entry: str) -> Cubin:
+def read(content: bytes, entry: str) -> Entry:
     """What a cubin says of `entry`; CubinError for a file that is none, or for an architecture that
     is not covered."""
     elf = _elf(content)
@@ -113,8 +113,8 @@ def read(content: bytes, entry: str) -> Cubin:
     reserved = SHARED_RESERVED if sm >= HOPPER else 0
     shared = elf.get_section_by_name(f".nv.shared.{entry}")
     most = _three(own, _MAX_THREADS)
-    return Cubin(
-        entry=entry,
+    return Entry(
+        name=entry,
         sm=sm,
         parameters=tuple(Parameter(offset=p[2], size=p[3] >> 18) for p in parameters),
         parameter_base=_parameter_base(own),

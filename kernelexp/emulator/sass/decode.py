@@ -17,7 +17,7 @@ from kernelexp.emulator.machine.register_pool import STEP
 from kernelexp.emulator.machine.runtime import FUNCTIONS, HEAP_BYTES
 from kernelexp.emulator.sass import constants, cubin, text, word
 from kernelexp.emulator.sass import isa as isa  # importing it fills the table
-from kernelexp.emulator.sass.cubin import Cubin
+from kernelexp.emulator.sass.cubin import Entry
 from kernelexp.emulator.sass.decoder import Decoder, is_uniform
 from kernelexp.emulator.sass.faults import SassSyntaxError, refuse
 from kernelexp.emulator.sass.isa.barrier import is_packed
@@ -38,35 +38,35 @@ _WHOLE = frozenset(
 
 
 def decode(
-    content: bytes, listing: str, entry: str, sources: Mapping[int, Source] | None = None
+    content: bytes, listing: str, name: str, sources: Mapping[int, Source] | None = None
 ) -> Program:
     """The program of an entry of a cubin, whose listing is cuobjdump's; `sources` by address.
 
     UnsupportedInstruction for the first instruction that is not covered; CubinError, and
     SassSyntaxError for a listing that cannot be read.
     """
-    found = cubin.read(content, entry)
-    code = text.read(listing, entry, sources or {})
+    entry = cubin.read(content, name)
+    code = text.read(listing, name, sources or {})
     for ins in code:
-        if ins.word != word.at(found.code, ins.address):
+        if ins.word != word.at(entry.code, ins.address):
             sentence = f"`{ins.text}` is not what the cubin has at {ins.address:#x}."
             raise SassSyntaxError(f"{ins.where()}: {sentence}")
-        if ins.address in found.relocated:
+        if ins.address in entry.relocated:
             raise refuse(ins, "is changed by the loader, which is not covered")
         if ins.opcode.startswith("CALL.ABS"):
-            _only_runtime(ins, found)
-    banks = constants.banks(found)
-    decoder = Decoder(list(_expanded(code)), found.sm, banks)
+            _only_runtime(ins, entry)
+    banks = constants.banks(entry)
+    decoder = Decoder(list(_expanded(code)), entry.sm, banks)
     made = [_build(decoder, number) for number in range(decoder.length())]
     blocks = _blocks(decoder, made)
-    return Program(_image(found, decoder), decoder.sites, blocks)
+    return Program(_image(entry, decoder), decoder.sites, blocks)
 
 
-def _only_runtime(ins: Instruction, found: Cubin) -> None:
+def _only_runtime(ins: Instruction, entry: Entry) -> None:
     """Refuses a call by an address if that may be of more than the runtime's functions."""
-    known = {variable.name for variable in found.variables} | set(FUNCTIONS)
-    pointed = [each for variable in found.variables for each in variable.addresses]
-    pointed += [each for pointers in found.addresses.values() for each in pointers]
+    known = {variable.name for variable in entry.variables} | set(FUNCTIONS)
+    pointed = [each for variable in entry.variables for each in variable.addresses]
+    pointed += [each for pointers in entry.addresses.values() for each in pointers]
     for each in pointed:
         if each.name not in known:
             raise refuse(ins, f"may call {each.name}, by its address, which is not covered")
@@ -92,23 +92,23 @@ def _two(opcode: str) -> str:
     return ".".join(opcode.split(".")[:2])
 
 
-def _image(found: Cubin, decoder: Decoder) -> Image:
-    names = constants.parameter_names(found)
+def _image(entry: Entry, decoder: Decoder) -> Image:
+    names = constants.parameter_names(entry)
     parameters = [
         Variable(name=name, space="param", type="b8", align=1, size=parameter.size)
-        for name, parameter in zip(names, found.parameters, strict=True)
+        for name, parameter in zip(names, entry.parameters, strict=True)
     ]
     used = any(ins.base in _LOCAL for ins in decoder.code)
     calls = any(ins.opcode.startswith("CALL.ABS") for ins in decoder.code)
-    stack = found.frame_bytes + (STACK_BYTES if used else 0)
+    stack = entry.frame_bytes + (STACK_BYTES if used else 0)
     return Image(
-        entry=found.entry,
+        entry=entry.name,
         slots=decoder.slots,
         parameters=tuple(parameters),
-        parameter_base=found.parameter_base,
-        parameter_offsets=tuple(parameter.offset for parameter in found.parameters),
-        max_registers=-(-found.registers // STEP) * STEP,
-        variables=(*found.variables, *_shared(found), *_local(stack)),
+        parameter_base=entry.parameter_base,
+        parameter_offsets=tuple(parameter.offset for parameter in entry.parameters),
+        max_registers=-(-entry.registers // STEP) * STEP,
+        variables=(*entry.variables, *_shared(entry), *_local(stack)),
         functions=FUNCTIONS,
         heap_bytes=HEAP_BYTES if calls else 0,
         shared_unit=decoder.shared_unit,
@@ -118,26 +118,26 @@ def _image(found: Cubin, decoder: Decoder) -> Image:
         has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
         reads_reserved=any(_reads(ins, decoder, RESERVED_SHARED) for ins in decoder.code),
         cancels_launches=any(ins.base == "UGETNEXTWORKID" for ins in decoder.code),
-        cluster=found.cluster,
-        block=found.block,
-        max_threads=found.max_threads,
+        cluster=entry.cluster,
+        block=entry.block,
+        max_threads=entry.max_threads,
     )
 
 
 def _reads(ins: Instruction, decoder: Decoder, name: str) -> bool:
     """Whether an operand is a field of constant bank 0, whatever register indexes it."""
-    fields, constants = (
-        decoder.banks[0].fields,
-        [o for o in ins.operands if isinstance(o, Constant)],
+    fields = decoder.banks[0].fields
+    return any(
+        isinstance(each, Constant) and each.bank == 0 and fields.get(each.offset) == name
+        for each in ins.operands
     )
-    return any(each.bank == 0 and fields.get(each.offset) == name for each in constants)
 
 
-def _shared(found: Cubin) -> Iterator[Variable]:
+def _shared(entry: Entry) -> Iterator[Variable]:
     """Static shared memory as one variable, and the dynamic array behind it."""
-    if found.shared_bytes:
-        yield Variable(name="shared", space="shared", type="b8", align=16, size=found.shared_bytes)
-    yield Variable(name="dynamic", space="shared", type="b8", align=found.shared_align, size=0)
+    if entry.shared_bytes:
+        yield Variable(name="shared", space="shared", type="b8", align=16, size=entry.shared_bytes)
+    yield Variable(name="dynamic", space="shared", type="b8", align=entry.shared_align, size=0)
 
 
 def _local(size: int) -> Iterator[Variable]:

@@ -117,10 +117,6 @@ class Operands:
             return self.slot(registers.Literal(1, 1))
         return self.slot(registers.Register(f"{register.file}{register.index}", 1, 1))
 
-    def bit(self, index: int) -> int:
-        """The slot of a predicate of lanes."""
-        return self.bit_of(Register(file="P", index=index))
-
     # Sources
 
     def words(self, operand: Operand, count: int) -> list[int]:

@@ -25,7 +25,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...]
 
 
-def former(folder: Path, force: bool = False) -> set[str]:
+def former(folder: Path, force: bool) -> set[str]:
     """The files that an earlier report wrote into the folder.
 
     Raises UsageError where the folder holds something but no report, unless `force`.

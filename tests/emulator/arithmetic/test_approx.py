@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ptx_bounds import BOUNDS
 
 from kernelexp.emulator.arithmetic import approx
 
@@ -26,7 +27,7 @@ def pattern(x: float) -> np.ndarray:
 
 
 def allowed(name: str, true: float) -> float:
-    bound = approx.BOUNDS[name]
+    bound = BOUNDS[name]
     if bound.kind == "absolute":
         return bound.size
     if bound.kind == "relative":

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from ptx_bounds import Bound
 
-from kernelexp.emulator.arithmetic import approx
 from kernelexp.launch import Argument, Dim3, Launch, Pointer, Scalar
 
 from .values import random_bits
@@ -27,7 +27,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     launch: Launch
     arrays: dict[str, Array]
     outputs: tuple[str, ...]
-    bound: approx.Bound | None = None
+    bound: Bound | None = None
     """How far an f32 output may lie from the GPU's; None: equal bit for bit."""
 
 
@@ -69,7 +69,7 @@ def case(
     smem: int = 0,
     first: tuple[Argument, ...] = (),
     hidden: tuple[str, ...] = (),
-    bound: approx.Bound | None = None,
+    bound: Bound | None = None,
 ) -> Case:
     """A case whose arguments are `first`, a pointer to each array not `hidden`, then `extra`."""
     pointers = tuple(Pointer(array=key) for key in arrays if key not in hidden)

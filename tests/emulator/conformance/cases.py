@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from ptx_bounds import BOUNDS
 
-from kernelexp.emulator.arithmetic import approx
 from kernelexp.launch import Scalar
 
 from . import atomics, correct_kernels, elementwise, matrices, sparse, tensor_copies
@@ -22,7 +22,7 @@ def elementwise_cases(area: str, count: int = elementwise.COUNT) -> Iterator[Cas
         inputs = operands(op.inputs, f"{area}/{op.name}", count)
         arrays = dict(zip("abc", inputs, strict=False))
         arrays["d"] = output(count, DTYPE[WIDTH[op.output]])
-        bound = approx.BOUNDS[op.bound] if op.bound else None
+        bound = BOUNDS[op.bound] if op.bound else None
         entry = elementwise.entry_name(index)
         yield case(op.name, entry, count // 128, 128, arrays, "d", bound=bound)
 

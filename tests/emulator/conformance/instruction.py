@@ -18,7 +18,7 @@ class Op(msgspec.Struct, frozen=True, kw_only=True):
     output: str
     reference: Callable[..., Any] | None = None
     bound: str | None = None
-    """Key of approx.BOUNDS where PTX promises a bound only."""
+    """Key of ptx_bounds.BOUNDS where PTX promises a bound only."""
 
 
 def simple(

@@ -57,9 +57,10 @@ def batch(product: Sparse, seed: str, count: int) -> tuple[Array, Array, Array, 
 
 def expected(product: Sparse, a: Array, b: Array, c: Array, words: Array) -> Array:
     """What the arithmetic package makes of a batch."""
-    places = sparse.places(
-        words.reshape(-1, 32), product.stored, WIDTH[product.a_type], product.selector
-    ).reshape(len(a), product.m, -1)
+    width = WIDTH[product.a_type]
+    groups = sparse.groups(product.stored, width)
+    nibbles = sparse.nibbles(words.reshape(-1, 32), groups, width, product.selector)
+    places = sparse.located(nibbles, width).reshape(len(a), product.m, -1)
     a, b = _codes(product, a, product.a_type), _codes(product, b, product.b_type)
     return sparse.product(a, b, c, places, lambda *each: _multiplied(product, *each), by_row=True)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from kernelexp.emulator.arithmetic import approx
+from ptx_bounds import Bound
 
 from . import elementwise, golden, matrices, sparse, wavefronts
 from .cases import AREAS
@@ -30,7 +29,7 @@ def test_instructions_compute_what_the_gpu_computes(area: str) -> None:
         assert not wrong.any(), (op.name, [hex(int(x[wrong][0])) for x in (*inputs, gpu, got)])
 
 
-def differing(got: np.ndarray, gpu: np.ndarray, bound: approx.Bound | None) -> np.ndarray:
+def differing(got: np.ndarray, gpu: np.ndarray, bound: Bound | None) -> np.ndarray:
     """Where two results differ: in any bit, or by more than the bound PTX states and a rounding."""
     if bound is None:
         return got != gpu

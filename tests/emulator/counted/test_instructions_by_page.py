@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelexp.emulator.machine.counters import InstructionCount
+from kernelexp.emulator.machine.tally import InstructionCount
 
 from . import golden, launches
 from .comparison import execute, load

@@ -72,7 +72,7 @@ def sign_bf16(a: Array, o: str, t: str) -> Array:
 
 
 @alu("{o:ex2|tanh}.approx{ftz:|.ftz}.{t:f16|f16x2|bf16|bf16x2}", "t t")
-def special_half(a: Array, o: str, t: str, ftz: str) -> Array:
+def special_half(a: Array, o: str, t: str) -> Array:
     """Through f32 and rounded once more: within PTX's bound."""
     kind = t.removesuffix("x2")
     function = approx.tanh if o == "tanh" else approx.ex2

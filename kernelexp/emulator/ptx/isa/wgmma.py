@@ -7,7 +7,8 @@ from kernelexp.emulator.machine import warpgroup
 from kernelexp.emulator.machine.machine import Op, each_warp
 from kernelexp.emulator.machine.matrix_operands import K_BYTES
 from kernelexp.emulator.machine.products import Sparsity
-from kernelexp.emulator.machine.warpgroup import ELEMENT, Wgmma, WgmmaWait
+from kernelexp.emulator.machine.warpgroup import WgmmaWait
+from kernelexp.emulator.machine.wgmma import ELEMENT, Wgmma
 from kernelexp.emulator.ptx.decoder import Decoder
 from kernelexp.emulator.ptx.isa.mma import sparsity
 from kernelexp.emulator.ptx.registry import builder

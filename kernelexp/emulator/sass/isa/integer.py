@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -133,15 +133,7 @@ def imad_wide(d: Decoder) -> Op:
     """64 bits of a * b + c, c of 64 bits; the predicate is the sum's carry, `.X` takes one in."""
     first, carries, rest = d.split()
     compute, write = _product(d, rest), d.to_pair(first)
-    outs = [d.to_predicate(carry) for carry in carries]
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        total, carried = compute(R)
-        write(R, total, m)
-        for out in outs:
-            copyto(R[out], carried, where=m)
-
-    return op
+    return _with_carries(d, compute, write, carries)
 
 
 @covers("IMAD.HI{:|.U32}", "UIMAD.HI{:|.U32}")
@@ -149,11 +141,25 @@ def imad_high(d: Decoder) -> Op:
     """The upper half of a * b + c, c of 64 bits; the predicate is the sum's carry."""
     first, carries, rest = d.split()
     compute, target = _product(d, rest), d.to(first)
+
+    def write(R: list[Array], total: Array, m: Mask) -> None:
+        copyto(R[target], (total >> np.uint64(32)).astype(np.uint32), where=m)
+
+    return _with_carries(d, compute, write, carries)
+
+
+def _with_carries(
+    d: Decoder,
+    compute: Callable[[list[Array]], tuple[Array, Array]],
+    write: Callable[[list[Array], Array, Mask], None],
+    carries: Sequence[Operand],
+) -> Op:
+    """Writes the sum by `write`, and its carry to the predicates `carries`."""
     outs = [d.to_predicate(carry) for carry in carries]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         total, carried = compute(R)
-        copyto(R[target], (total >> np.uint64(32)).astype(np.uint32), where=m)
+        write(R, total, m)
         for out in outs:
             copyto(R[out], carried, where=m)
 

@@ -55,46 +55,41 @@ def _places(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     return np.where(inside, lane, _LANES), inside
 
 
-def _votes(d: Decoder, name: str, votes: Array, every: Array) -> tuple[Array, Array]:
+def _votes(name: str, votes: Array, every: Array) -> tuple[Array, Array]:
     """(ballot, result) of a vote, [n, 1]."""
     ballot, whole = _word(votes), _word(every)
-    results = {"ANY": ballot != 0, "ALL": ballot == whole}
-    if name == "EQ":
-        return ballot, (ballot == whole) | (ballot == 0)
+    results = {
+        "ANY": ballot != 0,
+        "ALL": ballot == whole,
+        "EQ": (ballot == whole) | (ballot == 0),
+    }
     return ballot, results[name]
 
 
 @covers("VOTE.{:ALL|ANY|EQ}")
 def vote(d: Decoder) -> Op:
     """Of the active lanes: who says yes, and whether all, any, or all alike do."""
-    *targets, result, source = d.operands
-    slots = [d.to(target) for target in targets]
-    p, read, name = d.to_predicate(result), d.predicate(source), d.instruction.modifiers[0]
-
-    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        here = warps.active(m)
-        ballot, found = _votes(d, name, here & read(R), here)
-        for slot in slots:
-            copyto(R[slot], ballot, where=m)
-        copyto(R[p], found, where=m)
-
-    return op
+    return _vote(d, uniform=False)
 
 
 @covers("VOTEU.{:ALL|ANY|EQ}")
 def voteu(d: Decoder) -> Op:
     """The same, to registers of the warp."""
+    return _vote(d, uniform=True)
+
+
+def _vote(d: Decoder, *, uniform: bool) -> Op:
     *targets, result, source = d.operands
     slots = [d.to(target) for target in targets]
     p, read, name = d.to_predicate(result), d.predicate(source), d.instruction.modifiers[0]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
-        rows = here.any(axis=1, keepdims=True)
-        ballot, found = _votes(d, name, here & read(R), here)
+        ballot, found = _votes(name, here & read(R), here)
+        where: Mask = np.asarray(here.any(axis=1, keepdims=True)) if uniform else m
         for slot in slots:
-            copyto(R[slot], ballot, where=rows)
-        copyto(R[p], found, where=rows)
+            copyto(R[slot], ballot, where=where)
+        copyto(R[p], found, where=where)
 
     return op
 

@@ -8,7 +8,8 @@ from kernelexp.emulator.machine import registers, warpgroup
 from kernelexp.emulator.machine.machine import Op, each_warp
 from kernelexp.emulator.machine.products import Sparsity
 from kernelexp.emulator.machine.register_pool import SetRegisters
-from kernelexp.emulator.machine.warpgroup import A_REGISTERS, Wgmma, WgmmaWait
+from kernelexp.emulator.machine.warpgroup import WgmmaWait
+from kernelexp.emulator.machine.wgmma import A_REGISTERS, Wgmma
 from kernelexp.emulator.sass.decoder import Decoder
 from kernelexp.emulator.sass.operands import is_predicate
 from kernelexp.emulator.sass.registry import covers

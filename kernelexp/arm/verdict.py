@@ -1,0 +1,31 @@
+"""What the evidence comes to: a status, and the reason for it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Status(StrEnum):
+    """What the evidence says of candidate against baseline; a machine's word."""
+
+    IMPROVED = "IMPROVED"
+    REJECTED = "REJECTED"
+    NEUTRAL = "NEUTRAL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INCORRECT = "INCORRECT"
+    IMPOSSIBLE = "IMPOSSIBLE"
+    BUILD_FAILED = "BUILD_FAILED"
+    CRASHED = "CRASHED"
+    TIMED_OUT = "TIMED_OUT"
+    INVALID = "INVALID"
+    UNMEASURED = "UNMEASURED"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A status, a reason code for machines, and the reason as a sentence for people."""
+
+    status: Status
+    reason: str
+    sentence: str
