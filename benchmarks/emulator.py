@@ -62,6 +62,7 @@ VARIANTS = (
     "flash_attention_hopper@sm_90a",
     "flash_attention@sm_90a",
     "flash_attention@sm_90a:phase=3,block_m=32",
+    "flash_attention@sm_90a:phase=3,block_m=32,sync_policy=none",
     "fa_4x4@sm_90a",
     "transpose@sm_90a",
 )

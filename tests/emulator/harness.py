@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernelexp import emulator
+from kernelexp.emulator.machine.marks import Origin
+from kernelexp.emulator.machine.undefined import Undefined
 from kernelexp.launch import Argument, Launch, Pointer
 
 _WIDTHS = {8: "b8", 16: "b16", 32: "b32", 64: "b64"}
@@ -74,6 +77,32 @@ def _launched(
         arguments=tuple(arguments or [Pointer(array=name) for name in arrays]),
     )
     return emulator.run(module, launch, arrays, schedule=schedule, unwritten=unwritten)
+
+
+@contextlib.contextmanager
+def marks_at_the_end() -> Iterator[list[tuple[int, bytes, Origin]]]:
+    """Of launches meanwhile: register, lanes and origin of each register that is marked at the end
+    of a wave."""
+    plain, ends = Undefined.finish, []
+
+    def finish(undefined: Undefined, state: np.ndarray) -> None:
+        marks = undefined.marks
+        every = np.zeros((0, 1, 32), np.uint16) if marks._marks is None else marks._marks
+        counts = [np.count_nonzero(lanes.any(axis=1)) for lanes in every]
+        assert marks._marked[: len(every)].tolist() == counts
+        assert marks.layout.total == sum(counts)
+        ends.extend(
+            (number, lanes.tobytes(), Origin(*marks._origins[number].tolist()))
+            for number, lanes in enumerate(every)
+            if lanes.any()
+        )
+        plain(undefined, state)
+
+    Undefined.finish = finish  # type: ignore[method-assign]
+    try:
+        yield ends
+    finally:
+        Undefined.finish = plain  # type: ignore[method-assign]
 
 
 def found(result: emulator.Result) -> set[str]:

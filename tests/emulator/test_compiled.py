@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import ptx, run
+from harness import marks_at_the_end, ptx, run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -270,9 +270,10 @@ def test_accesses_right_and_wrong(
 
     def compute() -> tuple[Any, ...]:
         out = np.arange(4096, dtype=np.uint8)
-        result = run(text, {"out": out}, threads=64, grid=2, schedule=schedule)
+        with marks_at_the_end() as marks:
+            result = run(text, {"out": out}, threads=64, grid=2, schedule=schedule)
         counters = [(i.tally, i.executed, i.lanes) for i in result.counters.instructions]
-        return out.tobytes(), result.findings, result.warnings, counters, result.contended
+        return out.tobytes(), result.findings, result.warnings, counters, result.contended, marks
 
     python, fast = both(library, compute)
     assert python == fast

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from harness import ptx
+from harness import marks_at_the_end, ptx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,20 @@ def _written(
     return "\n".join(declared), f"{guard}{opcode} {to}, {', '.join(sources)};", targets
 
 
+# Copies `from` to `in`, but for the bytes whose bits are set in a thread's word of `holes`.
+HOLES = [
+    ".reg .b64 %hat, %vat; .reg .b32 %hole;",
+    f"mul.lo.u32 %off, %t, {8 * POOL}; cvt.u64.u32 %vat, %off; add.u64 %vat, %vat, %from;",
+    "mul.lo.u32 %off, %t, 4; cvt.u64.u32 %hat, %off; add.u64 %hat, %hat, %holes;",
+    "ld.global.u32 %hole, [%hat];",
+    *(
+        f"ld.global.u8 %h5, [%vat+{i}]; and.b32 %off, %hole, {1 << i}; setp.eq.u32 %p7, %off, 0;\n"
+        f"@%p7 st.global.u8 [%at+{i}], %h5;"
+        for i in range(8 * POOL)
+    ),
+]
+
+
 def kernel(names: list[str], how: str) -> str:
     """Executes each operation once, and stores what all of them wrote."""
     rows = [
@@ -131,6 +146,7 @@ def kernel(names: list[str], how: str) -> str:
         f".reg .b64 %at, %to; .reg .b32 %x<{POOL}>; .reg .b16 %y<{POOL}>; .reg .b32 %off;",
         f"mul.lo.u32 %off, %t, {8 * POOL}; cvt.u64.u32 %at, %off; add.u64 %at, %at, %in;",
         f"mul.lo.u32 %off, %t, {at}; cvt.u64.u32 %to, %off; add.u64 %to, %to, %out;",
+        *HOLES,
         *head,
         *(row[0] for row in rows),
         skip[0],
@@ -138,7 +154,7 @@ def kernel(names: list[str], how: str) -> str:
         skip[1],
         *stores,
     ]
-    return ptx("\n".join(body), ["in", "out"])
+    return ptx("\n".join(body), ["in", "out", "from", "holes"])
 
 
 @functools.cache
@@ -155,6 +171,21 @@ def names(library: Path) -> tuple[str, ...]:
 WORD = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from(SPECIAL))
 
 
+def results(
+    names: tuple[str, ...], how: str, values: np.ndarray, holes: np.ndarray
+) -> tuple[Any, ...]:
+    """All that a launch shows that reads `values` without the bytes named by `holes`."""
+    arrays = {"in": np.zeros_like(values), "out": np.zeros(THREADS * 8 * 600, np.uint8),
+              "from": values, "holes": holes}  # fmt: skip
+    launch = Launch(entry="k", grid=(1, 1, 1), block=(THREADS, 1, 1),
+                    arguments=tuple(Pointer(array=name) for name in arrays))  # fmt: skip
+    with marks_at_the_end() as marks:
+        result = emulator.run(module(names, how), launch, arrays, unwritten=["in"])
+    counts = result.counters.instructions
+    counted = [(c.executed, c.lanes, c.threads, c.requests) for c in counts]
+    return result.findings, arrays["out"].tobytes(), counted, marks
+
+
 @settings(max_examples=5, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(how=st.sampled_from(HOW), words=st.lists(WORD, min_size=16, max_size=64),
@@ -164,21 +195,29 @@ def test_an_operation_on_any_bits(
 ) -> None:
     random = np.random.default_rng(seed)
     values = random.choice(np.array([*words, *SPECIAL], np.uint32), THREADS * POOL * 2)
-    entry = module(names, how)
-
-    def results() -> tuple[bytes, list[tuple[int, ...]]]:
-        out = np.zeros(THREADS * 8 * 600, np.uint8)
-        launch = Launch(entry="k", grid=(1, 1, 1), block=(THREADS, 1, 1),
-                        arguments=(Pointer(array="in"), Pointer(array="out")))  # fmt: skip
-        result = emulator.run(entry, launch, {"in": values.view(np.uint8), "out": out})
-        assert not result.findings
-        counts = result.counters.instructions
-        return out.tobytes(), [(c.executed, c.lanes, c.threads, c.requests) for c in counts]
-
+    given_ = names, how, values, np.zeros(THREADS, np.uint32)
     compiled.unload()
-    python = results()
+    python = results(*given_)
+    assert not python[0]
     compiled.load(library)
-    assert results() == python
+    assert results(*given_) == python
+
+
+@settings(max_examples=5, deadline=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@given(how=st.sampled_from(HOW), seed=st.integers(0, 2**32),
+       bytes_=st.integers(1, 2**32 - 1), lanes=st.sampled_from([0.002, 0.1, 1]))  # fmt: skip
+def test_an_operation_on_bits_that_nobody_wrote(
+    library: Path, names: tuple[str, ...], how: str, seed: int, bytes_: int, lanes: float
+) -> None:
+    random = np.random.default_rng(seed)
+    values = random.choice(np.array(SPECIAL, np.uint32), THREADS * POOL * 2)
+    holes = random.integers(0, 2**32, THREADS, np.uint32) & np.uint32(bytes_)
+    holes[random.random(THREADS) > lanes] = 0
+    compiled.unload()
+    python = results(names, how, values, holes)
+    compiled.load(library)
+    assert results(names, how, values, holes) == python
 
 
 @pytest.mark.parametrize("how", HOW)

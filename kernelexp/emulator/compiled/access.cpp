@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interpreter.hpp"
+#include "marks.hpp"
 #include "memory.hpp"
 
 // A set of warps, and where its accesses to one memory may go.
@@ -29,6 +30,7 @@ using kx::kOutside;
 using kx::kPage;
 using kx::kThread;
 using kx::kThreadBits;
+using kx::kUnwritten;
 using kx::kWritten;
 using kx::Lanes;
 using kx::Memory;
@@ -89,16 +91,18 @@ bool place(const Access& access, int64_t row, Lanes& lanes) {
   });
 }
 
-// Of all rows of an access, until the next one; null where place() gives false.
+// Of all rows of an access, until the next one.
+std::vector<Lanes> placed;
+
+// The same; null where place() gives false.
 const Lanes* all_lanes(const Access& access) {
-  static std::vector<Lanes> lanes;
-  if (lanes.size() < static_cast<size_t>(access.warps.rows)) lanes.resize(access.warps.rows);
+  if (placed.size() < static_cast<size_t>(access.warps.rows)) placed.resize(access.warps.rows);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    const bool inside = access.address_bytes == 8 ? place<int64_t>(access, row, lanes[row])
-                                                  : place<uint32_t>(access, row, lanes[row]);
+    const bool inside = access.address_bytes == 8 ? place<int64_t>(access, row, placed[row])
+                                                  : place<uint32_t>(access, row, placed[row]);
     if (!inside) return nullptr;
   }
-  return lanes.data();
+  return placed.data();
 }
 
 int units_of(const Memory& memory, int size) {
@@ -156,6 +160,13 @@ bool may_read(const Memory& memory, const Access& access, int64_t row, const Lan
   });
 }
 
+bool are_writable(const Memory& memory, const Access& access, const Lanes& lanes) {
+  return lanes.every([&](int lane) {
+    const uint8_t* state = memory.state + lanes.offsets[lane];
+    return is_writable(state[0]) && is_writable(state[access.size - 1]);
+  });
+}
+
 bool may_write(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes) {
   Order order(memory, access, row);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
@@ -171,25 +182,78 @@ bool may_write(const Memory& memory, const Access& access, int64_t row, const La
   for (int64_t i = 0; i < memory.used_count; ++i) {
     if (!follows(memory.read + memory.used[i] * memory.units)) return false;
   }
-  return follows(memory.written) && lanes.every([&](int lane) {
-    const uint8_t* state = memory.state + lanes.offsets[lane];
-    return is_writable(state[0]) && is_writable(state[access.size - 1]);
+  return follows(memory.written) && are_writable(memory, access, lanes);
+}
+
+// The first of some accesses that nothing orders after an earlier one.
+struct Racing {
+  int64_t row = -1;  // negative: none
+  int64_t unit = 0, epoch = 0;
+
+  bool any() const { return row >= 0; }
+  void note(int64_t its_row, int64_t its_unit, int64_t its_epoch) {
+    if (!any()) row = its_row, unit = its_unit, epoch = its_epoch;
+  }
+};
+
+// What is wrong with a load that can be done nevertheless: its first lane that reads what nobody
+// wrote, and races with writers.
+struct Flaws {
+  uint32_t used;  // bytes of a lane that count, a bit each
+  int64_t row = -1;
+  int lane = 0;
+  Racing racing{};
+
+  bool has_unwritten() const { return row >= 0; }
+};
+
+// Notes them; false if there are others.
+bool find_flaws(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
+                bool coherent, Flaws& flaws) {
+  const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+  const int units = units_of(memory, access.size);
+  return lanes.every([&](int lane) {
+    const int64_t offset = lanes.offsets[lane], first = unit_at(memory, offset);
+    for (int byte = 0; byte < access.size; ++byte) {
+      const uint8_t state = memory.state[offset + byte];
+      if (state == kOutside) return false;
+      if (state == kUnwritten && flaws.used >> byte & 1 && !flaws.has_unwritten()) {
+        flaws.row = row, flaws.lane = lane;
+      }
+    }
+    for (int64_t unit = first; unit < first + units; ++unit) {
+      const int64_t epoch = memory.written[unit];
+      if (epoch && !coherent) return false;
+      if (unordered(seen, epoch, access.thread(row, lane))) flaws.racing.note(row, unit, epoch);
+    }
+    return true;
   });
 }
 
 // Loads what the lanes read: take(row, lanes). False, and nothing has changed, if there would be
-// something to report.
-template <class Take>
-bool load(Memory& memory, const Access& access, bool pairs, bool coherent, Take take) {
+// something to report that is not one of the flaws that permits(flaws) accepts.
+template <class Permits, class Take>
+bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint32_t used,
+          Permits permits, Take take) {
   const Lanes* all = all_lanes(access);
   if (!all) return false;
-  const bool allowed = with_bytes(access.size, [&](auto bytes) {
+  const auto every_row = [&](auto of) {
     for (int64_t row = 0; row < access.warps.rows; ++row) {
-      if (!may_read<bytes>(memory, access, row, all[row], coherent)) return false;
+      if (!of(row)) return false;
     }
     return true;
+  };
+  const bool allowed = with_bytes(access.size, [&](auto bytes) {
+    return every_row(
+        [&](int64_t row) { return may_read<bytes>(memory, access, row, all[row], coherent); });
   });
-  if (!allowed) return false;
+  if (!allowed) {
+    Flaws flaws{used};
+    const bool known = every_row([&](int64_t row) {
+      return find_flaws(memory, access, row, all[row], coherent, flaws);
+    });
+    if (!known || !permits(flaws)) return false;
+  }
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
@@ -205,14 +269,57 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, Take 
   return true;
 }
 
-// Stores what the lanes give: give(row, lanes). False as for load.
-template <class Give>
-bool store(Memory& memory, const Access& access, Give give) {
+// Races of a store with writers and with readers.
+struct StoreRaces {
+  Racing wrote, read;
+};
+
+// Notes them; false if there is anything else, or if a store that races with another changes nothing:
+// changes(row, lane).
+template <class Changes>
+bool find_races(const Memory& memory, const Access& access, const Lanes* all, Changes changes,
+                StoreRaces& races) {
+  const int units = units_of(memory, access.size);
+  const auto every_race = [&](const int64_t* epochs, auto of) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+      const bool allowed = all[row].every([&](int lane) {
+        const int64_t first = unit_at(memory, all[row].offsets[lane]);
+        for (int64_t unit = first; unit < first + units; ++unit) {
+          if (!unordered(seen, epochs[unit], access.thread(row, lane))) continue;
+          if (!of(row, lane, unit)) return false;
+        }
+        return true;
+      });
+      if (!allowed) return false;
+    }
+    return true;
+  };
+  const bool allowed = every_race(memory.written, [&](int64_t row, int lane, int64_t unit) {
+    races.wrote.note(row, unit, memory.written[unit]);
+    return changes(row, lane);
+  });
+  for (int64_t i = 0; allowed && i < memory.used_count; ++i) {
+    const int64_t* read = memory.read + memory.used[i] * memory.units;
+    every_race(read, [&](int64_t row, int lane, int64_t unit) {
+      if (changes(row, lane)) races.read.note(row, unit, read[unit]);
+      return !races.read.any();
+    });
+  }
+  return allowed;
+}
+
+// Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
+// permits(lanes) accepts. False as for load.
+template <class Permits, class Give>
+bool store(Memory& memory, const Access& access, Permits permits, Give give) {
   const Lanes* all = all_lanes(access);
   if (!all) return false;
-  for (int64_t row = 0; row < access.warps.rows; ++row) {
-    if (!may_write(memory, access, row, all[row])) return false;
+  bool allowed = true;
+  for (int64_t row = 0; allowed && row < access.warps.rows; ++row) {
+    allowed = may_write(memory, access, row, all[row]);
   }
+  if (!allowed && !permits(all)) return false;
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
@@ -256,7 +363,8 @@ extern "C" int kx_load(Memory* memory, const Warps* warps, const Array* address,
   if (!is_plain(address, address_bytes, *warps)) return 1;
   const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
   std::memset(out->data, 0xFF, warps->rows * kLanes * size);
-  return !load(*memory, access, pairs, coherent, [&](int64_t row, const Lanes& lanes) {
+  const auto permits = [](const Flaws&) { return false; };
+  return !load(*memory, access, pairs, coherent, ~0u, permits, [&](int64_t row, const Lanes& lanes) {
     each_lane(lanes, size, [&](int lane, auto bytes) {
       char* to = out->data + (row * kLanes + lane) * bytes;
       std::memcpy(to, memory->data + lanes.offsets[lane], bytes);
@@ -276,7 +384,8 @@ extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address
   const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
   const Rows from(values);
   const int64_t step = size > element ? values->strides[2] : 0;
-  return !store(*memory, access, [&](int64_t row, const Lanes& lanes) {
+  const auto permits = [](const Lanes*) { return false; };
+  return !store(*memory, access, permits, [&](int64_t row, const Lanes& lanes) {
     for (int done = 0; done < size; done += element) {
       each_lane(lanes, element, [&](int lane, auto bytes) {
         const char* value = from.at(row, lane) + done / bytes * step;
@@ -408,8 +517,59 @@ bool counted(const Call& call, const Memory& memory) {
   return true;
 }
 
+// Whether races of an access are such that Python may report them later, and there is room for them.
+bool may_race(const Call& call) {
+  const bool repeats = call.withheld >> 2 & (1 << call.instruction.numbers[0]);
+  return !repeats && call.machine.races->count + 2 <= kx::kRaces;
+}
+
+void note_race(const Call& call, const Access& access, kx::Raced raced, const Racing& racing) {
+  if (!racing.any()) return;
+  kx::Races& races = *call.machine.races;
+  const int place = access.warps.places[racing.row];
+  races.first[races.count++] = {call.instruction.numbers[0], call.instruction.site, place, raced,
+                                racing.unit, racing.epoch};
+}
+
+// The bytes of an element, up to 8, that nobody wrote.
+uint16_t unwritten(const uint8_t* state, int element, uint32_t used) {
+  uint16_t mark = 0;
+  for (int byte = 0; byte < std::min(element, 8); ++byte) {
+    mark |= (state[byte] == kUnwritten && used >> byte & 1) << byte;
+  }
+  return mark;
+}
+
+// Marks the registers that a load fills.
+void mark(const Call& call, const Memory& memory, const Access& access, const Flaws& flaws) {
+  const int element = call.instruction.numbers[2], elements = call.instruction.numbers[3];
+  const int written = call.handing.written();
+  const int64_t first = placed[flaws.row].offsets[flaws.lane];
+  const kx::Origin origin{call.instruction.numbers[0], call.instruction.site,
+                          static_cast<int32_t>(access.warps.places[flaws.row]), flaws.lane,
+                          first - access.warps.base[flaws.row]};
+  for (int i = 0; i < written; ++i) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      uint16_t values[kLanes] = {};
+      uint8_t marked[kLanes] = {};
+      placed[row].every([&](int lane) {
+        const uint8_t* state = memory.state + placed[row].offsets[lane];
+        for (int part = 0; part < elements; ++part) {
+          const uint16_t found = unwritten(state + part * element, element, flaws.used >> part * element);
+          if (written == elements ? part == i : found != 0) {
+            values[lane] = written == elements ? found : kx::kComputed;
+          }
+        }
+        marked[lane] = values[lane] != 0;
+        return true;
+      });
+      call.handing.load(i, row, values, marked, origin);
+    }
+  }
+}
+
 // numbers: memory, bytes of an address, of an element, elements, whether they are signed, whether
-// the load is coherent. A register may be wider than an element.
+// the load is coherent, which bytes count. A register may be wider than an element.
 bool ld(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, false);
   if (!memory) return false;
@@ -433,13 +593,38 @@ bool ld(const Call& call, const kx::Named&) {
     }
   };
   const Access access = access_of(call, element * elements);
-  return load(*memory, access, true, numbers[5], take) && counted(call, *memory);
+  Flaws found{0};
+  const auto permits = [&](const Flaws& flaws) {
+    found = flaws;
+    return (!flaws.has_unwritten() || call.handing.can_load()) &&
+           (!flaws.racing.any() || may_race(call));
+  };
+  if (!load(*memory, access, true, numbers[5], numbers[6], permits, take)) return false;
+  if (found.has_unwritten()) mark(call, *memory, access, found);
+  note_race(call, access, kx::Raced::kReadWrote, found.racing);
+  return counted(call, *memory);
 }
 
-// numbers: as for ld, without the last two.
+// After a store: what is marked stays unwritten.
+void leave_unwritten(const Call& call, const Memory& memory, int element, int elements) {
+  for (int i = 0; i < elements; ++i) {
+    for (int64_t row = 0; row < call.set.rows; ++row) {
+      placed[row].every([&](int lane) {
+        const uint16_t mark = call.handing.mark_of(i, row, lane);
+        uint8_t* state = memory.state + placed[row].offsets[lane] + i * element;
+        for (int byte = 0; mark && byte < element; ++byte) {
+          if (mark >> byte & 1) state[byte] = kUnwritten;
+        }
+        return true;
+      });
+    }
+  }
+}
+
+// numbers: as for ld, without the last three. What is stored to global memory is Python's if marked.
 bool st(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, true);
-  if (!memory) return false;
+  if (!memory || (memory->is_global && call.handing.stores())) return false;
   const int element = call.instruction.numbers[2], elements = call.instruction.numbers[3];
   const auto give = [&](int64_t row, const Lanes& lanes) {
     for (int i = 0; i < elements; ++i) {
@@ -450,7 +635,26 @@ bool st(const Call& call, const kx::Named&) {
       });
     }
   };
-  return store(*memory, access_of(call, element * elements), give) && counted(call, *memory);
+  const Access access = access_of(call, element * elements);
+  StoreRaces races;
+  const auto changes = [&](int64_t row, int lane) {
+    const uint8_t* to = memory->data + placed[row].offsets[lane];
+    for (int i = 0; i < elements; ++i) {
+      if (std::memcmp(to + i * element, call.operand(i + 1).at(row, lane), element)) return true;
+    }
+    return false;
+  };
+  const auto permits = [&](const Lanes* all) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      if (!are_writable(*memory, access, all[row])) return false;
+    }
+    return may_race(call) && find_races(*memory, access, all, changes, races);
+  };
+  if (!store(*memory, access, permits, give)) return false;
+  note_race(call, access, kx::Raced::kWrittenWrote, races.wrote);
+  note_race(call, access, kx::Raced::kWrittenRead, races.read);
+  if (call.handing.stores()) leave_unwritten(call, *memory, element, elements);
+  return counted(call, *memory);
 }
 
 // numbers: memory, bytes of an address, matrices, whether they are transposed.

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "marks.hpp"
+
 namespace {
 
 using kx::kLanes;
@@ -17,11 +19,11 @@ const kx::Named* named(int index) {
   return nullptr;
 }
 
-bool uses_any(const kx::Instruction& instruction, const uint8_t* watched) {
+bool uses_any(const kx::Instruction& instruction, const int32_t* expected) {
   for (const int32_t slot : instruction.slots) {
-    if (slot >= 0 && watched[slot]) return true;
+    if (slot >= 0 && expected[slot]) return true;
   }
-  return instruction.guard >= 0 && watched[instruction.guard];
+  return instruction.guard >= 0 && expected[instruction.guard];
 }
 
 struct Guarded {
@@ -65,34 +67,39 @@ extern "C" int kx_operation_name(int index, char* name, int size) {
   return found != nullptr;
 }
 
-// Executes code[at], code[at + 1] ... up to `count`; returns the index of the first one that Python
-// has to execute, or `count`. watched: by slot, those that nothing may be done with; or null.
-extern "C" int kx_execute(const kx::Machine* machine, const kx::Set* set,
-                          const kx::Instruction* code, int at, int count, const kx::Array* mask,
-                          int masked, int64_t now, int withheld, const uint8_t* watched) {
+// Executes the instructions of a block from `at` on; returns the index of the first one that Python
+// has to execute, or their number.
+extern "C" int kx_execute(const kx::Machine* machine, const kx::Set* set, const kx::Code* code,
+                          int at, const kx::Array* mask, int masked, int64_t now, int withheld) {
   const uint8_t* active = nullptr;
   if (masked) {
     if (mask->strides[0] != kLanes || mask->strides[1] != 1) return at;
     active = reinterpret_cast<const uint8_t*>(mask->data);
   }
-  for (; at < count; ++at) {
-    const kx::Instruction& each = code[at];
-    if (each.operation < 0 || (watched && uses_any(each, watched))) return at;
+  kx::Marks& marks = *machine->marks;
+  for (; at < code->count; ++at) {
+    const kx::Instruction& each = code->instructions[at];
+    if (each.operation < 0 || (marks.expecting && uses_any(each, marks.expected))) return at;
+    const kx::Uses* uses = code->uses ? code->uses + at : nullptr;
+    kx::Handing handing(marks, uses, *machine, *set, active);
+    const bool marked = marks.total && handing.is_needed();
+    if (marked && !handing.begin()) return at;
     const kx::Named& operation = *named(each.operation);
     const auto execute = [&](const uint8_t* on) {
-      return operation.operation({*machine, *set, each, on, now, withheld}, operation);
+      return operation.operation({*machine, *set, each, on, now, withheld, handing}, operation);
     };
     if (each.guard < 0) {
       if (!execute(active)) return at;
-      continue;
+    } else {
+      const Guarded guarded = hold(*machine, *set, each, active);
+      const bool whole = guarded.lanes == set->rows * kLanes;
+      if (guarded.lanes && !execute(whole ? nullptr : machine->lanes)) return at;
+      int64_t* counts = machine->guarded + 3 * each.site;
+      counts[0] += 1;
+      counts[1] += guarded.warps;
+      counts[2] += guarded.lanes;
     }
-    const Guarded guarded = hold(*machine, *set, each, active);
-    const bool whole = guarded.lanes == set->rows * kLanes;
-    if (guarded.lanes && !execute(whole ? nullptr : machine->lanes)) return at;
-    int64_t* counts = machine->guarded + 3 * each.site;
-    counts[0] += 1;
-    counts[1] += guarded.warps;
-    counts[2] += guarded.lanes;
+    if (marked) handing.end();
   }
   return at;
 }

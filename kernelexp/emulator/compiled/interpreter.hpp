@@ -8,11 +8,15 @@ namespace kx {
 
 constexpr int kLanes = 32;
 constexpr int kSlots = 10;
-constexpr int kNumbers = 6;
+constexpr int kNumbers = 7;
+constexpr int kRaces = 256;
 constexpr int kCosts = 8;
 
 struct Memory;  // access.cpp
 struct Warps;
+struct Marks;  // marks.hpp
+struct Uses;
+class Handing;
 
 // machine/interpreter.py has the same fields in the same order.
 
@@ -33,6 +37,30 @@ struct Instruction {
   int64_t offset;  // of an address
 };
 
+// The instructions of a block.
+struct Code {
+  const Instruction* instructions;
+  const Uses* uses;  // null until there is room for marks
+  int64_t count;
+};
+
+// What raced: an access, and the earlier one.
+enum class Raced : int32_t { kReadWrote, kWrittenWrote, kWrittenRead };
+
+// An access to a memory by the warp at a place that raced with one to a unit of its history at an
+// epoch.
+struct Race {
+  int32_t memory, site, place;
+  Raced raced;
+  int64_t unit, epoch;
+};
+
+// Those that Python has yet to report.
+struct Races {
+  int64_t count;
+  Race first[kRaces];
+};
+
 struct Machine {
   const Slot* slots;
   Memory* memories[2];  // shared, global
@@ -40,6 +68,8 @@ struct Machine {
   int64_t* costs;       // [sites, 1 + kCosts]: accesses, and what they cost
   uint8_t* lanes;       // [warps, 32], for lanes for which a guard holds
   uint32_t* results;    // [warps, 32], for what may yet have to be left to Python
+  Marks* marks;
+  Races* races;
 };
 
 // Warps that execute together.
@@ -57,6 +87,7 @@ struct Call {
   const uint8_t* on;  // active lanes, [rows, 32]; null: all
   int64_t now;
   int withheld;  // accesses that Python has to look at: bits as in interpreter.py
+  Handing& handing;
 
   Rows operand(int index) const {
     const Slot& slot = machine.slots[instruction.slots[index]];

@@ -119,9 +119,7 @@ class Findings:
         if not cause and site is not None:
             own = site.source.own() if site.source else None
             cause = f"{own.file}:{own.line}" if own else f"line {site.line}"
-        old = self._found.get((name, cause))
-        if old is not None:
-            self._found[name, cause] = msgspec.structs.replace(old, count=old.count + 1)
+        if self.again(name, cause):
             return
         assert name in NAMES or name in FORMAL, name
         self._found[name, cause] = Finding(
@@ -134,6 +132,13 @@ class Findings:
             warp=warp,
             cause=cause,
         )
+
+    def again(self, name: str, cause: str) -> bool:
+        """Counts a mistake that was noted before; False if it was not."""
+        old = self._found.get((name, cause))
+        if old is not None:
+            self._found[name, cause] = msgspec.structs.replace(old, count=old.count + 1)
+        return old is not None
 
     def all(self) -> tuple[Finding, ...]:
         return tuple(found for found in self._found.values() if found.name in NAMES)

@@ -11,11 +11,14 @@ from kernelexp.emulator import compiled
 from kernelexp.emulator.machine.access import Cost
 from kernelexp.emulator.machine.batches import Batch
 from kernelexp.emulator.machine.machine import Machine, WarpSet
-from kernelexp.emulator.machine.native_layout import COSTS, MachineLayout
+from kernelexp.emulator.machine.native_layout import COSTS, MachineLayout, RacesLayout
 from kernelexp.emulator.machine.program import Code, Program
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int
-_ARGUMENTS = (*[_POINTER] * 3, _INT, _INT, ctypes.py_object, _INT, ctypes.c_int64, _INT, _POINTER)
+_ARGUMENTS = (*[_POINTER] * 3, _INT, ctypes.py_object, _INT, ctypes.c_int64, _INT)
+
+_RACED = ("read", "wrote"), ("written", "wrote"), ("written", "read")
+"""In the order of kx::Raced."""
 
 
 class Interpreter:
@@ -28,11 +31,13 @@ class Interpreter:
         self._lanes = np.empty((machine.execution.warps, 32), np.uint8)
         self._memories = [machine.shared_space.fast, machine.global_space.fast]
         self._results = np.empty((machine.execution.warps, 32), np.uint32)
+        self._races = RacesLayout()
         arrays = self._guarded, self._costs, self._lanes, self._results
         self._layout = MachineLayout(
             machine.registers.layout.ctypes.data,
             (ctypes.c_void_p * 2)(*(each.address() for each in self._memories if each)),
             *(array.ctypes.data for array in arrays),
+            *(machine.undefined.marks.address, ctypes.addressof(self._races)),
         )
         self._address = ctypes.addressof(self._layout)
         self._execute = compiled.function("kx_execute", *_ARGUMENTS)
@@ -40,14 +45,26 @@ class Interpreter:
     def run(self, code: Code, at: int, batch: Batch) -> int:
         """Executes the instructions of a block from one on; the first that Python has to execute,
         or their number."""
-        machine, mask, undefined = self._machine, batch.mask, self._machine.undefined
+        machine, mask = self._machine, batch.mask
+        if machine.undefined.marks.room:
+            code.follow()
         count: int = self._execute(
-            *(self._address, batch.set.address, code.address, at, len(code.compiled)),
+            *(self._address, batch.set.address, code.address, at),
             *(mask, mask is not True, machine.clocks.now),
             self._withheld(code, batch.set) if code.memories else 0,
-            undefined.watched() if undefined.live else None,
         )
+        if self._races.count:
+            self._report_races()
         return count
+
+    def _report_races(self) -> None:
+        """Reports the accesses that compiled code has done although they race."""
+        machine, noted = self._machine, self._races
+        for race in noted.first[: noted.count]:
+            races = machine.world_races if race.memory else machine.races
+            site = machine.undefined.sites[race.site]
+            races.report(*_RACED[race.raced], race.unit, race.place, race.epoch, site)
+        noted.count = 0
 
     def _withheld(self, code: Code, warps: WarpSet) -> int:
         """Accesses that Python has to look at: loads of shared and of global memory, then stores,

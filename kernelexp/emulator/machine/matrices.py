@@ -9,6 +9,7 @@ from kernelexp.emulator.machine.access import Access
 from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.machine import WarpSet
+from kernelexp.emulator.machine.marks import LOADED, MATRICES, Origin
 from kernelexp.emulator.machine.site import Site
 
 
@@ -58,9 +59,12 @@ class MatrixAccess:
         registers = self._registers(np.where(states == UNWRITTEN, 0xFF, 0).astype(np.uint8))
         octets = np.ascontiguousarray(registers).view(np.uint8) != 0
         lanes = octets.reshape(warps.count, self.count, 32, 4).swapaxes(1, 2)
-        sentence = "ldmatrix reads rows that were never written"
-        if not machine.undefined.load(site, warps, lanes, sentence):
-            machine.report("uninitialised-read", sentence + ".", site, int(warps.warps[0]))
+        row = int(np.nonzero(lanes)[0][0])
+        place = int(warps.warps[row])
+        origin = Origin(LOADED.index(MATRICES), site.number, place, 0, 0)
+        if not machine.undefined.load(site, warps, lanes, origin):
+            sentence = f"{origin.sentence()}."
+            machine.report("uninitialised-read", sentence, site, int(warps.warps[0]))
 
     def store(self, warps: WarpSet, addresses: Array, values: Array) -> None:
         """Writes matrices given as registers, [n, count, 32]."""

@@ -7,8 +7,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-SLOTS, NUMBERS = 10, 6
+SLOTS, NUMBERS = 10, 7
 """Of an instruction."""
+READS, DECIDES, WRITES = 8, 2, 8
+"""Slots of each kind that marks are handed on between."""
+RACES = 256
+"""That compiled code notes before Python has to report them."""
 COSTS = 8
 """The figures of access.Cost."""
 INSTRUCTION = np.dtype(
@@ -21,6 +25,20 @@ INSTRUCTION = np.dtype(
     align=True,
 )
 SLOT = np.dtype([(name, np.int64) for name in ("data", "row", "lane")])
+USES = np.dtype(
+    [
+        ("rule", np.int32),
+        ("reads", np.int32, READS),
+        ("decides", np.int32, DECIDES),
+        ("writes", np.int32, WRITES),
+    ]
+)
+ORIGIN = np.dtype(
+    [
+        *((name, np.int32) for name in ("loaded", "site", "place", "lane")),
+        ("address", np.int64),
+    ]
+)
 
 
 def _pointers(*names: str) -> Iterable[tuple[str, type[ctypes.c_void_p]]]:
@@ -57,11 +75,41 @@ class SetLayout(ctypes.Structure):
     _fields_ = (*_integers("first", "step", "rows"), ("warps", ctypes.c_void_p * 2))
 
 
+class CodeLayout(ctypes.Structure):
+    """The instructions of a block."""
+
+    _fields_ = (*_pointers("instructions", "uses"), *_integers("count"))
+
+
+class MarksLayout(ctypes.Structure):
+    """Marks of registers: see marks.py."""
+
+    _fields_ = (
+        *_pointers("marks", "marked", "origins", "registers", "seen", "octets", "expected"),
+        *_integers("warps", "total", "expecting"),
+    )
+
+
+class RaceLayout(ctypes.Structure):
+    """An access that raced with one to a unit of the history at an epoch; `raced` as kx::Raced."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("memory", "site", "place", "raced")),
+        *_integers("unit", "epoch"),
+    )
+
+
+class RacesLayout(ctypes.Structure):
+    """Those that Python has yet to report."""
+
+    _fields_ = (*_integers("count"), ("first", RaceLayout * RACES))
+
+
 class MachineLayout(ctypes.Structure):
     """What instructions act on."""
 
     _fields_ = (
         *_pointers("slots"),
         ("memories", ctypes.c_void_p * 2),
-        *_pointers("guarded", "costs", "lanes", "results"),
+        *_pointers("guarded", "costs", "lanes", "results", "marks", "races"),
     )

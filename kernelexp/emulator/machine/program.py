@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,16 @@ from kernelexp.emulator.machine.forms import ACCESSES, Form, Formed
 from kernelexp.emulator.machine.gates import Gate
 from kernelexp.emulator.machine.image import Image
 from kernelexp.emulator.machine.machine import Op
-from kernelexp.emulator.machine.native_layout import INSTRUCTION, NUMBERS, SLOTS
+from kernelexp.emulator.machine.native_layout import (
+    DECIDES,
+    INSTRUCTION,
+    NUMBERS,
+    READS,
+    SLOTS,
+    USES,
+    WRITES,
+    CodeLayout,
+)
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.undefined import Uses
 
@@ -71,24 +81,28 @@ class Block:
         self.forms.append(form)
 
 
-class Code(NamedTuple):
+class Code:
     """A block for compiled code."""
 
-    instructions: Array
-    """Of native_layout.INSTRUCTION; those without a form are Python's."""
-    address: int
-    compiled: list[bool]
-    """Which have a form."""
-    memories: tuple[int, ...]
-    """The memories that they access, as forms.MEMORIES numbers them."""
+    def __init__(self, block: Block, uses: Sequence[Uses]) -> None:
+        rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
+        self._instructions = np.array(rows, INSTRUCTION)
+        self._numbers, self._uses = block.numbers, uses
+        self._used: Array | None = None
+        self._layout = CodeLayout(self._instructions.ctypes.data, None, len(rows))
+        self.address = ctypes.addressof(self._layout)
+        self.compiled: list[bool] = (self._instructions["operation"] >= 0).tolist()
+        """Which instructions have a form; the others are Python's."""
+        forms = [form for form in block.forms if form and form.operation in ACCESSES]
+        self.memories = tuple({form.numbers[0] for form in forms})
+        """The memories that they access, as forms.MEMORIES numbers them."""
 
-
-def _code(block: Block) -> Code:
-    rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
-    instructions = np.array(rows, INSTRUCTION)
-    known = (instructions["operation"] >= 0).tolist()
-    memories = {form.numbers[0] for form in block.forms if form and form.operation in ACCESSES}
-    return Code(instructions, instructions.ctypes.data, known, tuple(memories))
+    def follow(self) -> None:
+        """From now on it can be executed with marked registers."""
+        if self._used is None:
+            known = (self._uses[number] if self._uses else None for number in self._numbers)
+            self._used = np.array([_uses_row(each) for each in known], USES)
+            self._layout.uses = self._used.ctypes.data
 
 
 def _row(number: int, form: Form | None) -> tuple[object, ...]:
@@ -98,6 +112,39 @@ def _row(number: int, form: Form | None) -> tuple[object, ...]:
     numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
     operation = compiled.operation(form.operation)
     return operation, form.guard, form.negated, number, slots, numbers, form.offset
+
+
+# What compiled/marks.cpp knows of how marks are handed on, in the order of kx::Rule.
+_RULES = (
+    "python",
+    "copies",
+    "selects",
+    "computes",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+    "bfe",
+    "prmt",
+)
+
+
+def _rule(uses: Uses) -> str:
+    if any(uses.multiplies):
+        return "python"
+    if uses.selects:
+        return "selects"
+    return "copies" if uses.copies else {"": "computes", "not": "xor"}.get(uses.stem, uses.stem)
+
+
+def _uses_row(uses: Uses | None) -> tuple[object, ...]:
+    """What an instruction does with registers, as compiled code has it."""
+    slots = ((), (), ()) if uses is None else (uses.reads, uses.decides, uses.writes)
+    lists = list(zip(slots, (READS, DECIDES, WRITES), strict=True))
+    followed = uses is not None and all(len(each) <= room for each, room in lists)
+    rule = _RULES.index(_rule(uses)) if uses is not None and followed else 0
+    return rule, *([*each, *[-1] * (room - len(each))][:room] for each, room in lists)
 
 
 # Blocks that a batch may run before others get their turn: most batches stop at a barrier long
@@ -127,5 +174,5 @@ class Program:
         """The block that begins there for compiled code, which has to be loaded."""
         found = self._code.get(first)
         if found is None:
-            found = self._code[first] = _code(self.blocks[first])
+            found = self._code[first] = Code(self.blocks[first], self.uses)
         return found

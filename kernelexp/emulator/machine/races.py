@@ -185,9 +185,16 @@ class Races:
         site: Site,
     ) -> None:
         index = tuple(axis[0] for axis in np.nonzero(bad))
-        place = int(np.broadcast_to(warp, bad.shape)[index])
-        other = int(epochs[index]) & THREAD
-        offset = int(np.broadcast_to(units, bad.shape)[index]) * self.history.unit
+        unit, place = (int(np.broadcast_to(x, bad.shape)[index]) for x in (units, warp))
+        self.report(now, before, unit, place, int(epochs[index]), site)
+
+    def report(self, now: str, before: str, unit: int, place: int, epoch: int, site: Site) -> None:
+        """A race of an access by the warp at `place` with the one to that unit at an epoch."""
+        offset = unit * self.history.unit
+        cause = f"{self.object_of(offset)} {now}, {before}"
+        if self.residents.execution.findings.again("race", cause):
+            return
+        other = epoch & THREAD
         address, who = self.name_of(offset), self._agent(other >> 5)
         if other >> 5 == place:
             who += f", lane {other & 31}"
@@ -196,7 +203,7 @@ class Races:
             f"{address} is {now} here; {who} {before} it, and nothing orders the two accesses.",
             site,
             place,
-            cause=f"{self.object_of(offset)} {now}, {before}",
+            cause=cause,
         )
 
     def end_wave(self) -> None:

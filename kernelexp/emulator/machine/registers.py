@@ -81,11 +81,8 @@ class SlotTable:
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.names = [slot.name if isinstance(slot, Register) else "" for slot in slots]
         """Of the registers; of other slots none."""
-        self.read_bits = [
-            slot.bits if isinstance(slot, Register) and slot.width > slot.bits else 64
-            for slot in slots
-        ]
-        """Of registers that are read in part."""
+        self.seen = np.array([_seen(slot) for slot in slots], np.uint16)
+        """The bits of a mark (see marks.py) that reading a slot sees."""
         self.computed = [
             (index, slot)
             for index, slot in enumerate(slots)
@@ -114,6 +111,22 @@ class SlotTable:
             yield place
 
     @functools.cached_property
+    def registers(self) -> Array:
+        """The number of each slot's register, int32; -1 of other slots."""
+        numbers: dict[str, int] = {}
+        numbered = [numbers.setdefault(name, len(numbers)) if name else -1 for name in self.names]
+        return np.array(numbered, np.int32)
+
+    @property
+    def register_count(self) -> int:
+        return int(self.registers.max(initial=-1)) + 1
+
+    @functools.cached_property
+    def octets(self) -> Array:
+        """Bytes of each slot, int32; 0 of predicates."""
+        return np.array(self.bits, np.int32) // 8
+
+    @functools.cached_property
     def slots_of(self) -> dict[str, list[int]]:
         """Those of each register."""
         slots: dict[str, list[int]] = {}
@@ -136,6 +149,12 @@ class SlotTable:
             for (kind, bits), own in self.groups.items()
             if kind is Literal
         }
+
+
+def _seen(slot: Slot) -> int:
+    if isinstance(slot, Register) and slot.width > slot.bits:
+        return (1 << -(-slot.bits // 8)) - 1
+    return 0xFFFF
 
 
 class RegisterFile:

@@ -55,7 +55,7 @@ class Scheduler:
         """Turns in which nobody did anything but poll."""
         self.states: dict[int, int] = {}
         """How often the registers were seen to be the same meanwhile, by their hash."""
-        machine.undefined.uses = program.uses
+        machine.undefined.uses, machine.undefined.sites = program.uses, program.sites
         self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
         self._execute = self._python if self.interpreter is None else self._compiled
         self.partings = Partings(self._put)
@@ -180,8 +180,7 @@ class Scheduler:
             if undefined.live:
                 undefined.before(number, warps.R, warps, mask)
             op(warps.R, mask, warps)
-        if undefined.live:
-            self._settle(batch, block)
+        self._decide(batch, block)
 
     def _compiled(self, batch: Batch, block: Block) -> None:
         """The same, in compiled code where it can be."""
@@ -198,15 +197,13 @@ class Scheduler:
                 undefined.before(block.numbers[at], warps.R, warps, mask)
             block.ops[at](warps.R, mask, warps)
             at += 1
-        if undefined.live:
-            self._settle(batch, block)
+        self._decide(batch, block)
 
-    def _settle(self, batch: Batch, block: Block) -> None:
-        """After a block with marked values: whether its branch depends on them."""
+    def _decide(self, batch: Batch, block: Block) -> None:
+        """A finding if a block's branch depends on a marked value."""
         undefined = self.machine.undefined
-        if isinstance(block.end, Branch) and block.end.guard is not None:
+        if undefined.live and isinstance(block.end, Branch) and block.end.guard is not None:
             undefined.decides(block.end.guard, batch.set, batch.mask, "decides a branch")
-        undefined.settle()
 
     def _check_limit(self) -> None:
         if self.execution.steps > self.limit:

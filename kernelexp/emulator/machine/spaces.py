@@ -26,6 +26,7 @@ from kernelexp.emulator.machine.layout import (
     RANK_SHIFT,
     WINDOW_BITS,
 )
+from kernelexp.emulator.machine.marks import LOADED, Origin
 from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races
@@ -199,14 +200,13 @@ class Space(Memory):
             return
         row, lane = (int(index[0]) for index in np.nonzero(unwritten))
         address = int(self.shown(warps, offsets)[row, lane])
-        sentence = (
-            f"load from {self.name} address {address:#x} (lane {lane}), which was never written"
-        )
+        place, loaded = int(warps.warps[row]), LOADED.index(self.name)
+        origin = Origin(loaded, access.site.number, place, lane, address)
         octets = octets.reshape(*offsets.shape, access.elements, -1)
-        if load and self.undefined.load(access.site, warps, octets, sentence):
+        if load and self.undefined.load(access.site, warps, octets, origin):
             return
-        place = int(warps.warps[row])
-        self.residents.report("uninitialised-read", sentence + ".", access.site, place)
+        sentence = f"{origin.sentence()}."
+        self.residents.report("uninitialised-read", sentence, access.site, origin.place)
 
     def _unwritable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         state = self.arena.state[offsets + (access.size - 1)]

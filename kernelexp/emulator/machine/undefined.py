@@ -18,14 +18,13 @@ from kernelexp.emulator.machine.arena import UNWRITTEN
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.bitmarks import marks_of_bits
 from kernelexp.emulator.machine.marked_products import multiplied
+from kernelexp.emulator.machine.marks import COMPUTED, NINTH, Marks, Origin
 from kernelexp.emulator.machine.registers import SlotTable
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
 
-_NINTH = np.uint16(0x100)
-COMPUTED = np.uint16(0x1FF)
-"""A mark has a bit for each byte that nobody wrote; with the ninth, the value is computed."""
+_NONE = np.uint16(0)
 
 
 class Uses(NamedTuple):
@@ -45,14 +44,6 @@ class Uses(NamedTuple):
     """Of mma.sync: how many of the registers that it reads hold A, B and C, which are the last."""
 
 
-class Origin(NamedTuple):
-    """The load that a mark comes from."""
-
-    site: Site
-    place: int
-    sentence: str
-
-
 class Expected(NamedTuple):
     """A load whose registers nobody may read before its wait."""
 
@@ -64,100 +55,75 @@ class Expected(NamedTuple):
 
 
 class Undefined:
-    """Marks of registers, by name."""
+    """What becomes of marked registers, and the registers of loads that have yet to arrive."""
 
     def __init__(self, residents: Residents, table: SlotTable, warps: int) -> None:
         self._residents = residents
         self._table = table
-        self._names, self._bits = table.names, table.read_bits
-        self._warps = warps
-        self._marks: dict[str, Array] = {}
-        self._origins: dict[str, Origin] = {}
+        self._names = table.names
+        self.marks = Marks(table, warps)
         self._stored: list[tuple[Array, Origin]] = []
         """Arena offsets of marked bytes that were stored to global memory."""
         self.uses: list[Uses] = []
         """By instruction."""
-        self.live = False
-        """Whether any register is marked."""
+        self.sites: list[Site] = []
+        """Those of the instructions."""
         self._expected: dict[int, list[Expected]] = {}
         """By place."""
         self._loading: Counter[frozenset[str]] = Counter()
         """How many of these are of the same registers."""
         self._loaded: dict[int, frozenset[str]] = {}
         """The registers that a load fills, by its number."""
-        self._watched = np.zeros(len(table.names), bool)
-        self._watching: tuple[set[str], set[frozenset[str]]] = set(), set()
-        """Registers that `_watched` is of: marked ones, and those of loads."""
         self._slots: dict[frozenset[str], Array] = {}
         """Of the registers of a load."""
-        self.storing: list[tuple[Array, Origin]] = []
+        self._storing: list[tuple[Array, Origin]] = []
+
+    @property
+    def live(self) -> bool:
+        """Whether any register is marked or expected."""
+        return bool(self.marks.layout.total or self._expected)
+
+    @property
+    def storing(self) -> list[tuple[Array, Origin]]:
         """Marks of the elements that the store at hand stores, [n, 32] each."""
+        return self._storing if self._storing and self.marks.any() else []
 
-    def _of(self, slot: int, warps: Warps) -> Array | None:
-        """Marks of a slot's register in a set of warps, [n, 32]."""
-        marks = self._marks.get(self._names[slot])
-        return None if marks is None else marks[warps.slice]
-
-    def _read(self, slot: int, warps: Warps) -> Array | None:
-        """The same of the bytes that an instruction reads of it."""
-        marks = self._of(slot, warps)
-        if marks is None or self._bits[slot] >= 64:
-            return marks
-        read = marks & np.uint16((1 << -(-self._bits[slot] // 8)) - 1)
-        return np.where(read != 0, read | marks & _NINTH, 0).astype(np.uint16)
-
-    def load(self, site: Site, warps: Warps, unwritten: Array, sentence: str) -> bool:
+    def load(self, site: Site, warps: Warps, unwritten: Array, origin: Origin) -> bool:
         """Marks what a load has read, [n, 32, elements, bytes]; False if it can't be followed."""
         writes = self.uses[site.number].writes if site.number < len(self.uses) else ()
         if not writes:
             return False
-        self.live = True
-        row = int(np.nonzero(unwritten)[0][0])
-        origin = Origin(site, int(warps.warps[row]), sentence)
         marks = np.packbits(unwritten, axis=-1, bitorder="little")[..., 0].astype(np.uint16)
         for index, slot in enumerate(writes):
             exact = len(writes) == unwritten.shape[2]
             lanes = marks[..., index] if exact else np.where(marks.any(axis=-1), COMPUTED, 0)
-            self._mark(slot, warps, lanes != 0, lanes.astype(np.uint16), origin)
+            self.marks.put(slot, warps, lanes != 0, lanes.astype(np.uint16), origin)
         return True
-
-    def _mark(self, slot: int, warps: Warps, lanes: Array, mark: Array, origin: Origin) -> None:
-        name = self._names[slot]
-        if not name:
-            return
-        if name not in self._marks:
-            self._marks[name] = np.zeros((self._warps, 32), np.uint16)
-        marks = self._of(slot, warps)
-        assert marks is not None
-        np.copyto(marks, mark, where=lanes)
-        self._origins[name] = origin
 
     def before(self, number: int, R: list[Array], warps: Warps, m: Mask) -> None:
         """An instruction is about to be executed: hands marks on, reports what depends on them."""
-        uses = self.uses[number]
+        uses, known = self.uses[number], self.marks
+        self._storing = []
         if self._expected:
             self._early(uses, warps)
-        if not self._marks:  # as a rule, while a load of tensor memory is waited for
-            self.storing = []
+        if not known.any():  # as a rule, while a load of tensor memory is waited for
             return
         active = warps.active(m)
         for slot in uses.decides:
             self.decides(slot, warps, m, "is an address or a guard")
-        marks = [self._read(slot, warps) for slot in uses.reads]
-        names = [self._names[slot] for slot in uses.reads]
-        known = [(x, name) for x, name in zip(marks, names, strict=True) if x is not None]
-        found = next((name for x, name in known if (x[active] != 0).any()), None)
+        marks = [known.read(slot, warps) for slot in uses.reads]
+        pairs = zip(uses.reads, marks, strict=True)
+        found = next((s for s, x in pairs if x is not None and (x[active] != 0).any()), None)
         if not uses.writes:
             self._sink(uses, marks, found)
             return
-        if found is None and not any(self._names[slot] in self._marks for slot in uses.writes):
+        if found is None and not any(known.known(slot) for slot in uses.writes):
             return
-        for slot, mixed in zip(
-            uses.writes, self._results(uses, marks, R, warps.count), strict=True
-        ):
-            name = self._names[slot]
-            if found is not None or name in self._marks:
-                self._mark(slot, warps, active, mixed, self._origins[found or name])
+        mixed = self._results(uses, marks, R, warps.count)
+        for slot, result in zip(uses.writes, mixed, strict=True):
+            if found is not None or known.known(slot):
+                origin = known.origin(slot if found is None else found)
+                known.put(slot, warps, active, result, origin)
 
     def _results(
         self, uses: Uses, marks: list[Array | None], R: list[Array], count: int
@@ -183,36 +149,39 @@ class Undefined:
         moved = marks_of_bits(uses.stem, every, [R[slot] for slot in uses.reads])
         if moved is None:
             moved = np.where(np.any(every, axis=0), 0xFF, 0).astype(np.uint16) if every else none
-        return np.where(moved != 0, moved | _NINTH, 0).astype(np.uint16)
+        return np.where(moved != 0, moved | NINTH, 0).astype(np.uint16)
 
-    def _sink(self, uses: Uses, marks: list[Array | None], found: str | None) -> None:
+    def _sink(self, uses: Uses, marks: list[Array | None], found: int | None) -> None:
         """Of an instruction that writes no register."""
-        self.storing = []
         if found is None:
             return
-        origin = self._origins[found]
+        origin = self.marks.origin(found)
         if uses.copies:
             none = np.zeros(1, np.uint16)
-            self.storing = [(none if x is None else x, origin) for x in marks]
+            self._storing = [(none if x is None else x, origin) for x in marks]
         else:
             self._report(origin, "is used")
 
     def decides(self, slot: int, warps: Warps, m: Mask, how: str) -> None:
         """A finding if a value on which something depends is marked."""
-        marks = self._of(slot, warps)
-        if marks is not None and marks[warps.active(m)].any():
-            self._report(self._origins[self._names[slot]], how)
-            marks[warps.active(m)] = 0
+        marks = self.marks.of(slot, warps)
+        if marks is None:
+            return
+        active = warps.active(m)
+        if marks[active].any():
+            origin = self.marks.origin(slot)
+            self._report(origin, how)
+            self.marks.put(slot, warps, active, _NONE, origin)
 
     def store(self, offsets: Array, element: int, m: Mask, state: Array, into_global: bool) -> None:
         """After a store of marked values: what it leaves unwritten, or makes of them."""
-        storing, self.storing = self.storing, []
+        storing, self._storing = self._storing, []
         for index, (marks, origin) in enumerate(storing):
             every = np.broadcast_to(marks, offsets.shape)
             marked = (every != 0) if m is True else (every != 0) & m
             if not marked.any():
                 continue
-            if into_global and (every[marked] & _NINTH).any():
+            if into_global and (every[marked] & NINTH).any():
                 self._report(origin, "is computed with, and the result stored to global memory")
                 continue
             at = offsets[marked][:, None] + index * element + np.arange(element)
@@ -221,15 +190,9 @@ class Undefined:
             if into_global:
                 self._stored.append((at, origin))
 
-    def settle(self) -> None:
-        """Ends the following of marks if there are none left."""
-        if not any(marks.any() for marks in self._marks.values()):
-            self._marks, self.live = {}, bool(self._expected)
-
     def expect(self, site: Site, slots: list[int], place: int, early: Callable[[], None]) -> None:
         """A warp has issued a load of these registers, for which it has to wait; `early` is called
         when it reads one of them before."""
-        self.live = True
         names = self._loaded.get(site.number)
         if names is None:
             names = frozenset(self._names[slot] for slot in slots if self._names[slot])
@@ -237,6 +200,8 @@ class Undefined:
             known = self._table.slots_of
             self._slots[names] = np.array([slot for name in names for slot in known[name]], int)
         self._expected.setdefault(place, []).append(Expected(names, site, early))
+        if not self._loading[names]:
+            self.marks.expect(self._slots[names], 1)
         self._loading[names] += 1
 
     def arrived(self, place: int) -> None:
@@ -244,21 +209,8 @@ class Undefined:
         for load in self._expected.pop(place, ()):
             self._loading[load.names] -= 1
             if not self._loading[load.names]:
+                self.marks.expect(self._slots[load.names], -1)
                 del self._loading[load.names]
-        if not self._marks:
-            self.live = bool(self._expected)
-
-    def watched(self) -> int:
-        """The address of a byte for each slot: whether compiled code may not touch its register."""
-        watching = set(self._marks), set(self._loading)
-        if watching != self._watching:
-            self._watching = watching
-            self._watched.fill(False)
-            for name in watching[0]:
-                self._watched[self._table.slots_of[name]] = True
-            for names in watching[1]:
-                self._watched[self._slots[names]] = True
-        return int(self._watched.ctypes.data)
 
     def _early(self, uses: Uses, warps: Warps) -> None:
         for slot in (*uses.reads, *uses.decides):
@@ -280,5 +232,5 @@ class Undefined:
                 self._report(origin, "is stored to global memory")
 
     def _report(self, origin: Origin, how: str) -> None:
-        sentence = f"{origin.sentence}, and the value {how}."
-        self._residents.report("uninitialised-read", sentence, origin.site, origin.place)
+        sentence, site = f"{origin.sentence()}, and the value {how}.", self.sites[origin.site]
+        self._residents.report("uninitialised-read", sentence, site, origin.place)

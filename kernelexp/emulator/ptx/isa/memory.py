@@ -93,7 +93,9 @@ class Form:
             return op
         where = forms.MEMORIES[self.space], address_bits // 8
         coherent = "nc" not in self.site.opcode.split(".")
-        numbers = (*where, self.element, self.elements, self.kind[0] == "s", coherent)
+        # As int32: a bit for each byte of the 32 that there are at most.
+        used = -1 if self.used is None else (self.used & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
+        numbers = (*where, self.element, self.elements, self.kind[0] == "s", coherent, used)
         return forms.Formed(op, forms.Form(name, slots, numbers, offset))
 
 
