@@ -264,7 +264,8 @@ def guarded(op: Op, slot: int, negated: bool, number: int) -> Op:
     """An instruction for the lanes for which its guard holds; it counts them."""
 
     def act(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        on = ~R[slot] if negated else R[slot]
+        # A copy: the instruction may write its own guard before its other destinations.
+        on = ~R[slot] if negated else R[slot].copy()
         if m is not True:
             on = on & m
         count = int(np.count_nonzero(on))
