@@ -210,9 +210,7 @@ class Clocks:
         thread = epochs & THREAD
         return (row[thread >> 5] < epochs >> THREAD_BITS) & (thread != issuer)
 
-    def unfenced(
-        self, space: str, seen: Array, fenced: Array, issuer: int, epochs: Array
-    ) -> Array:
+    def unfenced(self, space: str, seen: Array, fenced: Array, issuer: int, epochs: Array) -> Array:
         """Which words an ordinary store wrote with no proxy fence on the way to the engine: `seen`
         is what the issuing thread had seen, `fenced` the same at its warp's own last fence."""
         thread, time = epochs & THREAD, epochs >> THREAD_BITS

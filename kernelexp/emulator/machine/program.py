@@ -47,7 +47,7 @@ class Block:
     forms: list[Form | None] = field(default_factory=list)
     """The same compiled, where they have such a form."""
     loads: bool = False
-    """Whether any of them may read memory that was never written."""
+    """Whether any of them may read what nobody wrote, in memory or from another lane."""
     gate: Gate | None = None
     sync: int | None = None
     """Slot of the member mask of a first instruction that needs its lanes together; -1: all."""

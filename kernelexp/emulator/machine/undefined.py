@@ -43,6 +43,10 @@ class Uses(NamedTuple):
     """What it does with bits, for operations that leave some of them as they are: "and", "shr"."""
     multiplies: tuple[int, int, int] = (0, 0, 0)
     """Of mma.sync: how many of the registers that it reads hold A, B and C, which are the last."""
+    guard: tuple[int, bool] | None = None
+    """The slot of its guard, and whether that is negated."""
+    lanes: Callable[[list[Array]], Array] | None = None
+    """Of a shuffle: the lanes, [n, 32], whose first operand its first result is."""
 
 
 class Origin(NamedTuple):
@@ -51,6 +55,7 @@ class Origin(NamedTuple):
     site: Site
     place: int
     sentence: str
+    name: str = "uninitialised-read"
 
 
 class Expected(NamedTuple):
@@ -108,7 +113,7 @@ class Undefined:
 
     def load(self, site: Site, warps: Warps, unwritten: Array, sentence: str) -> bool:
         """Marks what a load has read, [n, 32, elements, bytes]; False if it can't be followed."""
-        writes = self.uses[site.number].writes if site.number < len(self.uses) else ()
+        writes = self._written_by(site)
         if not writes:
             return False
         self.live = True
@@ -120,6 +125,18 @@ class Undefined:
             lanes = marks[..., index] if exact else np.where(marks.any(axis=-1), COMPUTED, 0)
             self._mark(slot, warps, lanes != 0, lanes.astype(np.uint16), origin)
         return True
+
+    def shuffled(self, site: Site, warps: Warps, absent: Array, sentence: str) -> None:
+        """Marks what a shuffle has taken from lanes that give nothing, [n, 32]."""
+        for slot in self._written_by(site)[:1]:
+            self.live = True
+            row = int(np.nonzero(absent)[0][0])
+            origin = Origin(site, int(warps.warps[row]), sentence, "shuffle-source")
+            self._mark(slot, warps, absent, np.where(absent, 0xFF, 0).astype(np.uint16), origin)
+
+    def _written_by(self, site: Site) -> tuple[int, ...]:
+        """The slots that an instruction writes; none if it can't be followed."""
+        return self.uses[site.number].writes if site.number < len(self.uses) else ()
 
     def _mark(self, slot: int, warps: Warps, lanes: Array, mark: Array, origin: Origin) -> None:
         name = self._names[slot]
@@ -143,7 +160,11 @@ class Undefined:
         active = warps.active(m)
         for slot in uses.decides:
             self.decides(slot, warps, m, "is an address or a guard")
+        if uses.guard is not None:
+            active = active & (R[uses.guard[0]] != uses.guard[1])
         marks = [self._read(slot, warps) for slot in uses.reads]
+        if uses.lanes is not None and marks[0] is not None:
+            marks[0] = np.take_along_axis(marks[0], uses.lanes(R), axis=1)
         names = [self._names[slot] for slot in uses.reads]
         known = [(x, name) for x, name in zip(marks, names, strict=True) if x is not None]
         found = next((name for x, name in known if (x[active] != 0).any()), None)
@@ -163,6 +184,9 @@ class Undefined:
         self, uses: Uses, marks: list[Array | None], R: list[Array], count: int
     ) -> list[Array]:
         """The marks of each register that an instruction writes."""
+        if uses.lanes is not None:
+            mixed = self._mixed(uses, marks, R, (count, 32))
+            return [mixed, self._mixed(uses, marks[1:], R, (count, 32))][: len(uses.writes)]
         if not any(uses.multiplies):
             return [self._mixed(uses, marks, R, (count, 32))] * len(uses.writes)
         every = [np.zeros((count, 32), np.uint16) if x is None else x for x in marks]
@@ -281,4 +305,4 @@ class Undefined:
 
     def _report(self, origin: Origin, how: str) -> None:
         sentence = f"{origin.sentence}, and the value {how}."
-        self._residents.report("uninitialised-read", sentence, origin.site, origin.place)
+        self._residents.report(origin.name, sentence, origin.site, origin.place)
