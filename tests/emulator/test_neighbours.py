@@ -113,3 +113,43 @@ def test_global_memory_orders_neighbours_too() -> None:
     text = ptx(PEER + body.replace("SYNC", SYNC), ["flag"], shared=SHARED, target="sm_90a")
     result = run(text, {"flag": np.zeros(1, np.uint32)}, grid=2, cluster=2)
     assert found(result) == set()
+
+
+BARRIER = """
+add.u32 %r7, %r1, 256; mov.u32 %r8, s; add.u32 %r8, %r8, 256; setp.ne.u32 %p0, %t, 0;
+mapa.shared::cluster.u32 %r9, %r8, %r3; mov.u32 %r10, s;
+@%p0 bra READY;
+mbarrier.init.shared.b64 [%r8], 1; fence.mbarrier_init.release.cluster;
+mbarrier.arrive.expect_tx.shared.b64 _, [%r8], BYTES;
+READY:
+"""
+ARRIVED = "WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r8], 0; @!%p1 bra WAIT;" + SYNC
+SENT = {
+    "st.async": (
+        128,
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], %t, [%r9];",
+    ),
+    "red.async": (
+        128,
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], "
+        "%t, [%r9];",
+    ),
+    "multicast": (
+        32,
+        "@!%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%r10], [%in], 16, [%r8], 3;",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SENT)
+def test_what_signals_a_barrier_elsewhere_comes_after_its_init(how: str) -> None:
+    size, send = SENT[how]
+
+    def names_of(order: str) -> set[str]:
+        body = PEER + BARRIER.replace("BYTES", str(size)) + order + send + ARRIVED
+        text = ptx(body, ["in"], shared=SHARED, target="sm_90a")
+        return found(run(text, {"in": np.zeros(4, np.uint32)}, grid=2, cluster=2))
+
+    assert not names_of(SYNC) & {"mbarrier-misuse", "remote-cta-not-started"}
+    assert {"mbarrier-misuse", "remote-cta-not-started"} <= names_of("bar.sync 0;")
