@@ -153,3 +153,35 @@ def test_what_signals_a_barrier_elsewhere_comes_after_its_init(how: str) -> None
 
     assert not names_of(SYNC) & {"mbarrier-misuse", "remote-cta-not-started"}
     assert {"mbarrier-misuse", "remote-cta-not-started"} <= names_of("bar.sync 0;")
+
+
+# CTA 0 stores to CTA 1, and raises a flag there, which CTA 1 polls.
+RAISED = """
+mov.u32 %r8, s; add.u32 %r8, %r8, 256; mapa.shared::cluster.u32 %r9, %r8, 1;
+setp.ne.u32 %p0, %t, 0; @!%p0 st.shared.u32 [%r8], 0;
+{sync}
+setp.eq.u32 %p1, %r3, 1; @!%p1 bra POLL;
+@%p0 bra END;
+st.shared::cluster.u32 [%r4], 7;
+{raised} [%r9], 1;
+bra END;
+POLL: @%p0 bra END;
+AGAIN: ld.acquire.cluster.shared.u32 %r5, [%r8]; setp.eq.u32 %p2, %r5, 0; @%p2 bra AGAIN;
+ld.shared.u32 %r6, [%r1];
+END: {sync}
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        ("st.release.cluster.shared::cluster.u32", set()),
+        ("fence.acq_rel.cluster; st.relaxed.cluster.shared::cluster.u32", set()),
+        ("st.relaxed.cluster.shared::cluster.u32", {"race"}),
+        ("st.release.cta.shared::cluster.u32", {"race"}),
+    ],
+)
+def test_a_flag_in_another_cta_announces_what_is_visible_there(
+    raised: str, expected: set[str]
+) -> None:
+    assert names(RAISED.format(sync=SYNC, raised=raised)) == expected
