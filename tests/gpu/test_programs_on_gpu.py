@@ -80,7 +80,7 @@ def test_a_program_is_judged_by_its_bandwidth_and_a_fault_takes_nothing_with_it(
     assert result.exit_code == errors.WRONG_RESULT, result.stderr
     (record,), _ = records.read(tmp_path, "C1")
     slower, faulty = record.candidates
-    assert slower.verdict.status == "REJECTED"
+    assert slower.verdict.status == "REJECTED", slower.verdict.sentence
     assert slower.verdict.reason == "worse"
     assert faulty.verdict.status == "CRASHED"
     assert "an illegal memory access was encountered" in faulty.verdict.sentence
