@@ -145,6 +145,16 @@ add.u64 %d2, %out, %d0; st.global.b32 [%d2], %r3;
         ("@%p0 mov.b32 %r3, %r1;", set()),
         ("shfl.sync.idx.b32 %r2, %r1, 3, 31, -1; add.u32 %r3, %r2, 1;", set()),
         ("shfl.sync.idx.b32 %r2, %r1, 31, 31, -1; add.u32 %r3, %r2, 1;", {"uninitialised-read"}),
+        ("redux.sync.add.u32 %r2, %r1, -1; @%p0 mov.u32 %r3, %r2;", {"uninitialised-read"}),
+        (
+            "setp.gt.u32 %p1, %r1, 3; vote.sync.any.pred %p1, %p1, -1;"
+            "@%p0 selp.u32 %r3, 1, 0, %p1;",
+            {"uninitialised-read"},
+        ),
+        (
+            "@%p0 bra A; bra B; A: redux.sync.add.u32 %r3, %r1, 0xffffff; B:",
+            set(),
+        ),
     ],
 )
 def test_a_value_that_nobody_wrote_is_followed_by_lane(body: str, names: set[str]) -> None:

@@ -28,6 +28,9 @@ COMPUTED = np.uint16(0x1FF)
 """A mark has a bit for each byte that nobody wrote; with the ninth, the value is computed."""
 
 
+_LANE_BITS = np.uint32(1) << np.arange(32, dtype=np.uint32)
+
+
 class Uses(NamedTuple):
     """Slots that an instruction uses."""
 
@@ -47,6 +50,8 @@ class Uses(NamedTuple):
     """The slot of its guard, and whether that is negated."""
     lanes: Callable[[list[Array]], Array] | None = None
     """Of a shuffle: the lanes, [n, 32], whose first operand its first result is."""
+    members: int | None = None
+    """Of a reduction over a warp's first operands: the slot of its member mask."""
 
 
 class Origin(NamedTuple):
@@ -165,6 +170,8 @@ class Undefined:
         marks = [self._read(slot, warps) for slot in uses.reads]
         if uses.lanes is not None and marks[0] is not None:
             marks[0] = np.take_along_axis(marks[0], uses.lanes(R), axis=1)
+        if uses.members is not None and marks[0] is not None:
+            marks[0] = _of_any(marks[0], active, R[uses.members])
         names = [self._names[slot] for slot in uses.reads]
         known = [(x, name) for x, name in zip(marks, names, strict=True) if x is not None]
         found = next((name for x, name in known if (x[active] != 0).any()), None)
@@ -306,3 +313,9 @@ class Undefined:
     def _report(self, origin: Origin, how: str) -> None:
         sentence = f"{origin.sentence}, and the value {how}."
         self._residents.report(origin.name, sentence, origin.site, origin.place)
+
+
+def _of_any(marks: Array, active: Array, members: Array) -> Array:
+    """What each lane gets from the lanes that its member mask names, if any of them is marked."""
+    words = (((marks != 0) & active) * _LANE_BITS).sum(axis=1, dtype=np.uint32)
+    return np.where(words[:, None] & members, COMPUTED, np.uint16(0))

@@ -72,6 +72,7 @@ class Decoder:
         self._reads: dict[int, list[int]] = {}
         self._multiplies: dict[int, tuple[int, int, int]] = {}
         self._guards: dict[int, tuple[int, bool]] = {}
+        self._members: dict[int, int] = {}
         self._lanes: dict[int, Callable[[list[Array]], Array]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
@@ -90,6 +91,7 @@ class Decoder:
                 multiplies=self._multiplies.get(site.number, (0, 0, 0)),
                 guard=self._guards.get(site.number),
                 lanes=self._lanes.get(site.number),
+                members=self._members.get(site.number),
             )
             for site in self.sites
         ]
@@ -101,6 +103,10 @@ class Decoder:
     def shuffles(self, lanes: Callable[[list[Array]], Array]) -> None:
         """`lanes`: from which lane each lane takes the first operand."""
         self._lanes[self.site.number] = lanes
+
+    def reduces(self, members: int) -> None:
+        """Each lane gets something of the first operands of all lanes that a member mask names."""
+        self._members[self.site.number] = members
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""

@@ -119,6 +119,8 @@ def vote(d: Decoder) -> Op:
     target = d.destination(d.operands[0])
     p, flip = d.predicate(d.operands[1])
     members = members_of(d, d.operands[2])
+    if mode != "ballot":  # whose bits can be told apart
+        d.reduces(members)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
@@ -211,6 +213,7 @@ def redux(d: Decoder) -> Op:
     _, _, name, t = d.parts
     target = d.destination(d.operands[0])
     a, members = d.source(d.operands[1], t), members_of(d, d.operands[2])
+    d.reduces(members)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         values = typed(R[a], t)
@@ -234,6 +237,7 @@ def redux_float(d: Decoder) -> Op:
     parts = d.parts
     target = d.destination(d.operands[0])
     a, members = d.source(d.operands[1], "f32"), members_of(d, d.operands[2])
+    d.reduces(members)
     combine = f32.minimum if "min" in parts else f32.maximum
     nan = "NaN" in parts
 
