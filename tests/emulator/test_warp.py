@@ -131,7 +131,7 @@ def test_what_no_lane_uses_may_come_from_nowhere(library, body: str) -> None:
 PARTLY = """
 mul.wide.u32 %d0, %t, 4; mov.u64 %d1, s; add.u64 %d1, %d1, %d0;
 setp.lt.u32 %p0, %t, 24; @%p0 st.shared.b32 [%d1], %t;
-ld.shared.b32 %r1, [%d1]; mov.u32 %r3, 5;
+ld.shared.b32 %r1, [%d1]; mov.u32 %r3, 5; mov.u32 %r9, s;
 {}
 add.u64 %d2, %out, %d0; st.global.b32 [%d2], %r3;
 """
@@ -143,6 +143,11 @@ add.u64 %d2, %out, %d0; st.global.b32 [%d2], %r3;
         ("@%p0 add.u32 %r3, %r3, %r1;", set()),
         ("@!%p0 add.u32 %r3, %r3, %r1;", {"uninitialised-read"}),
         ("@%p0 mov.b32 %r3, %r1;", set()),
+        ("mad.lo.u32 %r1, %r1, 4, %r9; @%p0 ld.shared.b32 %r3, [%r1];", set()),
+        (
+            "and.b32 %r1, %r1, 60; add.u32 %r1, %r1, %r9; @!%p0 ld.shared.b32 %r3, [%r1];",
+            {"uninitialised-read"},
+        ),
         ("shfl.sync.idx.b32 %r2, %r1, 3, 31, -1; add.u32 %r3, %r2, 1;", set()),
         ("shfl.sync.idx.b32 %r2, %r1, 31, 31, -1; add.u32 %r3, %r2, 1;", {"uninitialised-read"}),
         ("redux.sync.add.u32 %r2, %r1, -1; @%p0 mov.u32 %r3, %r2;", {"uninitialised-read"}),

@@ -162,11 +162,7 @@ class Undefined:
         if not self._marks:  # as a rule, while a load of tensor memory is waited for
             self.storing = []
             return
-        active = warps.active(m)
-        for slot in uses.decides:
-            self.decides(slot, warps, m, "is an address or a guard")
-        if uses.guard is not None:
-            active = active & (R[uses.guard[0]] != uses.guard[1])
+        active = self._guarded(uses, R, warps, m)
         marks = [self._read(slot, warps) for slot in uses.reads]
         if uses.lanes is not None and marks[0] is not None:
             marks[0] = np.take_along_axis(marks[0], uses.lanes(R), axis=1)
@@ -186,6 +182,18 @@ class Undefined:
             name = self._names[slot]
             if found is not None or name in self._marks:
                 self._mark(slot, warps, active, mixed, self._origins[found or name])
+
+    def _guarded(self, uses: Uses, R: list[Array], warps: Warps, m: Mask) -> Array:
+        """The active lanes for which a guard holds; neither that nor an address may be marked."""
+        how, active = "is an address or a guard", warps.active(m)
+        guard, negated = uses.guard or (-1, False)
+        if guard >= 0:
+            self.decides(guard, warps, m, how)
+            active = active & (R[guard] != negated)
+        for slot in uses.decides:
+            if slot != guard:
+                self.decides(slot, warps, active, how)
+        return active
 
     def _results(
         self, uses: Uses, marks: list[Array | None], R: list[Array], count: int
