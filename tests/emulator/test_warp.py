@@ -145,7 +145,8 @@ add.u64 %d2, %out, %d0; st.global.b32 [%d2], %r3;
         ("@%p0 mov.b32 %r3, %r1;", set()),
         ("mad.lo.u32 %r1, %r1, 4, %r9; @%p0 ld.shared.b32 %r3, [%r1];", set()),
         (
-            "bar.warp.sync -1; and.b32 %r1, %r1, 60; add.u32 %r1, %r1, %r9; @!%p0 ld.shared.b32 %r3, [%r1];",
+            "bar.warp.sync -1; and.b32 %r1, %r1, 60; add.u32 %r1, %r1, %r9;"
+            "@!%p0 ld.shared.b32 %r3, [%r1];",
             {"uninitialised-read"},
         ),
         ("shfl.sync.idx.b32 %r2, %r1, 3, 31, -1; add.u32 %r3, %r2, 1;", set()),
