@@ -96,7 +96,7 @@ def _scale(
     if "full" not in extents or size == "full":
         raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
     one, full = extents.pop(size), extents.pop("full")
-    other = next((each for each in extents if _can_scale(one, extents[each], full)), None)
+    other = second_size(one, extents, full)
     if other is None:
         raise UsageError(
             f"--full needs another small size besides {size!r} in SIZES of {name}, with more CTAs "
@@ -113,6 +113,21 @@ def _scale(
 
 def _has_tiles(answer: Consulted) -> bool:
     return any(facts.tiles for facts in answer.points)
+
+
+def second_size(one: Extents, others: Mapping[str, Extents], full: Extents) -> str | None:
+    """The smallest that counters can be solved from, by tiles; a size above the full one, which a
+    problem may have to be timed at, would take hours."""
+
+    def tiles(extents: Extents) -> int:
+        return sum(each.tiles for each in extents)
+
+    able = (x for x, each in others.items() if _can_scale(one, each, full))
+    return min(
+        (x for x in able if tiles(others[x]) < tiles(full)),
+        key=lambda x: tiles(others[x]),
+        default=None,
+    )
 
 
 def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
@@ -201,7 +216,7 @@ def _exact(
     limits: Limits,
 ) -> tuple[dict[str, int], str | None]:
     """What a second size solves for every launch, and that size; None where there is none."""
-    other = next((each for each in others if _can_scale(one, others[each], full)), None)
+    other = second_size(one, others, full)
     if other is None:
         return {}, None
     (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)

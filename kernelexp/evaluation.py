@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, conclusion, confined, runner, timing
+from kernelexp import build, conclusion, confined, names, runner, timing
 from kernelexp.arm import Arm, Verdict
 from kernelexp.errors import ConfigurationError, UsageError
 from kernelexp.evidence.emulation_worker import Emulated, EmulationJob
@@ -30,7 +30,7 @@ LONGEST_BYTES = 4 << 20
 FOLDER = "evaluation-"
 STALE_S = 24 * 3600.0
 """No evaluation takes a day: an older folder is of one that was killed."""
-NAME = "evaluation"
+NAME = names.EVALUATED
 """Stands in a record for the experiment's id."""
 
 

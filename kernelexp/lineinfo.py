@@ -29,6 +29,17 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
             self.caller.relative_to(root) if self.caller else None,
         )
 
+    def place(self, callers: int = 1) -> str:
+        """The line in the kernel's own folder, after those that its function was inlined at.
+
+        `a.cu:7 → b.cuh:3`, and `a.cu:7 → :3` in the same file; at most `callers` come before it.
+        """
+        frames = self.own().frames()[: callers + 1][::-1]
+        return " → ".join(
+            f":{frame.line}" if before and frame.file == before.file else str(frame)
+            for before, frame in zip([None, *frames], frames, strict=False)
+        )
+
     def own(self) -> Source:
         """The innermost line in the folder of the kernel itself: where a wrapper was used."""
         frames = self.frames()

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from kernelexp import names
 from kernelexp.errors import UsageError
 from kernelexp.model import Experiment, Point, Variant, spell, spell_point
 from kernelexp.project import Project, editing
 
-NAME = "time"
+NAME = names.TIMED
 """What such an experiment is called where nothing is recorded."""
 
 

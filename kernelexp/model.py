@@ -324,5 +324,10 @@ def arm_names(candidates: int) -> tuple[str, ...]:
     return "baseline", *(f"candidate {number}" for number in range(1, candidates + 1))
 
 
+def as_argument(label: str) -> str:
+    """What Project.label says as commands take it: `gemm@sm_90a: stages=4, x=1` without spaces."""
+    return label.removesuffix(": defaults").replace(": ", ":").replace(", ", ",")
+
+
 def spell_point(point: Mapping[str, AxisValue]) -> str:
     return ", ".join(f"{axis}={spell(value)}" for axis, value in point.items()) or "defaults"

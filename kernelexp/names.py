@@ -27,6 +27,8 @@ SYMBOL = r"^[a-z](_?[a-z0-9])*$(?!\n)"
 
 SWEEP = "sweep-"
 """How the names begin under which sweeps are recorded; no experiment's id does."""
+TIMED, EVALUATED = "time", "evaluation"
+"""What stands for an id where `time` and `evaluate` compare variants without an experiment."""
 
 SENTENCES = {
     LINE: "this is a single line",
@@ -47,6 +49,11 @@ SENTENCES = {
 def is_sweep(name: str) -> bool:
     """Whether records under this name are of sweeps."""
     return name.startswith(SWEEP)
+
+
+def is_written(name: str) -> bool:
+    """Whether experiments.yaml may have what is recorded under this name."""
+    return not is_sweep(name) and name not in (TIMED, EVALUATED)
 
 
 def is_name(text: str) -> bool:

@@ -112,7 +112,8 @@ class _Tally:
         wrong = ~right
         if count := int(wrong.sum()):
             self._wrong += count
-            self._locate(got, values, want, wrong, first)
+            numbers = (got, exact) if is_integral(got.dtype) else (values, want)
+            self._locate(got, *numbers, wrong, first)
 
     def _is_poison(self, got: torch.Tensor) -> torch.Tensor:
         import torch
@@ -130,7 +131,8 @@ class _Tally:
         wrong: torch.Tensor,
         first: int,
     ) -> None:
-        """Counts wrong elements by row and by column, and keeps the first few."""
+        """Counts wrong elements by row and by column, and keeps the first few: `values` and `want`
+        as they are to be shown."""
         import torch
 
         poison = self._is_poison(got)
@@ -138,8 +140,8 @@ class _Tally:
         index = wrong.nonzero().reshape(-1)
         for place in index[:SHOWN].tolist():
             position = first + place
-            written = None if bool(poison[place]) else float(values[place])
-            words = f"{self._spell(position)}: {spell_pair(written, float(want[place]))}"
+            written = None if bool(poison[place]) else values[place].item()
+            words = f"{self._spell(position)}: {spell_pair(written, want[place].item())}"
             self._samples.append(_Sample(position, words))
         self._samples = sorted(self._samples)[:SHOWN]
         index = index + first
@@ -222,7 +224,9 @@ def spell_pair(got: float | None, want: float) -> str:
     """What to say of an element, with as many digits as tell the two values apart; None was never
     written."""
     if got is None:
-        return f"was never written (expected {want:.6g})"
+        return f"never written, want {want:.6g}"
+    if isinstance(got, int) and float(want).is_integer():
+        return f"got {got}, want {int(want)}"
     digits = next((n for n in (6, 9) if f"{got:.{n}g}" != f"{want:.{n}g}"), 17)
     return f"got {got:.{digits}g}, want {want:.{digits}g}"
 

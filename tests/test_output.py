@@ -47,6 +47,16 @@ def test_a_reader_that_has_enough_ends_a_command_quietly(scale: Path, words: str
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize("words", ["show nothing", "list --bare"])
+def test_a_message_that_nobody_reads_leaves_the_exit_code_as_it_is(scale: Path, words: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe:
+        command = [sys.executable, "-m", "kernelexp", *words.split()]
+        done = subprocess.run(command, cwd=scale, stdout=pipe, stderr=pipe)
+    assert done.returncode == errors.USAGE
+
+
 def test_a_closed_output_is_no_traceback(scale: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -m kernelexp list >&-"], cwd=scale, capture_output=True

@@ -135,13 +135,26 @@ def test_integers_that_keep_the_byte_of_their_poison_were_never_written():
     assert check(got, torch.zeros(4), poison=0x2B).unwritten == 0
 
 
+@pytest.mark.parametrize(
+    ("kind", "got", "want", "words"),
+    [
+        (torch.int32, 16_777_217, 16_777_216.0, "got 16777217, want 16777216"),
+        (torch.int64, 2**40 + 1, 2**40, "got 1099511627777, want 1099511627776"),
+        (torch.int32, 3, 2.5, "got 3, want 2.5"),
+    ],
+)
+def test_integers_are_shown_in_full(kind, got, want, words):
+    found = check(torch.tensor([got], dtype=kind), torch.tensor([want]), EXACT)
+    assert words in found.where
+
+
 def test_rows_that_were_never_written_are_named():
     want = torch.full((128, 128), 0.731)
     got = poisoned(128, 128)
     got[:96] = want[:96]
     assert describe(check(got, want)) == (
         "4,096 of 16,384 elements of y are wrong: rows 96 to 127 never written; "
-        "first y[96, 0]: was never written (expected 0.731)"
+        "first y[96, 0]: never written, want 0.731"
     )
 
 

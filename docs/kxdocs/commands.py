@@ -9,6 +9,7 @@ import typer
 
 from kernelexp import errors
 from kernelexp.cli import app
+from kernelexp.cli.commands import UNWRAPPED
 from kxdocs.markdown import code, escape, paragraphs, table
 
 
@@ -29,8 +30,12 @@ def _section(command: Any, parent: Any) -> str:
     ctx = command.context_class(command, info_name=command.name, parent=parent)
     usage = " ".join((f"kernelexp {command.name}", *command.collect_usage_pieces(ctx)))
     lines = [f"## kernelexp {command.name}", "", "```text", usage, "```", ""]
-    for paragraph in paragraphs(command.help):
+    text, _, examples = command.help.partition(UNWRAPPED)
+    for paragraph in paragraphs(text):
         lines += [escape(paragraph), ""]
+    if examples:
+        first, *commands_ = examples.strip().splitlines()
+        lines += [first, "", "```console", *(f"$ {each.strip()}" for each in commands_), "```", ""]
     records = [
         (each.param_type_name, each.get_help_record(ctx)) for each in command.get_params(ctx)
     ]

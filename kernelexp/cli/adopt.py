@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from kernelexp.cli import common
+from kernelexp.cli.console import print_message
 from kernelexp.cli.emulate import emulate
 from kernelexp.errors import WRONG_RESULT, UsageError
 
@@ -37,6 +38,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     smem: int
     shapes: Sequence[str]
     workspaces: Sequence[str]
+    zeros: Sequence[str]
     values: Sequence[str]
     emulated: Sequence[str]
     references: Sequence[str]
@@ -98,11 +100,10 @@ def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
         if end.exit_code == WRONG_RESULT:
             lines = problem.splitlines()
             line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
-            typer.echo(
+            print_message(
                 "note: if the values are almost right, say how much they may differ, at "
                 f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
-                f"kernelexp emulate {shlex.quote(kernel)}",
-                err=True,
+                f"kernelexp emulate {shlex.quote(kernel)}"
             )
         raise
 
@@ -123,6 +124,7 @@ def _answers(words: Words) -> Answers:
         smem_bytes=words.smem,
         shapes={name: parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")},
         workspaces=tuple(words.workspaces),
+        zeros=tuple(words.zeros),
         values={name: _number(text) for name, text in _pairs(words.values, "--value")},
         emulated={name: _whole(text) for name, text in _pairs(words.emulated, "--emulated")},
         references={
@@ -161,20 +163,20 @@ def _whole(text: str) -> int:
 
 def _tell(compiled: Compiled, answers: Answers) -> None:
     """What was found and what was left out."""
+    from kernelexp.foreign import draft
+
     entry = compiled.entry
     typer.echo(f"entry: {entry.signature}")
     for each in entry.parameters:
         typer.echo(f"  {_describe(each)}")
         for member in each.members:
             typer.echo(f"    {_describe(member)}")
-    for each in entry.values:
-        if _is_in_and_out(each) and each.name not in (*answers.workspaces, *answers.references):
-            typer.echo(
-                f"note: {each.name} is read and written: it is an input and an output, and holds "
-                "the input before every launch; if it is the kernel's own memory, which starts "
-                f"as zero, say --workspace {each.name}",
-                err=True,
-            )
+    for name in draft.read_and_written(entry, answers):
+        print_message(
+            f"note: {name} is read and written: it is an input and an output, and holds the input "
+            f"before every launch; if it starts as zero, say --zero {name} where it is a result, "
+            f"--workspace {name} where it is the kernel's own memory"
+        )
     for file in dict.fromkeys(each.file for each in compiled.left):
         parts = [
             f"#include {each.include}" if each.include else _spell_lines(each)
@@ -231,24 +233,25 @@ def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
     from kernelexp.foreign.expressions import parse_expressions, parse_reference
 
     shapes, references = dict(answers.shapes), dict(answers.references)
-    workspaces = list(answers.workspaces)
+    workspaces, zeros = list(answers.workspaces), list(answers.zeros)
     for each in parameters:
         if each.is_pointer and each.name not in shapes:
             shape = _prompt(f"shape of {each.name}, as in M,K", parse_expressions)
             shapes.update({each.name: shape} if shape else {})
-        if _is_in_and_out(each) and each.name not in workspaces:
-            question = f"is {each.name} the kernel's own memory, zero at first, and no result?"
-            workspaces += [each.name] if typer.confirm(question, default=False) else []
+        if each.read and each.written and each.name not in (*workspaces, *zeros):
+            if typer.confirm(f"is {each.name} zero before each launch?", default=False):
+                is_result = typer.confirm(f"is {each.name} a result?", default=True)
+                (zeros if is_result else workspaces).append(each.name)
         if each.is_pointer and each.written and each.name not in (*references, *workspaces):
             expected = _prompt(f"what {each.name} should be, as in A @ B", parse_reference)
             references.update({each.name: expected} if expected else {})
     return msgspec.structs.replace(
-        answers, shapes=shapes, workspaces=tuple(workspaces), references=references
+        answers,
+        shapes=shapes,
+        workspaces=tuple(workspaces),
+        zeros=tuple(zeros),
+        references=references,
     )
-
-
-def _is_in_and_out(parameter: Parameter) -> bool:
-    return parameter.is_pointer and parameter.read and parameter.written
 
 
 def _prompt(question: str, parse: Callable[[str], T]) -> T | None:
@@ -258,4 +261,4 @@ def _prompt(question: str, parse: Callable[[str], T]) -> T | None:
         try:
             return parse(text) if text else None
         except UsageError as error:
-            typer.echo(f"error: {error}", err=True)
+            print_message(f"error: {error}")

@@ -9,9 +9,9 @@ import typer
 from typer.core import TyperGroup
 
 from kernelexp import __version__, errors
-from kernelexp.cli.commands import SUMMARIES, Commands
+from kernelexp.cli.commands import SUMMARIES, UNWRAPPED, Commands
 from kernelexp.cli.completion import join_bash_words
-from kernelexp.cli.console import give_up_output, prepare_output
+from kernelexp.cli.console import give_up_output, prepare_output, print_message
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
 from kernelexp.errors import KernelexpError
 
@@ -54,10 +54,10 @@ class _Commands(TyperGroup):
             raise typer.Exit(errors.BROKEN_PIPE) from None
         except OSError as error:
             give_up_output()
-            typer.echo(f"error: {errors.explain(error)}.", err=True)
+            print_message(f"error: {errors.explain(error)}.")
             raise typer.Exit(errors.ENVIRONMENT) from None
         except KeyboardInterrupt as interrupt:
-            typer.echo("interrupted", err=True)
+            print_message("interrupted")
             raise typer.Exit(getattr(interrupt, "exit_code", errors.INTERRUPTED)) from None
 
 
@@ -65,11 +65,11 @@ def _ended(error: Exception) -> Exception:
     """Says what the mistake is; what then ends the command with its exit code."""
     if not isinstance(error, KernelexpError):
         return error
-    typer.echo(f"error: {error}", err=True)
+    print_message(f"error: {error}")
     return typer.Exit(error.exit_code)
 
 
-_EXITS = "\n\n".join(f"{code}  {meaning}" for code, meaning in errors.EXIT_CODES.items())
+_EXITS = "\n".join(f"{code:>5}  {meaning}" for code, meaning in errors.EXIT_CODES.items())
 
 app = typer.Typer(
     cls=_Commands,
@@ -77,7 +77,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich would double the time of --help
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog=f"Exit codes:\n\n{_EXITS}",
+    epilog=f"{UNWRAPPED}\nExit codes:\n{_EXITS}",
 )
 
 

@@ -53,7 +53,8 @@ def audit(
     access efficiency and what else changed; conclusions are left blank, marked TO WRITE. A section
     without evidence names the command that supplies it.
 
-    For example: kernelexp audit c32ab7a --against cefc59d --markdown > audit.md
+    For example:
+        kernelexp audit c32ab7a --against cefc59d --markdown > audit.md
     """
     from datetime import date
 

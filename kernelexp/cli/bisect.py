@@ -57,7 +57,8 @@ def bisect(
     good revision is timed together with each other one, in the same processes; identical code is
     not timed again.
 
-    For example: kernelexp bisect F3 --good v1.2 --bad HEAD --by result
+    For example:
+        kernelexp bisect F3 --good v1.2 --bad HEAD --by result
     """
     from kernelexp import bisecting
     from kernelexp.evidence.measured import Measuring

@@ -10,7 +10,7 @@ from kernelexp import errors
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -46,7 +46,8 @@ def build(
 
     Exits with 3 if a variant does not build, or is IMPOSSIBLE.
 
-    For example: kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
+    For example:
+        kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
     """
     from kernelexp import prepare, runner
     from kernelexp.report import builds
@@ -64,7 +65,7 @@ def build(
         prepared = prepare.built(loaded, wanted, tools, parse_limits(limit), bars)
     arms = {loaded.label(each): arm for each, arm in prepared.named(wanted)}
     for error in prepared.errors():
-        typer.echo(f"error: {error}", err=True)
+        print_message(f"error: {error}")
     output("build", arms, builds.render(arms, verbose), json)
     refused = any(arm.refused for arm in arms.values())
     raise typer.Exit(prepared.exit_code() or (errors.BUILD if refused else errors.OK))

@@ -11,7 +11,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits
-from kernelexp.cli.console import output, print_document, print_text, progress_bars
+from kernelexp.cli.console import output, print_document, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -72,7 +72,8 @@ def check(
     history names, and the gates of experiments.yaml. An
     improvement fails too, so that --update records it where a reviewer sees it.
 
-    For example: kernelexp check --since origin/main --markdown
+    For example:
+        kernelexp check --since origin/main --markdown
     """
     _refuse(kernels, update, emulate, pedantic, since, json, markdown)
     from kernelexp import checking
@@ -89,7 +90,7 @@ def check(
         common.require_folder(junit)
     for name in kernels or loaded.kernels:
         if emulate and loaded.kernel(name).program:
-            typer.echo(f"note: {name} is a program: it is built, not emulated.", err=True)
+            print_message(f"note: {name} is a program: it is built, not emulated.")
     with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
         asked = checking.Asked(
             tools=common.tools(loaded, nvcc),

@@ -6,6 +6,8 @@ typer needs 4 ms to make a command of a function: 20 commands would double the t
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
@@ -20,7 +22,7 @@ SUMMARIES = {
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
     "emulate": "Execute variants on the CPU: result, barriers, counters.",
-    "recount": "Emulate recorded runs again; times stay.",
+    "recount": "Count recorded runs again; their times stay.",
     "evaluate": "Evaluate a source instead of a variant's own.",
     "list": "List kernels, axes, experiments and verdicts.",
     "show": "Show an experiment and its records, or one run.",
@@ -46,16 +48,25 @@ SUMMARIES = {
     "calibrate": "Measure this machine's rate of false verdicts.",
     "selftest": "Measure the smallest slowdown that a run detects here.",
     "doctor": "Check tools, versions and capabilities.",
-    "schema": "Print the JSON Schema of experiments.yaml, of outputs.",
+    "schema": "Print the JSON Schema of experiments.yaml or of --json.",
     "mcp": "Serve commands to other programs as MCP tools.",
 }
 """In the order of --help."""
+UNWRAPPED = "\b"
+"""A line before a paragraph of a command's help that typer is to leave as it is."""
 _FILES = {
     "import": "import_",
     "selftest": "calibrate",
     **dict.fromkeys(("accept", "reject", "replace"), "decide"),
 }
 """Commands in a file of another name."""
+
+
+def _keep_examples(text: str) -> str:
+    """Marks the paragraphs of examples, whose lines are to be copied, as not to be wrapped."""
+    return re.sub(
+        r"^For example:$", f"{UNWRAPPED}\nFor example:", inspect.cleandoc(text), flags=re.M
+    )
 
 
 class Commands(MutableMapping[str, Any]):
@@ -82,6 +93,7 @@ class Commands(MutableMapping[str, Any]):
         ]
         command = typer.main.get_command(alone)
         command.name = name
+        command.help = _keep_examples(command.help or "")
         return command
 
     def __setitem__(self, name: str, command: Any) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from kernelexp.cli.console import print_message
 from kernelexp.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:
 
     for path, why in dict.fromkeys((each.path, each.why) for each in unreadable):
         name = path.relative_to(root) if path.is_relative_to(root) else path
-        typer.echo(f"warning: skipped {printable(str(name))}: it {printable(why)}.", err=True)
+        print_message(f"warning: skipped {printable(str(name))}: it {printable(why)}.")
 
 
 def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
@@ -100,9 +99,9 @@ def refresh_log(project: Project) -> None:
     try:
         write_log(project)
     except KernelexpError as error:
-        typer.echo(f"warning: {error}", err=True)
+        print_message(f"warning: {error}")
     except OSError as error:
-        typer.echo(f"warning: {explain(error)}.", err=True)
+        print_message(f"warning: {explain(error)}.")
 
 
 def require_folder(path: Path) -> None:

@@ -63,7 +63,9 @@ def compare(
 ) -> None:
     """Compare two variants, records or profiles: what changed most.
 
-    For example: kernelexp compare F3, or kernelexp compare baseline.csv after.csv
+    For example:
+        kernelexp compare F3
+        kernelexp compare baseline.csv after.csv
     """
     from kernelexp import comparisons
     from kernelexp.report import differences

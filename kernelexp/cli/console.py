@@ -81,6 +81,14 @@ def prepare_output() -> None:
             stream.reconfigure(errors="replace")
 
 
+def print_message(text: str) -> None:
+    """A line for people on standard error; nowhere, if nobody reads that any more."""
+    try:
+        typer.echo(text, err=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def give_up_output() -> None:
     """Drops what standard output does not take, so that Python's exit does not fail on it."""
     try:
@@ -165,7 +173,7 @@ def _reminders() -> Iterator[OnProgress]:
             for step in latest[-1:]:
                 words = f"{step.phase} {step.done}/{step.total}"
                 now = f", now {shorten(step.now, 60)}" if step.now else ""
-                typer.echo(f"{words} after {time.monotonic() - begun:.0f} s{now}", err=True)
+                print_message(f"{words} after {time.monotonic() - begun:.0f} s{now}")
 
     threading.Thread(target=remind, daemon=True).start()
 

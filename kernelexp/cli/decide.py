@@ -29,12 +29,14 @@ CandidateOption = Annotated[
     typer.Option("--candidate", metavar="N", min=1, help="Which of several candidates."),
 ]
 CommitOption = Annotated[
-    str, typer.Option("--commit", metavar="REV", help="The commit that it is about.")
+    str, typer.Option("--commit", metavar="REV", help="The commit that the decision is about.")
 ]
 NoteOption = Annotated[
-    str, typer.Option("--note", metavar="TEXT", help="A few words for the log's table.")
+    str, typer.Option("--note", metavar="TEXT", help="A short note for the log's table.")
 ]
-WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why it came out as it did.")]
+WhyOption = Annotated[
+    str, typer.Option("--why", metavar="TEXT", help="Why the result is what it is.")
+]
 
 
 @app.command()
@@ -52,7 +54,8 @@ def accept(
     Experiments without a baseline in YAML start from it. A later decision on the same candidate
     undoes this one. The machine's verdict stays as it is.
 
-    For example: kernelexp accept F8 --commit abf04a5 --note 'simpler code'
+    For example:
+        kernelexp accept F8 --commit abf04a5 --note 'simpler code'
     """
     from kernelexp import deciding
 
@@ -75,7 +78,8 @@ def reject(
 
     One that was accepted is no longer its kernel's current best: the one accepted before it is.
 
-    For example: kernelexp reject F9 --note 'needs 1,024 TMEM columns'
+    For example:
+        kernelexp reject F9 --note 'needs 1,024 TMEM columns'
     """
     from kernelexp import deciding
 
@@ -105,7 +109,8 @@ def replace(
 ) -> None:
     """Replace an experiment's variant, once accepted, by another experiment's.
 
-    For example: kernelexp replace F5 --by 892766c --why 'L1 holds the combined tensor'
+    For example:
+        kernelexp replace F5 --by 892766c --why 'L1 holds the combined tensor'
     """
     from kernelexp import deciding
 

@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     IsaOption,
@@ -43,7 +43,9 @@ def emulate(
     ] = False,
     schedules: Annotated[
         int | None,
-        typer.Option("--schedules", metavar="N", min=1, max=1000, help="Number of schedules."),
+        typer.Option(
+            "--schedules", metavar="N", min=1, max=1000, help="Number of schedules; 3 by default."
+        ),
     ] = None,
     schedule: Annotated[
         str | None,
@@ -61,7 +63,9 @@ def emulate(
 ) -> None:
     """Execute variants on the CPU: result, barriers, counters.
 
-    For example: kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
+    For example:
+        kernelexp emulate transpose@sm_90a:layout=plain
+        kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
     how = _how(size, schedules, schedule, pedantic, isa)
     from kernelexp import emulations
@@ -77,7 +81,7 @@ def emulate(
             loaded, wanted, tools, how, full, parse_limits(limit), bars
         )
     for fault in faults:
-        typer.echo(f"error: {fault}", err=True)
+        print_message(f"error: {fault}")
     output("emulate", found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
 

@@ -17,6 +17,7 @@ from kernelexp.cli.options import (
     HERE,
     DeviceOption,
     EmulateOption,
+    GpuOption,
     JsonOption,
     LimitOption,
     MarginOption,
@@ -39,21 +40,19 @@ def evaluate(
     source: Annotated[
         str,
         typer.Option(
-            "--source", metavar="FILE", help="The text to evaluate; - for standard input."
+            "--source", metavar="FILE", help="The source to evaluate; - for standard input."
         ),
     ],
     hostile: Annotated[
         bool,
         typer.Option(
             "--hostile",
-            help="Nobody vouches for the text: compilers read nothing outside of the project, and "
+            help="Do not trust the source: compilers read nothing outside of the project, and "
             "memory, time and files are limited.",
         ),
     ] = False,
     emulate: EmulateOption = True,
-    gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
-    ] = True,
+    gpu: GpuOption = True,
     device: DeviceOption = None,
     budget: Annotated[
         str | None,
@@ -71,7 +70,8 @@ def evaluate(
     It is built with the variant's axes, checked against the kernel's problem.py, and timed next to
     the project's own source. Nothing is recorded.
 
-    For example: kernelexp evaluate transpose@sm_90a:rows=4 --source mine.cu --json
+    For example:
+        kernelexp evaluate transpose@sm_90a:rows=4 --source mine.cu --json
     """
     from kernelexp import evaluation, executor
     from kernelexp.evidence.measured import Measuring

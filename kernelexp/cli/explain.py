@@ -49,7 +49,9 @@ def explain(
     The variants are built and emulated as they are now; times and profiles are those on record. No
     cause is stated: what would decide it is named, with the command that supplies it.
 
-    For example: kernelexp explain T1; kernelexp explain T3 --candidate 2
+    For example:
+        kernelexp explain T1
+        kernelexp explain T3 --candidate 2
     """
     from kernelexp import examine
     from kernelexp.report import explanation as report

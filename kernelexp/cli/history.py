@@ -58,7 +58,8 @@ def history(
 
     A itself is the baseline. Commits with the same SASS and launch share a time.
 
-    For example: kernelexp history F3 --revisions HEAD~10..HEAD
+    For example:
+        kernelexp history F3 --revisions HEAD~10..HEAD
     """
     from kernelexp import timeline
     from kernelexp.evidence.measured import Measuring

@@ -19,19 +19,20 @@ DEFAULT_ARCH = "sm_90a"
 @app.command()
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Where to write it; here without one.")
+        Path, typer.Argument(metavar="[FOLDER]", help="Where to write the project.")
     ] = HERE,
     arch: Annotated[
         str | None,
         typer.Option(
             "--arch",
             metavar="SM",
-            help=f"Architecture, as in sm_100a; this machine's GPU's, or {DEFAULT_ARCH}.",
+            help="Architecture, as in sm_100a. Default: that of this machine's GPU, or "
+            f"{DEFAULT_ARCH}.",
         ),
     ] = None,
     empty: Annotated[
         bool,
-        typer.Option("--empty", help="Without the example, for kernels of your own."),
+        typer.Option("--empty", help="Leave the example out."),
     ] = False,
 ) -> None:
     """Start a project: a kernel in two variants, an experiment, a CI workflow.

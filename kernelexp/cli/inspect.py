@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -66,7 +66,9 @@ def inspect(
 
     Of several variants, or an experiment, only differences from the first are shown.
 
-    For example: kernelexp inspect flash_attention@sm_89:phase=3 --expect 'BAR.SYNC in loops <= 2'
+    For example:
+        kernelexp inspect flash_attention@sm_89:phase=3
+        kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
     """
     import msgspec
 
@@ -86,7 +88,7 @@ def inspect(
     with progress_bars(loaded.root) as bars:
         found, faults = inspection.look(loaded, wanted, tools, parse_limits(limit), emulate, bars)
     for fault in faults:
-        typer.echo(f"error: {fault}", err=True)
+        print_message(f"error: {fault}")
     judged = _judge(found, texts)
     if markdown:
         print_text(rendering.render(render(found, judged, top)))

@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     IsaOption,
@@ -65,7 +65,8 @@ def lines(
     Counters are from an execution on the CPU, of SASS where it is covered; stalls are from the
     variant's latest profile.
 
-    For example: kernelexp lines transpose@sm_90a:layout=plain --by conflicts
+    For example:
+        kernelexp lines transpose@sm_90a:layout=plain --by conflicts
     """
     from kernelexp import emulations
     from kernelexp.lines import service
@@ -85,7 +86,7 @@ def lines(
             loaded, wanted, tools, size, parse_limits(limit), bars, parse_isas(isa)
         )
     for fault in faults:
-        typer.echo(f"error: {fault}", err=True)
+        print_message(f"error: {fault}")
     if markdown:
         print_text(renderer.render(report.render(found, by, top, role, sass, markdown=True)))
     else:

@@ -12,6 +12,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import assignments, complete
+from kernelexp.cli.console import print_message
 from kernelexp.cli.options import HERE, NvccOption, ProjectOption
 from kernelexp.errors import UsageError
 
@@ -114,7 +115,15 @@ def new(
         typer.Option(
             "--workspace",
             metavar="NAME",
-            help="The kernel's own memory, zero at first. Repeatable.",
+            help="The kernel's own memory, zero before each launch. Repeatable.",
+        ),
+    ] = None,
+    zero: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--zero",
+            metavar="NAME",
+            help="An output that is zero before each launch, as bins are. Repeatable.",
         ),
     ] = None,
     flag: Annotated[
@@ -138,7 +147,9 @@ def new(
     copies a CUDA source, PTX or a cubin, compiles it, drafts the rest of a kernel, and executes it
     once nothing is blank. All other lines of experiments.yaml stay as they are.
 
-    For example: kernelexp new "Fewer stages" --set stages=3
+    For example:
+        kernelexp new 'Fewer stages' --kernel gemm --set stages=3
+        kernelexp new --from gemm.cu --entry 'gemm<64>' --block 256
     """
     if Path(origin).suffix in SOURCES:
         if title or set_ or baseline or hypothesis or name or row is not None:
@@ -154,6 +165,7 @@ def new(
             smem=smem,
             shapes=shape or (),
             workspaces=workspace or (),
+            zeros=zero or (),
             values=value or (),
             emulated=emulated or (),
             references=reference or (),
@@ -162,7 +174,7 @@ def new(
         )
         adopt(project, Path(origin), words, nvcc)
         return
-    arrays = shape or workspace or reference
+    arrays = shape or workspace or zero or reference
     launch = block or grid or smem
     if entry or arch or launch or arrays or value or emulated or flag or signature:
         raise UsageError("these options describe a source: name it with --from FILE.cu.")
@@ -186,7 +198,7 @@ def new(
     place = common.load(project).place(name)
     typer.echo(f"added {name}, {place}")
     if not experiment["hypothesis"]:
-        typer.echo(f"note: write its hypothesis, at {place}", err=True)
+        print_message(f"note: write its hypothesis, at {place}")
     typer.echo(f"next: kernelexp run {name}")
 
 

@@ -47,7 +47,8 @@ def opportunities(
     Each estimate says how it was computed. If the variant was profiled, ncu's own rules are used,
     and those known to be false are named.
 
-    For example: kernelexp opportunities transpose@sm_90a:layout=plain
+    For example:
+        kernelexp opportunities transpose@sm_90a:layout=plain
     """
     from kernelexp import examine
     from kernelexp.judge import bounds

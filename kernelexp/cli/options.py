@@ -49,7 +49,7 @@ DevicesOption = Annotated[
     typer.Option(
         "--devices",
         metavar="GPUS",
-        help="Measure on several GPUs at once: all, or indices and UUIDs, as in 0,1.",
+        help="Measure on several GPUs at once: all, or indices or UUIDs, as in 0,1.",
     ),
 ]
 
@@ -59,7 +59,7 @@ SchedulerOption = Annotated[
     typer.Option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Let the workers of a Dask scheduler do the work: tcp://HOST:8786.",
+        help="Use the workers of a Dask scheduler: tcp://HOST:8786.",
     ),
 ]
 
@@ -89,24 +89,24 @@ OtherMarginOption = Annotated[
         max=100.0,
         metavar="PERCENT",
         callback=_require_number,
-        help="A margin to judge by instead.",
+        help="Margin to judge by, instead of the recorded one.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print markdown.")]
 EmulateOption = Annotated[
-    bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
+    bool, typer.Option("--emulate/--no-emulate", help="Execute variants on the CPU.")
 ]
 GpuOption = Annotated[
-    bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
+    bool, typer.Option("--gpu/--no-gpu", help="Time variants if this machine's GPU can run them.")
 ]
 BudgetOption = Annotated[
     str | None,
     typer.Option(
         "--budget",
         metavar="TIME",
-        help="Time limit for measuring one experiment, start-up excluded: 1m. By default 30s, "
-        "and 5s for each candidate after the first.",
+        help="Time limit for measuring one experiment, start-up excluded: 1m. Default: 30s, plus "
+        "5s for each candidate after the first.",
     ),
 ]
 ProcessesOption = Annotated[
@@ -138,14 +138,14 @@ SharedGpuOption = Annotated[
 ]
 PedanticOption = Annotated[
     bool,
-    typer.Option("--pedantic", help="Count the emulator's warnings as mistakes."),
+    typer.Option("--pedantic", help="Treat the emulator's warnings as mistakes."),
 ]
 IsaOption = Annotated[
     str,
     typer.Option(
         "--isa",
         metavar="ISA",
-        help="What to execute: ptx, which is judged, sass, which counts as ncu does, or both.",
+        help="What to execute: ptx (checked for faults), sass (counted as ncu does), or both.",
     ),
 ]
 VerboseOption = Annotated[

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from kernelexp.cli import common
-from kernelexp.cli.console import output
+from kernelexp.cli.console import output, print_message
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -22,7 +20,7 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
 
     for each in outcomes:
         if each.error:
-            typer.echo(f"error: {each.experiment}: {each.error}", err=True)
+            print_message(f"error: {each.experiment}: {each.error}")
     common.warn(project.root, (skipped for each in outcomes for skipped in each.unreadable))
     pages: list[Block] = []
     for each in outcomes:

@@ -36,7 +36,14 @@ class What(StrEnum):
 
 @app.command()
 def plot(
-    what: Annotated[What, typer.Argument(help="What to show.", show_default=False)],
+    what: Annotated[
+        What,
+        typer.Argument(
+            metavar="CHART",
+            help="history, sweep, run, stalls or roofline.",
+            show_default=False,
+        ),
+    ],
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -55,14 +62,18 @@ def plot(
         str, typer.Option("--by", metavar="AXIS,AXIS", help="The two axes of a sweep's map.")
     ] = "",
     dtype: Annotated[
-        str, typer.Option("--dtype", help="The operands' type, for the roofline: fp8, bf16.")
+        str,
+        typer.Option(
+            "--dtype", metavar="TYPE", help="The operands' type, for the roofline: fp8, bf16."
+        ),
     ] = "",
     json: JsonOption = False,
     project: ProjectOption = HERE,
 ) -> None:
     """Show a chart: in the terminal, or drawn into an SVG or PNG file.
 
-    For example: kernelexp plot history --out history.svg
+    For example:
+        kernelexp plot history --out history.svg
     """
     from kernelexp.report.charts import matplot, text
 

@@ -11,7 +11,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -109,8 +109,9 @@ def profile(
     One launch of each variant at the named size, its result compared with the reference. Profiles
     are kept in logs/profiles and belong to the variant, by its axes.
 
-    For example: kernelexp profile F3, or, without a GPU: kernelexp profile --import raw.csv
-    details.csv --variant patch_embed_gemm@sm_100a:stages=5
+    For example:
+        kernelexp profile F3
+        kernelexp profile --import raw.csv details.csv --variant F3
     """
     from kernelexp import profiling
     from kernelexp.profile import imports
@@ -150,7 +151,7 @@ def profile(
             loaded, wanted, common.tools(loaded, nvcc), found, settings, parse_limits(limit), bars
         )
     for fault in dict.fromkeys(each.fault for each in done if each.fault):
-        typer.echo(f"error: {fault}", err=True)
+        print_message(f"error: {fault}")
     _print(done, json, markdown)
     raise typer.Exit(profiling.exit_code(done))
 

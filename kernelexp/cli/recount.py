@@ -21,21 +21,22 @@ def recount(
         typer.Argument(
             metavar="[EXPERIMENT]...",
             autocompletion=complete(experiment_names),
-            help="Ids of experiments, all of whose runs are recounted, or names of runs.",
+            help="Experiments, all of whose runs are recounted, or names of runs.",
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every recorded run.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Recount every recorded run.")] = False,
     json: JsonOption = False,
     limit: LimitOption = None,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Emulate recorded runs again, and keep what is counted now beside their records.
+    """Emulate recorded runs again, and keep the new counters next to their records.
 
-    PTX and SASS are executed of the sources that a run had. Times and verdicts stay as they are:
-    the records are not touched. Code that this compiler makes otherwise is left out.
+    The PTX and SASS of each run's own sources are executed. Times, verdicts and the records
+    themselves stay as they are. A variant that today's compiler translates differently is left out.
 
-    For example: kernelexp recount T1 T2
+    For example:
+        kernelexp recount T1 T2
     """
     from kernelexp import recounting
     from kernelexp.report import recounting as report

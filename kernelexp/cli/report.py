@@ -19,7 +19,7 @@ FOLDER = "report"
 def report(
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Where to write; report/ without it."),
+        typer.Option("--out", "-o", metavar="FOLDER", help="Where to write; report/ by default."),
     ] = None,
     serve: Annotated[
         bool,
@@ -28,7 +28,14 @@ def report(
         ),
     ] = False,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port of --serve; 0 chooses a free one.")
+        int,
+        typer.Option(
+            "--port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port of --serve; 0 chooses a free one.",
+        ),
     ] = 8000,
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder with other files.")
@@ -37,7 +44,9 @@ def report(
 ) -> None:
     """Render the whole project as web pages, which need no server and no network.
 
-    For example: kernelexp report --out /tmp/pages
+    For example:
+        kernelexp report --out /tmp/pages
+        kernelexp report --serve
     """
     from kernelexp.report.site import folder, server, site
 

@@ -87,7 +87,9 @@ def run(
 ) -> None:
     """Run experiments: build, emulate, time, judge, record.
 
-    For example: kernelexp run F3 F6; kernelexp run F3 --set stages=4 --no-record
+    For example:
+        kernelexp run F3 F6
+        kernelexp run F3 --set stages=4 --no-record
     """
     import msgspec
 

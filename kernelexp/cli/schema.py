@@ -28,7 +28,8 @@ def schema(
 
     With the YAML language server: # yaml-language-server: $schema=schema.json
 
-    For example: kernelexp schema --of run
+    For example:
+        kernelexp schema --of run
     """
     print_schema(_schema(of))
 

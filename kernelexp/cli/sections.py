@@ -48,22 +48,33 @@ def sections(
     ] = "",
     time_ms: Annotated[
         float | None,
-        typer.Option("--time-ms", help="The measured time, if the profile's run has none."),
+        typer.Option(
+            "--time-ms", metavar="MS", help="The measured time, if the profile's run has none."
+        ),
     ] = None,
     peer_ms: Annotated[
-        float | None, typer.Option("--peer-ms", help="The peer's time, for the gap.")
+        float | None, typer.Option("--peer-ms", metavar="MS", help="The peer's time, for the gap.")
     ] = None,
-    peer: Annotated[str, typer.Option("--peer", help="Name of the peer, such as cuBLAS.")] = "",
+    peer: Annotated[
+        str, typer.Option("--peer", metavar="NAME", help="Name of the peer, such as cuBLAS.")
+    ] = "",
     flops: Annotated[
         float | None,
-        typer.Option("--flops", help="Useful FLOPs of the launch, if they are not known."),
+        typer.Option(
+            "--flops", metavar="NUMBER", help="Useful FLOPs of the launch, if they are not known."
+        ),
     ] = None,
     minimum_bytes: Annotated[
         float | None,
-        typer.Option("--bytes", help="Bytes that the launch must move to or from memory."),
+        typer.Option(
+            "--bytes", metavar="NUMBER", help="Bytes that the launch must move to or from memory."
+        ),
     ] = None,
     dtype: Annotated[
-        str, typer.Option("--dtype", help="The operands' type, for the peak: fp8, bf16, tf32.")
+        str,
+        typer.Option(
+            "--dtype", metavar="TYPE", help="The operands' type, for the peak: fp8, bf16, tf32."
+        ),
     ] = "",
     names: Annotated[bool, typer.Option("--names", help="List ncu's names of the figures.")] = (
         False
@@ -74,7 +85,9 @@ def sections(
 ) -> None:
     """Show a profile as tables: metric, value, interpretation; last, the gap to the peak.
 
-    For example: kernelexp sections published-9bf658a --dtype fp8 --peer cuBLAS --peer-ms 0.365
+    For example:
+        kernelexp sections published-9bf658a --dtype fp8
+        kernelexp sections report.ncu-rep --peer cuBLAS --peer-ms 0.365
     """
     from kernelexp.sections.given import Run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,17 +12,20 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
-from kernelexp.cli.console import output, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
     DevicesOption,
+    EmulateOption,
+    GpuOption,
     JsonOption,
     LimitOption,
     MarginOption,
     NvccOption,
     ProjectOption,
     SchedulerOption,
+    SharedGpuOption,
     VerboseOption,
 )
 from kernelexp.errors import UsageError
@@ -60,7 +64,7 @@ def sweep(
         StrategyName | None,
         typer.Option(
             "--strategy",
-            help="Search a space that is too large to exhaust; without axes, all of them.",
+            help="Search a space that is too large to exhaust; all axes unless some are named.",
         ),
     ] = None,
     trials: Annotated[
@@ -93,12 +97,8 @@ def sweep(
             help="Print a row of the kernel's latest sweep as an experiment; run nothing.",
         ),
     ] = None,
-    emulate: Annotated[
-        bool, typer.Option("--emulate/--no-emulate", help="Execute the PTX on the CPU.")
-    ] = False,
-    gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time what this machine's GPU can run.")
-    ] = True,
+    emulate: EmulateOption = False,
+    gpu: GpuOption = True,
     device: DeviceOption = None,
     devices: DevicesOption = None,
     scheduler: SchedulerOption = None,
@@ -107,17 +107,14 @@ def sweep(
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="Time limit for measuring: 90s, 5m. By default 90s, and none with --strategy.",
+            help="Time limit for measuring: 5m. Default: 90s; none with --strategy.",
         ),
     ] = None,
     margin: MarginOption = 1.0,
     size: Annotated[
         str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
     ] = "full",
-    shared_gpu: Annotated[
-        bool,
-        typer.Option("--shared-gpu", help="Measure even if another process uses the GPU."),
-    ] = False,
+    shared_gpu: SharedGpuOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
@@ -130,7 +127,8 @@ def sweep(
 
     An interrupted sweep continues where it stopped when you start it again.
 
-    For example: kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
+    For example:
+        kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
     import msgspec
 
@@ -203,7 +201,7 @@ def sweep(
             outcome = service.run(loaded, grid, tools, settings, bars)
     if not no_record:
         common.refresh_log(loaded)
-    _print(outcome, mapped, verbose, json, csv)
+    _print(outcome, loaded.root, mapped, verbose, json, csv)
     raise typer.Exit(service.exit_code(outcome))
 
 
@@ -221,7 +219,12 @@ def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
 
 
 def _print(
-    outcome: Outcome, mapped: tuple[str, str] | None, verbose: bool, json: bool, csv: bool
+    outcome: Outcome,
+    root: Path,
+    mapped: tuple[str, str] | None,
+    verbose: bool,
+    json: bool,
+    csv: bool,
 ) -> None:
     import msgspec
 
@@ -230,13 +233,14 @@ def _print(
     from kernelexp.report import swept
 
     for variant, fault in outcome.faults:
-        typer.echo(f"error: {spell_point(variant.axes)}: {fault}", err=True)
+        print_message(f"error: {spell_point(variant.axes)}: {fault}")
     record = outcome.record
     if record is None:
         return
-    path = str(outcome.path) if outcome.path else ""
+    path = outcome.path
     if csv:
         print_text(report.to_csv(record))
     else:
-        values = msgspec.structs.replace(swept.to_values(record), path=path or None)
-        output("sweep", values, report.render(record, mapped, path, verbose), json)
+        values = msgspec.structs.replace(swept.to_values(record), path=path and str(path))
+        shown = path.relative_to(root).as_posix() if path else ""
+        output("sweep", values, report.render(record, mapped, shown, verbose), json)

@@ -10,7 +10,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds, parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import progress_bars
+from kernelexp.cli.console import print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     BudgetOption,
@@ -72,7 +72,8 @@ def time(
 
     Like `run`, but without an experiment: interleaved, with a placebo, in fresh processes.
 
-    For example: kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
+    For example:
+        kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
     """
     from kernelexp import lineup, runner, runs
     from kernelexp.evidence.measured import Measuring
@@ -97,7 +98,7 @@ def time(
     if record:
         name, _ = lineup.add(loaded, experiment)
         loaded = common.load(project)
-        typer.echo(f"added {name}, {loaded.place(name)}", err=True)
+        print_message(f"added {name}, {loaded.place(name)}")
     else:
         name, loaded = lineup.NAME, lineup.alone(loaded, experiment)
     with common.executor(device, None, scheduler) as executor, progress_bars(loaded.root) as bars:

@@ -27,7 +27,8 @@ def verdict(
 ) -> None:
     """Judge a record again from its samples; needs no GPU.
 
-    For example: kernelexp verdict T1 --margin 0.5
+    For example:
+        kernelexp verdict T1 --margin 0.5
     """
     from kernelexp.judge import again
     from kernelexp.judge.verdict import exit_code

@@ -24,7 +24,7 @@ from kernelexp.emulator.execute import (
 from kernelexp.emulator.machine.counters import Counters, add_up
 from kernelexp.emulator.machine.execution import Printed
 from kernelexp.emulator.machine.findings import Finding
-from kernelexp.emulator.machine.hangs import Waiter
+from kernelexp.emulator.machine.hangs import Waiter, describe_hang
 from kernelexp.emulator.machine.site import UnsupportedInstruction
 from kernelexp.emulator.ptx.faults import PtxSyntaxError
 from kernelexp.emulator.sass.faults import CubinError, SassSyntaxError
@@ -49,6 +49,7 @@ __all__ = [
     "Waiter",
     "add_up",
     "compare",
+    "describe_hang",
     "load",
     "load_compiled",
     "load_cubin",

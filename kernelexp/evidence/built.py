@@ -67,7 +67,7 @@ def _named(variant: Variant, launch: Launch, symbols: Sequence[str]) -> Launch:
 def _others(
     arch: Arch, made: Artefacts, entry: str, launches: Sequence[Launch]
 ) -> dict[str, OtherEntry]:
-    """What else is launched, each entry as it is first."""
+    """The other entries that are launched, each as at its first launch."""
     found: dict[str, OtherEntry] = {}
     for each in launches:
         if each.entry != entry and each.entry not in found:

@@ -66,7 +66,7 @@ def take(
     schedules: Sequence[Schedule] | None = None,
     isa: Isa = "ptx",
 ) -> list[EmulatedEvidence | KernelexpError]:
-    """As take_each() does, the same of each arm."""
+    """take_each(), with the same code to execute for each arm."""
     wanted = [want(arm, isa, size, schedules) for arm in arms]
     return take_each(root, wanted, limits, on_progress, label)
 
@@ -157,7 +157,7 @@ def lines(
 def instructions(
     root: Path, arm: Arm, size: str, limits: Limits, label: str
 ) -> tuple[InstructionCost, ...]:
-    """What every SASS instruction cost that was executed, kept and taken as by lines()."""
+    """The cost of every executed SASS instruction, kept and taken as in lines()."""
     wanted = want(arm, "sass", size)
     kept = build.kept(*_place(root, wanted, "instructions"))
     if kept is not None:

@@ -246,6 +246,8 @@ def _evidence(
     checked: tuple[ArrayResult, ...],
     changed: tuple[str, ...],
 ) -> EmulatedEvidence:
+    from kernelexp import emulator
+
     runs = compared.results
     hang = next((result.hang for result in runs if result.hang), ())
     return EmulatedEvidence(
@@ -264,7 +266,7 @@ def _evidence(
             for x in runs[0].printed[:PRINTS_KEPT]
         ),
         prints=len(runs[0].printed),
-        hang=tuple(f"CTA {w.cta} warp {w.warp} at {w.where}: {w.waits_for}" for w in hang),
+        hang=emulator.describe_hang(hang),
         counters=costs.nonzero(runs[0].counters.kernel),
         launches=_launches(case.launches, compared.launches),
         lines=costs.dearest(root, runs[0].counters),

@@ -75,7 +75,7 @@ def read(cubin: Path, dump: str, ptxas_report: str, entry: str, footprint: Footp
 
 
 def _spills(ptxas_report: str, entry: str, stack: int) -> tuple[int | None, int | None]:
-    """Without a report it is still certain that what has no stack does not spill."""
+    """Even without a report, code that has no stack certainly does not spill."""
     if not ptxas_report:
         return (None, None) if stack else (0, 0)
     report = next(part for part in _ENTRY_PARTS.split(ptxas_report) if _names(part, entry))

@@ -216,7 +216,7 @@ class _Taking:
         return Block(before=before, after=self._state(), rows=(row,))
 
     def _with(self, also: Mapping[str, list[tuple[str, float]]]) -> Printed | None:
-        """What was printed so far, with a round more."""
+        """What was printed so far, and one more round."""
         so_far = self._so_far.printed
         assert so_far is not None
         grown = dict(so_far.also)

@@ -135,7 +135,7 @@ class _Edges:
 
 
 def to_itself(at: int, ways: Sequence[int]) -> bool:
-    """`BRA .` behind the code, which nothing comes to."""
+    """`BRA .` after the code, which nothing reaches."""
     return list(ways) == [at]
 
 

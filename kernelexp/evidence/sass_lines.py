@@ -50,7 +50,7 @@ class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def never_executes(self) -> bool:
-        """`@!PT LDS RZ, [RZ]`: ptxas keeps instructions apart with such."""
+        """`@!PT LDS RZ, [RZ]`: ptxas keeps instructions apart with these."""
         return self.guard in ("!PT", "!UPT")
 
     @property

@@ -29,6 +29,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Of arrays, by name, in the same notation."""
     workspaces: tuple[str, ...] = ()
     """Arrays that are the kernel's own: all zero before a launch, and no result."""
+    zeros: tuple[str, ...] = ()
+    """Outputs that are all zero before a launch."""
     values: dict[str, int | float] = {}
     """Of scalars, and of sizes that are no parameters, by name."""
     emulated: dict[str, int] = {}
@@ -52,7 +54,8 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     _check(entry, answers)
     outputs = _outputs(entry, answers)
     workspaces = [each for each in entry.values if each.name in answers.workspaces]
-    given = [each for each in entry.values if is_input(each) and each not in workspaces]
+    own_start = (*answers.workspaces, *answers.zeros)
+    given = [each for each in entry.values if is_input(each) and each.name not in own_start]
     sizes = [each for each in entry.values if is_size(each)]
     own = _own_sizes(entry, answers)
     names = frozenset((*(each.name for each in sizes), *own))
@@ -64,7 +67,9 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
         "EMULATED": _sizes(
             sizes, own, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
         ),
-        "OUTPUTS": "".join(_array(each, answers, names) for each in outputs),
+        "OUTPUTS": "".join(
+            _array(each, answers, names, each.name in answers.zeros) for each in outputs
+        ),
         "WORKSPACES": _workspaces(workspaces, answers, names),
         "INPUTS": _inputs(given, answers, names),
         "REFERENCE": _references(outputs, entry, answers),
@@ -90,16 +95,25 @@ def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
     return [each for each in written if each.name not in answers.workspaces]
 
 
-def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: str = "") -> str:
+def read_and_written(entry: Entry, answers: Answers) -> Iterator[str]:
+    """Names of arrays that the kernel reads and writes, unless it is said what they start as."""
+    said = {*answers.workspaces, *answers.zeros, *expressions.names_in(answers.references.values())}
+    for each in entry.values:
+        if each.is_pointer and each.read and each.written and each.name not in said:
+            yield each.name
+
+
+def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: bool) -> str:
     """A line of outputs() or of workspaces()."""
-    shape = _shape(parameter, answers, names)
-    return f'        "{parameter.name}": Array(shape={shape}, dtype={_dtype(parameter)}{zero}),\n'
+    start = ", zero=True" if zero else ""
+    shape, dtype = _shape(parameter, answers, names), _dtype(parameter)
+    return f'        "{parameter.name}": Array(shape={shape}, dtype={dtype}{start}),\n'
 
 
 def _workspaces(workspaces: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
     if not workspaces:
         return ""
-    lines = "".join(_array(each, answers, names, ", zero=True") for each in workspaces)
+    lines = "".join(_array(each, answers, names, zero=True) for each in workspaces)
     return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
 
 
@@ -178,6 +192,7 @@ def _check(entry: Entry, answers: Answers) -> None:
     for option, said, known, what in (
         ("--shape", answers.shapes, pointers, "pointer"),
         ("--workspace", answers.workspaces, pointers, "pointer"),
+        ("--zero", answers.zeros, outputs, "output"),
         ("--value", answers.values, [*scalars, *own], "scalar"),
         ("--emulated", answers.emulated, sizes, "integer"),
         ("--reference", answers.references, outputs, "output"),
@@ -187,6 +202,13 @@ def _check(entry: Entry, answers: Answers) -> None:
                 raise UsageError(
                     f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
                 )
+    names = [*(each.name for each in entry.values), *own]
+    for text in answers.references.values():
+        for name in sorted(expressions.free_names(text) - {*names, "torch"}):
+            raise UsageError(
+                f"--reference: {name!r} is no parameter of the kernel{suggest(name, names)}; "
+                f"functions of PyTorch begin with torch, as in torch.{name}."
+            )
     for each in entry.values:
         if each.is_structure and each.name in answers.values:
             raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import keyword
 import re
 from collections.abc import Collection, Iterable
@@ -48,6 +49,14 @@ def names_in(texts: Iterable[str]) -> set[str]:
     """The names that occur in expressions."""
     nodes = (node for text in texts for node in ast.walk(ast.parse(text, mode="eval")))
     return {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def free_names(text: str) -> set[str]:
+    """The names that an expression takes from outside, builtins left out."""
+    nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    own = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return names_in([text]) - own - vars(builtins).keys()
 
 
 class _Spelled(ast.NodeTransformer):

@@ -28,7 +28,10 @@ def judge(path: Path, margin: float | None) -> Rejudged:
     record = records.read_file(path)
     measurement = record.measurement
     if measurement is None:
-        raise UsageError(f"{path} holds no samples: nothing was timed in it.")
+        raise UsageError(
+            f"{path.name} holds no samples: nothing was timed in it; kernelexp run "
+            f"{record.experiment} on a machine with a GPU of {record.arch} takes some."
+        )
     margin = record.margin if margin is None else margin
     return Rejudged(
         record=msgspec.structs.replace(record, estimate=estimate(measurement)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from kernelexp import errors
 from kernelexp.arch import Arch
-from kernelexp.arm import BuildEvidence, EmulatedEvidence, Status, Verdict
+from kernelexp.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, Status, Verdict
 from kernelexp.judge.stats import LEVEL, dropped_pairs, ratios
 from kernelexp.measurement import Effect, Measurement
 from kernelexp.problem import Budget
@@ -111,14 +111,14 @@ def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | No
     pedantic: formal mistakes count too.
     """
     if evidence.hang:
-        finding = next((x for x in evidence.findings if x.name == "hang"), None)
-        sentence = finding.sentence if finding else "The emulated launch does not finish."
-        return _verdict(Status.TIMED_OUT, "emulated_hang", _end(sentence))
+        hang = next((x for x in evidence.findings if x.name == "hang"), None)
+        others = len(evidence.findings) - 1
+        sentence = _found(hang, others) if hang else "Emulated: the launch does not finish."
+        return _verdict(Status.TIMED_OUT, "emulated_hang", sentence)
     if findings := (*evidence.findings, *(evidence.warnings if pedantic else ())):
         first = findings[0]
-        more = f" ({len(findings) - 1} more)" if len(findings) > 1 else ""
-        sentence = f"Emulated: {first.sentence.rstrip('.')}, at {first.where}{more}."
-        return _verdict(Status.INCORRECT, f"emulated_{first.name.replace('-', '_')}", sentence)
+        reason = f"emulated_{first.name.replace('-', '_')}"
+        return _verdict(Status.INCORRECT, reason, _found(first, len(findings) - 1))
     if evidence.changed:
         names = ", ".join(evidence.changed)
         sentence = f"Emulated: the kernel changed its inputs: it wrote to {names}."
@@ -132,6 +132,13 @@ def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | No
         sentence = f"Emulated: {names} depends on the order of warps or on when copies land."
         return _verdict(Status.INCORRECT, "emulated_schedule", sentence)
     return None
+
+
+def _found(finding: EmulatedFinding, others: int) -> str:
+    """The sentence about the finding that decides."""
+    at = f", at {finding.where}" if finding.where else ""
+    more = f" ({others} more)" if others else ""
+    return f"Emulated: {finding.sentence.rstrip('.')}{at}{more}."
 
 
 def without_baseline(refused: Verdict) -> Verdict:

@@ -64,6 +64,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
     def experiment(self, name: str) -> Experiment:
         """The experiment or step `name`; UsageError with the nearest name if there is none."""
+        if name not in self.experiments and name in self.kernels:
+            raise UsageError(
+                f"{name} is a kernel, not an experiment: kernelexp emulate {name} executes it, "
+                f"kernelexp new --kernel {name} adds an experiment on it."
+            )
         if name not in self.experiments:
             raise UsageError(
                 f"there is no experiment {quote(name)}{suggest(name, self.experiments)}."

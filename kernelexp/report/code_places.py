@@ -14,16 +14,8 @@ _POLLS = 8
 
 
 def place(source: Source | None) -> str:
-    """A line of the kernel, after the line that its function was inlined at.
-
-    `a.cu:7 → b.cuh:3`, and `a.cu:7 → :3` in the same file.
-    """
-    if source is None:
-        return "-"
-    own = source.own()
-    if own.caller is None:
-        return str(own)
-    return f"{own.caller} → {f':{own.line}' if own.caller.file == own.file else own}"
+    """A line of the kernel, after the line that its function was inlined at."""
+    return source.place() if source else "-"
 
 
 def text_of(found: Inspection, source: Source | None) -> str:

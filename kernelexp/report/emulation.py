@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from kernelexp import widths
@@ -29,8 +30,11 @@ _COSTS = {
 }
 
 
-def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """Whether the arms are right: one line for those that are, a line or more for each other."""
+def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str]) -> Iterator[Block]:
+    """Whether the arms are right: one line for those that are, a line or more for each other.
+
+    `arguments` name them for `kernelexp emulate`.
+    """
     right = {name: arm for name, arm in zip(names, arms, strict=True) if is_right(arm)}
     if right:
         emulated = sum(_judged(arm) is not None for arm in arms)
@@ -39,10 +43,10 @@ def results(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
             every = f"all {emulated} arms that were built"
         whose = every if len(right) == emulated > 1 else ", ".join(right)
         yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
-    for name, arm in zip(names, arms, strict=True):
+    for name, arm, argument in zip(names, arms, arguments, strict=True):
         if evidence := _judged(arm):
             if name not in right:
-                yield from _trouble(name, evidence)
+                yield from _trouble(name, evidence, argument)
             yield from _remarks(name, evidence)
     yield from _of_sass(names, arms)
     yield from _other_widths(names, arms)
@@ -94,7 +98,7 @@ def _right(arms: Sequence[Arm]) -> str:
     )
 
 
-def _trouble(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
+def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[Block]:
     if evidence.unsupported:
         yield paragraph(f"{name}: not emulated. {evidence.unsupported}", style="warn")
     for array in evidence.arrays:
@@ -110,8 +114,8 @@ def _trouble(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
         some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
         of = f"{len(evidence.failing)} of {len(evidence.schedules)}"
         yield paragraph(
-            f"{name}, failing schedules ({of}): {some}. To run one again: kernelexp emulate ... "
-            f"--schedule '{evidence.failing[0]}'"
+            f"{name}, failing schedules ({of}): {some}. To run one again: kernelexp emulate "
+            f"{shlex.quote(argument)} --schedule '{evidence.failing[0]}'"
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kernelexp.counters import PIPE
 from kernelexp.emulations import Emulation, Full
 from kernelexp.launch import plain_name
+from kernelexp.model import as_argument
 from kernelexp.report import arms as shared
 from kernelexp.report import emulation, figures, matrix, pipe_mix
 from kernelexp.report.document import Block, Span, paragraph, table
@@ -24,7 +25,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     for name, each in zip(names, emulations, strict=True):
         yield paragraph(Span(f"{name}: {each.label}", "strong"))
     arms = [each.arm for each in emulations]
-    yield from emulation.results(names, arms)
+    yield from emulation.results(names, arms, [as_argument(each.label) for each in emulations])
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         alone = len(arms) == 1
         but = (PIPE,) if alone else ()

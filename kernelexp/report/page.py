@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelexp import differences, metrics
+from kernelexp import differences, metrics, names
 from kernelexp.arm import Arm
 from kernelexp.judge import expectations as judging
-from kernelexp.model import spell, spell_point
+from kernelexp.model import as_argument, spell, spell_point
 from kernelexp.record import Candidate, Record, own_axes
 from kernelexp.report import arms, emulation, expectations, figures, matrix, measurement
 from kernelexp.report.document import (
@@ -44,7 +44,7 @@ def render(
     for name, arm in zip(record.names, record.arms, strict=True):
         yield from arms.warnings(name, arm)
     yield from arms.compiler_errors(dict(zip(record.names, record.arms, strict=True)))
-    yield from emulation.results(record.names, record.arms)
+    yield from emulation.results(record.names, record.arms, _arguments(record))
     if record.recounted:
         yield paragraph(f"Emulated again after the run: {record.recounted}.", style="dim")
     if verbose:
@@ -58,6 +58,13 @@ def render(
         yield paragraph(hidden, style="dim")
     if path:
         yield paragraph(f"Record: {path}", style="dim")
+
+
+def _arguments(record: Record) -> list[str]:
+    """What `kernelexp emulate` takes for each arm: the experiment's id, if it has one."""
+    if names.is_written(record.experiment):
+        return [record.experiment] * len(record.arms)
+    return [as_argument(f"{arm.kernel}@{arm.arch}: {spell_point(arm.axes)}") for arm in record.arms]
 
 
 def _arms(record: Record) -> Block:

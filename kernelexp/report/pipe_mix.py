@@ -38,9 +38,11 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
     ]
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
     if arm.counted:
+        several = len(arm.counted.launches)
+        launches = f"the {several} emulated launches" if several else "one emulated launch"
         yield paragraph(
-            f"Counts of one emulated launch (size {arm.counted.size}). Some instructions have two "
-            "pipes, others none: BRA, ULDC, UMOV, NOP.",
+            f"Counts of {launches} (size {arm.counted.size}). Some instructions have two pipes, "
+            "others none: BRA, ULDC, UMOV, NOP.",
             style="dim",
         )
 

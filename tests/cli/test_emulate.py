@@ -141,7 +141,9 @@ def test_a_schedule_that_fails_is_printed_and_fails_again_alone(scale: Path, kx:
     assert "seed 3, late" in failing
     again = kx("emulate", "scale", "--schedule", "seed 3, late", cwd=scale)
     assert again.exit_code == errors.WRONG_RESULT
-    assert "failing schedules (1 of 1): seed 3, late." in " ".join(again.stdout.split())
+    said = " ".join(again.stdout.split())
+    assert "failing schedules (1 of 1): seed 3, late." in said
+    assert "kernelexp emulate scale@sm_90a --schedule 'seed 3, late'" in said
 
 
 @pytest.mark.slow

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
 import pytest
+import typer
 from support import Kx
 
 from kernelexp import errors
+from kernelexp.cli import app
 from kernelexp.cli.commands import SUMMARIES
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", SUMMARIES)
@@ -24,6 +29,18 @@ def test_help_lists_each_command_on_one_line(kx: Kx) -> None:
     shown = kx("--help").stdout
     for name, summary in SUMMARIES.items():
         assert any(line.split() == [name, *summary.split()] for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_an_example_is_a_line_to_copy_with_options_that_there_are(kx: Kx, name: str) -> None:
+    shown = kx(name, "--help").stdout
+    _, _, examples = shown.partition("  For example:\n")
+    lines = examples.partition("\n\n")[0].splitlines()
+    for line in lines:
+        assert line.startswith(f"      kernelexp {name} ")
+        options = {word.partition("=")[0] for word in shlex.split(line) if word.startswith("--")}
+        assert all(f" {option} " in shown.partition("\nOptions:")[2] for option in options)
+    assert bool(lines) == ("For example" in (COMMANDS[name].help or ""))
 
 
 def test_help_imports_no_command() -> None:
@@ -57,6 +74,10 @@ def test_help_imports_no_command() -> None:
         ("new --row", "--row needs a value; see kernelexp new --help."),
         ("shov F3", "there is no command 'shov', but there is show; see kernelexp --help."),
         ("--bare list", "there is no option '--bare'; see kernelexp --help."),
+        (
+            "-C /tmp list",
+            "-C comes after the command, as in kernelexp list -C PATH; see kernelexp --help.",
+        ),
     ],
 )
 def test_what_the_command_line_refuses_is_one_sentence(kx: Kx, words: str, sentence: str) -> None:

@@ -52,6 +52,10 @@ def sweep_of(root: Path):
     return records.read_file(path)
 
 
+def test_the_record_of_a_sweep_is_named_from_the_project_s_root(swept: Path) -> None:
+    assert "Record: logs/runs/sweep-scale/2" in (swept.parent / "output").read_text()
+
+
 def test_a_dry_run_counts_variants_and_groups_refusals(scale: Path, kx: Kx) -> None:
     result = kx("sweep", *GRID, "--dry-run", cwd=scale)
     assert result.exit_code == errors.OK

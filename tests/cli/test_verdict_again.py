@@ -49,7 +49,7 @@ def test_a_margin_is_a_number_within_bounds(kx: Kx, margin: str) -> None:
 def test_a_record_without_samples_is_a_sentence(kx: Kx) -> None:
     result = kx("verdict", str(ROOT / "logs/runs/F3/published.json"))
     assert result.exit_code == errors.USAGE
-    assert "holds no samples: nothing was timed in it." in result.stderr
+    assert "holds no samples: nothing was timed in it; kernelexp run " in result.stderr
 
 
 def test_a_file_that_is_no_record_is_a_sentence(tmp_path: Path, kx: Kx) -> None:

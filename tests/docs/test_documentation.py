@@ -41,6 +41,15 @@ def options_of(command: str) -> Iterator[str]:
             yield word.partition("=")[0].rstrip(".,;:")
 
 
+@pytest.mark.parametrize("page", ["faq.md", "emulator.md"])
+def test_a_page_counts_the_correct_kernels_that_are_listed(page: str) -> None:
+    listed = (ROOT / "docs/emulator-kernels.md").read_text().count("\n| `")
+    text = (ROOT / "docs" / page).read_text()
+    assert re.findall(r"\b(\d+) (?:correct )?kernels (?:of unusual|that are correct)", text) == [
+        str(listed)
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_option_on_a_page_exists(page: Path) -> None:
     for command in commands_of(page.read_text()):

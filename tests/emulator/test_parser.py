@@ -113,7 +113,7 @@ def test_an_unknown_instruction_is_refused_at_load_with_its_lines():
     text = ptx(".loc 1 42 3\nfrobnicate.b32 %r1, %r2;") + '\n.file 1 "kernel.cu"\n'
     with pytest.raises(UnsupportedInstruction) as refusal:
         load(text)
-    assert str(refusal.value).startswith("kernel.cu:42 (PTX line 14): `frobnicate.b32 %r1, %r2;`")
+    assert str(refusal.value).startswith("kernel.cu:42, PTX line 14: `frobnicate.b32 %r1, %r2;`")
     assert str(refusal.value).endswith("is not covered by the emulator.")
 
 

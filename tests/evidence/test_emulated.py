@@ -354,7 +354,7 @@ def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: H
 def test_a_comparison_that_says_little_is_warned_of() -> None:
     array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0, lax="zeros too")
     arm = Arm(axes={}, emulated=EmulatedEvidence(size="emulated", arrays=(array,)))
-    said = list(emulation.results(["variant"], [arm]))
+    said = list(emulation.results(["variant"], [arm], ["k"]))
     assert "variant, warning: of y, zeros too." in str(said)
 
 

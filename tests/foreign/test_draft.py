@@ -55,6 +55,39 @@ def test_a_workspace_starts_as_zero_and_is_no_result() -> None:
     assert 'Chunk(array="tickets"' not in text
 
 
+def test_an_output_that_starts_as_zero_is_no_input() -> None:
+    bins = pointer("bins", "unsigned int", read=True, written=True)
+    text = drafted(bins, shapes={"bins": ("256",)}, zeros=("bins",))
+    assert '"bins": Array(shape=(256,), dtype="u32", zero=True)' in text
+    assert 'Chunk(array="bins"' in text
+    assert text.count('"bins":') == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "names"),
+    [
+        (Answers(), ["bins"]),
+        (Answers(references={"bins": "x.bincount()"}), ["bins"]),
+        (Answers(references={"bins": "bins + x"}), []),
+        (Answers(zeros=("bins",)), []),
+        (Answers(workspaces=("bins",)), []),
+    ],
+)
+def test_what_an_array_starts_as_is_asked_until_it_is_said(
+    answers: Answers, names: list[str]
+) -> None:
+    arrays = pointer("x", "int", read=True), pointer("bins", "int", read=True, written=True)
+    entry = Entry(symbol="k", signature="k", parameters=arrays, threads=32, dynamic_smem=False)
+    assert list(draft.read_and_written(entry, answers)) == names
+
+
+def test_a_reference_has_no_other_names_than_parameters_and_torch() -> None:
+    arrays = pointer("x", "float", read=True), pointer("y", "float", written=True)
+    drafted(*arrays, references={"y": "torch.stack([row + len(x) for row in x])"})
+    with pytest.raises(UsageError, match=r"'stack' is no parameter .* as in torch\.stack\."):
+        drafted(*arrays, references={"y": "stack([row for row in x])"})
+
+
 def test_scalars_of_one_and_two_bytes_are_drafted() -> None:
     text = drafted(
         pointer("y", "float", written=True),

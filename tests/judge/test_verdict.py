@@ -7,10 +7,10 @@ from support import ROOT
 
 from kernelexp import records
 from kernelexp.arch import find
-from kernelexp.arm import BuildEvidence, OtherEntry, Status
+from kernelexp.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, OtherEntry, Status
 from kernelexp.judge import rates
 from kernelexp.judge.stats import ratios
-from kernelexp.judge.verdict import does_not_fit, enough, measured
+from kernelexp.judge.verdict import does_not_fit, emulated, enough, measured
 from kernelexp.measurement import Failure, Measurement
 
 FASTER, SLOWER, SAME = 0.97, 1.03, 1.0005
@@ -206,3 +206,15 @@ def test_any_entry_that_is_launched_has_to_fit(build: BuildEvidence) -> None:
     refused = does_not_fit(find("sm_90a"), msgspec.structs.replace(build, others=others))
     assert refused
     assert refused.sentence.startswith("No CTA of add_up fits on an SM of sm_90a")
+
+
+def test_what_was_found_while_it_was_emulated_is_a_sentence_with_its_place() -> None:
+    race = EmulatedFinding(name="race", sentence="A race.", where="a.cu:7 → :3, CTA 0", count=9)
+    hang = EmulatedFinding(name="hang", sentence="no warp can go on.", where="a.cu:9", count=1)
+    of_race = emulated(EmulatedEvidence(size="emulated", findings=(race,)))
+    of_hang = emulated(EmulatedEvidence(size="emulated", findings=(race, hang), hang=("w",)))
+    assert of_race
+    assert of_hang
+    assert of_race.sentence == "Emulated: A race, at a.cu:7 → :3, CTA 0."
+    assert of_hang.status == Status.TIMED_OUT
+    assert of_hang.sentence == "Emulated: no warp can go on, at a.cu:9 (1 more)."

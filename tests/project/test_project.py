@@ -244,3 +244,9 @@ def test_the_schema_accepts_the_repository_s_own_file(kx: Kx) -> None:
     schema = msgspec.json.decode(kx("schema").stdout)
     value = Document((ROOT / "experiments.yaml").read_text(), "experiments.yaml").value
     jsonschema.validate(value, schema)
+
+
+def test_a_kernel_s_name_is_told_from_an_experiment_s(kx: Kx) -> None:
+    result = kx("run", "transpose")
+    assert result.exit_code == 2
+    assert "transpose is a kernel, not an experiment: kernelexp emulate transpose" in result.stderr

@@ -105,8 +105,8 @@ class Engines:
             del self._awaited[barrier]
 
     def land_one(self) -> bool:
-        """Lands one operation that may land, first of all one that somebody waits for, itself or
-        its signal; False if there is none."""
+        """Lands one operation that may land, preferably one that somebody waits for, itself or its
+        signal; False if there is none."""
         if not self.pending:
             return False
         due = self._due.union(*(self._signalling.get(each, ()) for each in self._awaited))

@@ -51,7 +51,7 @@ def reduce(
     access: Access,
     m: Mask,
 ) -> None:
-    """What lands later than it was issued: it releases and acquires nothing."""
+    """An update that lands later than it was issued: it releases and acquires nothing."""
     old = np.zeros((warps.count, 32), values.dtype)
     for space, within, lanes in memory.parts(addresses, m):
         offsets = space.offsets(warps, within, access, lanes)

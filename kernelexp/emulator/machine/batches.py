@@ -39,7 +39,7 @@ def _lanes(masks: tuple[int, ...]) -> Array:
 
 
 def merge(fragments: list[Fragment]) -> list[Fragment]:
-    """Fragments of one warp that stand at one place become one."""
+    """Fragments of one warp at the same place become one."""
     if len(fragments) == 1:
         return fragments
     merged: list[Fragment] = []

@@ -154,8 +154,8 @@ class Clocks:
         np.maximum(own, time, out=own)
 
     def landed(self, agent: int, seen: Array) -> Array:
-        """What an engine hands over when what it was asked for is done: that, and the asynchronous
-        effects that who asked had `seen` before."""
+        """What an engine hands over when an operation is done: its effects, and the asynchronous
+        effects that the issuing thread had `seen` before."""
         row = self.engines_only(seen)
         row[agent :: self.agents] = self.now
         return row

@@ -1,7 +1,7 @@
 """Convergence barriers: where the lanes of a warp come together again (BSSY, BSYNC, BREAK).
 
-Each lane of a warp belongs, for each barrier, to the group of those that entered it together. Who
-comes to the end waits for all of its group that have neither exited nor left.
+Each lane of a warp belongs, for each barrier, to the group of those that entered it together. A
+lane that reaches the end waits for all lanes of its group that have neither exited nor left.
 """
 
 from __future__ import annotations

@@ -194,10 +194,11 @@ def shared_range(
     """(resident CTA, offset) of a copy's shared-memory side, checked."""
     _, cta, low = machine.shared_offset(issuer.place, address & WINDOW, issuer.site)
     if low % align:
-        sentence = f"shared {low:#x} is not a multiple of {align}."
+        sentence = f"{machine.layout.spell(low)} is not at a multiple of {align} bytes."
         raise refused(machine, issuer, "misaligned", sentence)
     if low + size > machine.layout.end:
-        sentence = f"a copy of {size} bytes at shared {low:#x} leaves the CTA's memory."
+        place = machine.layout.spell(low)
+        sentence = f"a copy of {size:,} bytes at {place} leaves the CTA's memory."
         raise refused(machine, issuer, "out-of-bounds", sentence)
     return cta, low
 

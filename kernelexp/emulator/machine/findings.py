@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.emulator.machine.site import Site, Source
+from kernelexp.emulator.machine.site import CALLERS, Site, Source
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     def where(self) -> str:
         """Source line, line of the listing, CTA and warp, as far as they are known."""
-        parts = [str(self.source.own())] if self.source else []
+        parts = [self.source.place(CALLERS)] if self.source else []
         parts += [f"{self.listing} line {self.line}"] if self.line else []
         parts += [f"CTA {self.cta}"] if self.cta >= 0 else []
         parts += [f"warp {self.warp}"] if self.warp >= 0 else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -22,18 +22,34 @@ class Waiter(msgspec.Struct, frozen=True, kw_only=True):
     waits_for: str
 
 
-def waiters(
-    machine: Machine, program: Program, fragments: Iterable[Fragment]
-) -> tuple[Waiter, ...]:
-    """The table of a hang, by CTA and warp."""
-    return tuple(sorted((_waiter(machine, program, f) for f in fragments), key=_order))
+def ordered(machine: Machine, fragments: Iterable[Fragment]) -> list[Fragment]:
+    """By CTA and warp."""
+    return sorted(
+        fragments, key=lambda each: (machine.cta_of(each.warp).number, machine.warp_of(each.warp))
+    )
 
 
-def _order(waiter: Waiter) -> tuple[int, int]:
-    return waiter.cta, waiter.warp
+def describe_hang(waiters: Iterable[Waiter]) -> tuple[str, ...]:
+    """A sentence, without its stop, for each set of warps of a CTA that wait for the same."""
+    groups: dict[tuple[int, str, str], dict[int, None]] = {}
+    for each in waiters:
+        groups.setdefault((each.cta, each.where, each.waits_for), {})[each.warp] = None
+    return tuple(
+        f"CTA {cta}, {_spell_warps(list(warps))}, at {where}: {waits_for}"
+        for (cta, where, waits_for), warps in groups.items()
+    )
 
 
-def _waiter(machine: Machine, program: Program, fragment: Fragment) -> Waiter:
+def _spell_warps(warps: Sequence[int]) -> str:
+    first, last = warps[0], warps[-1]
+    if len(warps) == 1:
+        return f"warp {first}"
+    if last - first + 1 == len(warps):
+        return f"warps {first} to {last}"
+    return f"warps {', '.join(map(str, warps))}"
+
+
+def waiter(machine: Machine, program: Program, fragment: Fragment) -> Waiter:
     block = program.blocks.get(fragment.pc)
     gate = block.gate if block else None
     return Waiter(

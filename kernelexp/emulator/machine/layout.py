@@ -53,6 +53,37 @@ def _up(value: int, align: int) -> int:
     return -(-value // align) * align
 
 
+def _own_name(symbol: str) -> str:
+    """A variable as its source calls it: _ZZ4gemmPfE4full, of the function gemm, is full."""
+    import cxxfilt
+
+    try:
+        return str(cxxfilt.demangle(symbol)).rpartition("::")[2]
+    except cxxfilt.InvalidName:
+        return symbol
+
+
+def _beside(offset: int, objects: Mapping[str, tuple[int, int]]) -> str:
+    """Which object, of (offset, bytes) by name, an offset just misses; empty if it misses all by
+    more than the guard between two."""
+    distance, where, name = min(
+        (
+            each
+            for name, (first, size) in objects.items()
+            for each in (
+                (offset - first - size, "past the end", name),
+                (first - offset, "before the beginning", name),
+            )
+            if each[0] >= 0
+        ),
+        default=(GUARD_BYTES, "", ""),
+    )
+    if distance >= GUARD_BYTES:
+        return ""
+    how_far = f"{distance:,} byte{'s' * (distance != 1)}" if distance else "just"
+    return f", {how_far} {where} of {_own_name(name)} ({objects[name][1]:,} bytes)"
+
+
 class SharedLayout:
     """Static variables after the reserved kilobyte, then the dynamic array."""
 
@@ -63,22 +94,33 @@ class SharedLayout:
         shared = [v for v in variables if v.space == "shared"]
         end = SHARED_RESERVED
         self.symbols: dict[str, int] = {}
+        self._sizes = {v.name: v.size or dynamic_bytes for v in shared}
         for variable in (v for v in shared if v.size):
             end = _up(end, variable.align)
             self.symbols[variable.name] = end
             end += variable.size
         dynamic = [v for v in shared if not v.size]
-        end = _up(end, max([16, *(v.align for v in dynamic)]))
+        padded = _up(end, max([16, *(v.align for v in dynamic)]))
         for variable in dynamic:
-            self.symbols[variable.name] = end
-        self.static_bytes = end - SHARED_RESERVED
-        self.end = end + dynamic_bytes
+            self.symbols[variable.name] = padded
+        self.static_bytes = padded - SHARED_RESERVED
+        self.end = padded + dynamic_bytes if dynamic or dynamic_bytes else end
         self.stride = _up(self.end + 1024, 1024)
 
     def name_at(self, low: int) -> str:
         """The variable at an offset in a CTA's shared memory."""
         before = [(first, name) for name, first in self.symbols.items() if first <= low]
         return max(before)[1] if before else ""
+
+    def spell(self, low: int) -> str:
+        """An offset as findings name it: `shared 0x408 (byte 8 of full)`."""
+        name = self.name_at(low)
+        byte = f" (byte {low - self.symbols[name]:,} of {_own_name(name)})" if name else ""
+        return f"shared {low:#x}{byte}"
+
+    def beside(self, low: int) -> str:
+        """Which variable an offset outside of all just misses."""
+        return _beside(low, {x: (first, self._sizes[x]) for x, first in self.symbols.items()})
 
     def allocate(self, arena: Arena, base: int) -> None:
         arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
@@ -233,6 +275,10 @@ class GlobalLayout:
                 return name
         before = [(first, name) for name, first in self._symbols.items() if first <= offset]
         return max(before)[1] if before else ""
+
+    def beside(self, offset: int) -> str:
+        """Which array or variable an arena offset outside of all just misses."""
+        return _beside(offset, self._extents())
 
     def name_at(self, offset: int) -> str:
         """An arena offset as findings name it."""

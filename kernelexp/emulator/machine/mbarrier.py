@@ -12,7 +12,7 @@ from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.asynchronous import Issuer
 from kernelexp.emulator.machine.clocks import Clocks
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.layout import WINDOW
+from kernelexp.emulator.machine.layout import WINDOW, SharedLayout
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
@@ -39,6 +39,8 @@ class Mbarrier:
     """In the shared-memory arena."""
     agent: int
     """Of the clocks: that of the copies which signal it."""
+    layout: SharedLayout
+    """Of that CTA's shared memory."""
     made: tuple[int, int] = (0, 0)
     """The time of its init, and the place of the warp."""
     fenced: bool = False
@@ -51,6 +53,11 @@ class Mbarrier:
     """What the arrivals of the current phase have seen: see Clocks."""
     released: Array | None = None
     """The same, of completed phases."""
+
+    @property
+    def name(self) -> str:
+        """Where it lies, as findings name it."""
+        return self.layout.spell(self.address)
 
     def state(self) -> int:
         return self.phase << STATE_SHIFT | self.pending
@@ -84,10 +91,12 @@ class Mbarrier:
         return self.pending != self.expected or self.transactions != 0
 
     def describe(self) -> str:
+        bytes_left = f"{self.transactions:,} bytes expected and not yet arrived"
+        if self.transactions < 0:
+            bytes_left = f"{-self.transactions:,} bytes more than expected arrived"
         return (
-            f"mbarrier at shared {self.address:#x} of CTA {self.cta}: phase {self.phase}, "
-            f"{self.expected - self.pending} of {self.expected} arrived, "
-            f"{self.transactions} bytes expected and not yet arrived"
+            f"mbarrier at {self.name} of CTA {self.cta}: phase {self.phase}, "
+            f"{self.expected - self.pending} of {self.expected} arrived, {bytes_left}"
         )
 
 
@@ -154,7 +163,8 @@ class Mbarriers:
         offset, number = self.residents.arena_offset(cta, low), self.residents.ctas[cta].number
         agent = self.clocks.copy_agent(offset)
         self._known.clear()
-        self.at[offset] = Mbarrier(number, low, count, count, offset, agent, made)
+        layout = self.residents.layout
+        self.at[offset] = Mbarrier(number, low, count, count, offset, agent, layout, made)
         self.shared.state[offset : offset + MBARRIER_BYTES] = BARRIER
 
     def invalidate(self, place: int, address: int, site: Site) -> None:
@@ -200,7 +210,7 @@ class Mbarriers:
             self._unfenced(barrier, site)
         elif not carried:
             self._misused(
-                f"the mbarrier at shared {barrier.address:#x} is used by "
+                f"the mbarrier at {barrier.name} is used by "
                 f"{self.residents.warp_name(place)}, and nothing orders that after its init by "
                 f"{self.residents.warp_name(warp)}.",
                 site,
@@ -221,8 +231,8 @@ class Mbarriers:
     def _unfenced(self, barrier: Mbarrier, site: Site) -> None:
         self.residents.execution.findings.add(
             "missing-init-fence",
-            f"the mbarrier at shared {barrier.address:#x} is signalled by an engine or another "
-            "CTA, and no fence.mbarrier_init follows its init.",
+            f"the mbarrier at {barrier.name} is signalled by an engine or another CTA, and no "
+            "fence.mbarrier_init follows its init.",
             site,
             cta=barrier.cta,
         )
@@ -243,12 +253,10 @@ class Mbarriers:
         if (barrier is None or barrier.overwritten) and not self.residents.execution.image.strict:
             barrier = self._stored(cta, low) or barrier
         if barrier is None:
-            number = self.residents.ctas[cta].number
-            self._misused(
-                f"no mbarrier was initialised at shared {low:#x} of CTA {number}.", site, number
-            )
+            number, place = self.residents.ctas[cta].number, self.residents.layout.spell(low)
+            self._misused(f"no mbarrier was initialised at {place} of CTA {number}.", site, number)
         elif barrier.overwritten:
-            sentence = f"the mbarrier at shared {low:#x} was overwritten at {barrier.overwritten}."
+            sentence = f"the mbarrier at {barrier.name} was overwritten at {barrier.overwritten}."
             self._misused(sentence, site, self.residents.ctas[cta].number)
         return barrier
 
@@ -271,8 +279,7 @@ class Mbarriers:
             if own and barrier.transactions < 0 and not barrier.overwritten:
                 self.residents.execution.findings.add(
                     "transaction-bytes",
-                    f"{-barrier.transactions} bytes have arrived that no phase expected: "
-                    f"{barrier.describe()}.",
+                    f"bytes have arrived that no phase expected: {barrier.describe()}.",
                     cta=barrier.cta,
                 )
 
@@ -301,7 +308,7 @@ class Mbarriers:
         if barrier.pending < 0:
             self._report(
                 "over-arrival",
-                f"{-barrier.pending} more arrivals than the count: {barrier.describe()}.",
+                f"arrivals beyond the count: {-barrier.pending}; {barrier.describe()}.",
                 barrier,
                 site,
             )

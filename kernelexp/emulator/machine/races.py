@@ -207,7 +207,7 @@ class Races:
             who += f", lane {other & 31}"
         self.residents.report(
             "race",
-            f"{address} is {now} here, {who} {before} it, and nothing orders the two accesses.",
+            f"{address} is {now} here; {who} {before} it, and nothing orders the two accesses.",
             site,
             place,
             cause=f"{self.object_of(offset)} {now}, {before}",

@@ -112,7 +112,7 @@ class Residents:
 
     def shared_name(self, offset: int) -> str:
         cta, low = divmod(offset - SCRATCH_BYTES, self.shared_stride)
-        return f"shared {low:#x} of CTA {self.ctas[cta].number}"
+        return f"{self.layout.spell(low)} of CTA {self.ctas[cta].number}"
 
     def shared_object(self, offset: int) -> str:
         """The variable at an arena offset."""

@@ -6,11 +6,12 @@ import operator
 from collections.abc import Iterator
 
 from kernelexp.emulator import compiled
+from kernelexp.emulator.machine import hangs
 from kernelexp.emulator.machine.batches import Batch, merge, runs
 from kernelexp.emulator.machine.findings import Fatal
 from kernelexp.emulator.machine.gates import Fragment
 from kernelexp.emulator.machine.gathering import Gathering
-from kernelexp.emulator.machine.hangs import Waiter, waiters
+from kernelexp.emulator.machine.hangs import Waiter
 from kernelexp.emulator.machine.interpreter import Interpreter
 from kernelexp.emulator.machine.machine import Machine
 from kernelexp.emulator.machine.parking import Parking
@@ -337,14 +338,13 @@ class Scheduler:
     def _hang(self, why: str) -> None:
         ready = [fragment for group in self.ready.values() for fragment in group]
         parked = list(self.parking.fragments)
-        waiting = [*parked, *ready, *self.tired]
-        self.hang = waiters(self.machine, self.program, waiting)
+        waiting = hangs.ordered(self.machine, [*parked, *ready, *self.tired])
+        self.hang = tuple(hangs.waiter(self.machine, self.program, each) for each in waiting)
         first = self.hang[0]
         self.execution.findings.add(
             "hang",
-            f"{why}: {len(waiting)} waiting; CTA {first.cta} warp {first.warp} at {first.where} "
-            f"waits for {first.waits_for}.",
-            self.program.sites[parked[0].pc] if parked else None,
+            f"{why}: {len(waiting)} waiting, the first of them for {first.waits_for}.",
+            self.program.sites[waiting[0].pc],
             cta=first.cta,
             warp=first.warp,
         )

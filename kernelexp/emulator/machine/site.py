@@ -7,6 +7,9 @@ import msgspec
 from kernelexp.errors import UsageError
 from kernelexp.lineinfo import Source as Source
 
+CALLERS = 2
+"""How many of the lines that a function was inlined at are named with its own."""
+
 
 class UnsupportedInstruction(UsageError):
     """An instruction, or a form of one, that the emulator does not execute."""
@@ -36,9 +39,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def where(listing: str, line: int, source: Source | None) -> str:
-    """`file.cu:12 (PTX line 345)`, or just the PTX line without -lineinfo."""
+    """`file.cu:12 → :7, PTX line 345`, or just the PTX line without -lineinfo."""
     if source is None:
         return f"{listing} line {line}"
-    own = source.own()
-    inner = "" if own is source else f"{source}, "
-    return f"{own} ({inner}{listing} line {line})"
+    inner = "" if source.own() is source else f" → {source}"
+    return f"{source.place(CALLERS)}{inner}, {listing} line {line}"

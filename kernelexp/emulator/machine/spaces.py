@@ -20,7 +20,12 @@ from kernelexp.emulator.machine.arena import (
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.fast_access import FastAccess
 from kernelexp.emulator.machine.findings import Fatal
-from kernelexp.emulator.machine.layout import GLOBAL_BASE, RANK_SHIFT, WINDOW_BITS
+from kernelexp.emulator.machine.layout import (
+    GLOBAL_BASE,
+    OFFSET_MASK,
+    RANK_SHIFT,
+    WINDOW_BITS,
+)
 from kernelexp.emulator.machine.mbarrier import Mbarriers
 from kernelexp.emulator.machine.neighbours import Neighbours
 from kernelexp.emulator.machine.races import Races
@@ -159,6 +164,23 @@ class Space(Memory):
         )
         raise Fatal
 
+    def leave(
+        self,
+        warps: Warps,
+        address: Array,
+        access: Access,
+        wrong: Array,
+        memory: str = "every object",
+    ) -> None:
+        """Fails for an access outside of `memory`; the object that it just misses is named."""
+        first = int(np.broadcast_to(address, wrong.shape)[wrong][0])
+        what = f"({access.size} bytes) is outside {memory}{self.beside(first)}"
+        self.fail("out-of-bounds", what, warps, address, access, wrong)
+
+    def beside(self, address: int) -> str:
+        """`, 4 bytes past the end of x (64 bytes)`, where that is known."""
+        return ""
+
     def _unreadable(
         self, warps: Warps, offsets: Array, access: Access, m: Mask, *, load: bool = False
     ) -> None:
@@ -166,8 +188,7 @@ class Space(Memory):
         states = self.arena.state[bytes_of]
         outside = (states == OUTSIDE).any(axis=-1)
         if outside.any():
-            what = f"({access.size} bytes) is outside every object"
-            self.fail("out-of-bounds", what, warps, self.shown(warps, offsets), access, outside)
+            self.leave(warps, self.shown(warps, offsets), access, outside)
         if not self.residents.execution.image.strict:
             return
         octets = states == UNWRITTEN
@@ -192,11 +213,10 @@ class Space(Memory):
         if not ((state == OUTSIDE) | (state == CONSTANT)).any():
             self.on_barrier(offsets[..., None] + np.arange(0, access.size, 8), access)
             return
-        constant = state == CONSTANT
-        name = "read-only" if constant.any() else "out-of-bounds"
-        what = "is constant" if constant.any() else f"({access.size} bytes) is outside every object"
-        wrong = constant if constant.any() else state == OUTSIDE
-        self.fail(name, what, warps, self.shown(warps, offsets), access, wrong)
+        constant, addresses = state == CONSTANT, self.shown(warps, offsets)
+        if constant.any():
+            self.fail("read-only", "is constant", warps, addresses, access, constant)
+        self.leave(warps, addresses, access, state == OUTSIDE)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
         """Arena offsets as the addresses that the program used."""
@@ -238,9 +258,11 @@ class Global(Space):
         self.aligned(warps, off, access, m)
         beyond = off.view(np.uint64) >= len(self.arena.data) - 64
         if beyond.any():
-            what = f"({access.size} bytes) is outside every object"
-            self.fail("out-of-bounds", what, warps, address, access, beyond)
+            self.leave(warps, address, access, beyond)
         return off
+
+    def beside(self, address: int) -> str:
+        return self.residents.execution.world.beside(address - GLOBAL_BASE)
 
     def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost:
         return global_cost(offsets, access.size, None if m is True else m)
@@ -261,8 +283,7 @@ class Local(Space):
         self.aligned(warps, local, access, m)
         beyond = local.view(np.uint64) >= self.residents.execution.local.size
         if beyond.any():
-            what = f"({access.size} bytes) is outside the thread's local memory"
-            self.fail("out-of-bounds", what, warps, address, access, beyond)
+            self.leave(warps, address, access, beyond, "the thread's local memory")
         offsets: Array = local + warps.local
         return offsets if m is True else np.where(m, offsets, 0)
 
@@ -304,8 +325,7 @@ class Shared(Space):
         if m is not True:
             beyond &= m
         if beyond.any():
-            what = "is outside the CTA's shared memory"
-            self.fail("out-of-bounds", what, warps, address, access, beyond)
+            self.leave(warps, address, access, beyond, "the CTA's shared memory")
         return off
 
     def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
@@ -314,6 +334,9 @@ class Shared(Space):
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
         return offsets - warps.shared
+
+    def beside(self, address: int) -> str:
+        return self.residents.layout.beside(address)
 
     def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
         if access.relaxed:
@@ -377,6 +400,9 @@ class Cluster(Shared):
         stride = self.residents.shared_stride
         cta, low = np.divmod(offsets - SCRATCH_BYTES, stride)
         return (cta % self.residents.cluster_size << RANK_SHIFT) + low
+
+    def beside(self, address: int) -> str:
+        return super().beside(address & OFFSET_MASK)
 
 
 class Parameter(Space):

@@ -223,7 +223,8 @@ def sectors(tensor_map: TensorMap, address: int, start: tuple[int, ...], *, load
 
     A store counts the sectors of the array. A load counts them for each line of 128 bytes of shared
     memory that the row reaches, in chunks of 16 bytes of which any is inside, and the sectors of
-    shared memory where all of a chunk is outside: so an H200 counted 130 boxes over every edge.
+    shared memory where all of a chunk is outside: this is how an H200 counted
+    130 boxes over every edge.
     """
     if _is_inside(tensor_map, start):  # all that matters is where in a sector it begins
         address, start = (address + _first(tensor_map, start)) % SECTOR_BYTES, (0,) * len(start)

@@ -256,7 +256,7 @@ class TmemRaces:
         if bad.any():
             who = self._agent(int(agent[bad][0]))
             sentence = (
-                f"tensor memory is {now} here, {who} {before} it, and nothing orders the two "
+                f"tensor memory is {now} here; {who} {before} it, and nothing orders the two "
                 "accesses."
             )
             self.residents.report("tmem-race", sentence, site, place)
