@@ -294,7 +294,9 @@ def test_a_lane_may_overwrite_what_ldmatrix_gave_to_it_and_no_other(library: Pat
     assert both(library, lambda: named(others)) == (["race"], ["race"])
 
 
-@pytest.mark.parametrize(("mask", "names"), [(0xFFFFFFFF, []), (0xFFFFFFFE, ["member-mask"])])
+@pytest.mark.parametrize(
+    ("mask", "names"), [(0xFFFFFFFF, []), (0xFFFFFFFE, ["member-mask", "shuffle-source"])]
+)
 def test_a_shuffle_whose_member_mask_is_in_a_register(
     library: Path, mask: int, names: list[str]
 ) -> None:

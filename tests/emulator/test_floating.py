@@ -29,3 +29,9 @@ def test_tanh_of_halves_and_their_flushed_comparison():
     assert apply("tanh.approx.f16x2", one, result=32)[0] == 0x3A18_0000
     assert apply("set.lt.f16x2.f16x2", np.zeros_like(tiny), tiny, result=32)[0] == 0x3C00
     assert apply("set.lt.ftz.f16x2.f16x2", np.zeros_like(tiny), tiny, result=32)[0] == 0
+
+
+@pytest.mark.parametrize(("ftz", "picked"), [("", 2), (".ftz", 1)])
+def test_a_selection_by_a_subnormal(ftz: str, picked: int) -> None:
+    one, two, negative = (np.array([bits], np.uint32) for bits in (1, 2, 0x80000001))
+    assert apply(f"slct{ftz}.u32.f32", one, two, negative, result=32).tolist() == [picked]

@@ -257,3 +257,8 @@ def test_a_minimum_or_maximum_with_relu_is_0_at_least():
     a, b = np.array([0xFFFE_0003], np.uint32), np.array([0xFFFF_0002], np.uint32)
     assert apply("max.relu.s16x2", a, b, result=32)[0] == 0x0000_0003
     assert apply("min.relu.s32", a, b, result=32)[0] == 0
+
+
+def test_the_nth_bit_from_a_base_beyond_the_mask() -> None:
+    mask, base, down = (np.array([bits], np.uint32) for bits in (0x14, 0xFFFFFFF0, 0xFFFFFFFF))
+    assert apply("fns.b32", mask, base, down, result=32).tolist() == [4]

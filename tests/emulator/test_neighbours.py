@@ -113,3 +113,75 @@ def test_global_memory_orders_neighbours_too() -> None:
     text = ptx(PEER + body.replace("SYNC", SYNC), ["flag"], shared=SHARED, target="sm_90a")
     result = run(text, {"flag": np.zeros(1, np.uint32)}, grid=2, cluster=2)
     assert found(result) == set()
+
+
+BARRIER = """
+add.u32 %r7, %r1, 256; mov.u32 %r8, s; add.u32 %r8, %r8, 256; setp.ne.u32 %p0, %t, 0;
+mapa.shared::cluster.u32 %r9, %r8, %r3; mov.u32 %r10, s;
+@%p0 bra READY;
+mbarrier.init.shared.b64 [%r8], 1; fence.mbarrier_init.release.cluster;
+mbarrier.arrive.expect_tx.shared.b64 _, [%r8], BYTES;
+READY:
+"""
+ARRIVED = "WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r8], 0; @!%p1 bra WAIT;" + SYNC
+SENT = {
+    "st.async": (
+        128,
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], %t, [%r9];",
+    ),
+    "red.async": (
+        128,
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], "
+        "%t, [%r9];",
+    ),
+    "multicast": (
+        32,
+        "@!%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%r10], [%in], 16, [%r8], 3;",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SENT)
+def test_what_signals_a_barrier_elsewhere_comes_after_its_init(how: str) -> None:
+    size, send = SENT[how]
+
+    def names_of(order: str) -> set[str]:
+        body = PEER + BARRIER.replace("BYTES", str(size)) + order + send + ARRIVED
+        text = ptx(body, ["in"], shared=SHARED, target="sm_90a")
+        return found(run(text, {"in": np.zeros(4, np.uint32)}, grid=2, cluster=2))
+
+    assert not names_of(SYNC) & {"mbarrier-misuse", "remote-cta-not-started"}
+    assert {"mbarrier-misuse", "remote-cta-not-started"} <= names_of("bar.sync 0;")
+
+
+# CTA 0 stores to CTA 1, and raises a flag there, which CTA 1 polls.
+RAISED = """
+mov.u32 %r8, s; add.u32 %r8, %r8, 256; mapa.shared::cluster.u32 %r9, %r8, 1;
+setp.ne.u32 %p0, %t, 0; @!%p0 st.shared.u32 [%r8], 0;
+{sync}
+setp.eq.u32 %p1, %r3, 1; @!%p1 bra POLL;
+@%p0 bra END;
+st.shared::cluster.u32 [%r4], 7;
+{raised} [%r9], 1;
+bra END;
+POLL: @%p0 bra END;
+AGAIN: ld.acquire.cluster.shared.u32 %r5, [%r8]; setp.eq.u32 %p2, %r5, 0; @%p2 bra AGAIN;
+ld.shared.u32 %r6, [%r1];
+END: {sync}
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        ("st.release.cluster.shared::cluster.u32", set()),
+        ("fence.acq_rel.cluster; st.relaxed.cluster.shared::cluster.u32", set()),
+        ("st.relaxed.cluster.shared::cluster.u32", {"race"}),
+        ("st.release.cta.shared::cluster.u32", {"race"}),
+    ],
+)
+def test_a_flag_in_another_cta_announces_what_is_visible_there(
+    raised: str, expected: set[str]
+) -> None:
+    assert names(RAISED.format(sync=SYNC, raised=raised)) == expected

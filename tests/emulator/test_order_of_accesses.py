@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import EARLY, LATE, found, ptx, run
 
-from kernelexp.emulator import Schedule
+from kernelexp.emulator import Schedule, compiled
 from kernelexp.launch import Pointer, TensorMap
 
 SHARED = ".shared .align 128 .b8 s[2048];"
@@ -393,3 +393,54 @@ def test_an_init_that_a_relaxed_cluster_barrier_carries_without_a_fence_is_a_war
         result = run(text, {}, grid=2, cluster=2)
         assert found(result) == set()
         assert {warning.name for warning in result.warnings} == warnings
+
+
+# Warp 0 writes, fences and arrives; warp 1 waits and stores in bulk.
+HANDED = """
+mov.u32 %r1, s; mov.u32 %r2, bar; shl.b32 %r3, %t, 2; add.u32 %r3, %r1, %r3;
+setp.ne.u32 %p0, %t, 32; @%p0 bra READY;
+mbarrier.init.shared.b64 [%r2], 32;
+READY: bar.sync 0;
+setp.ge.u32 %p1, %t, 32; @%p1 bra COPY;
+st.shared.b32 [%r3], %t;
+{}
+bra END;
+COPY: @%p0 bra END;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra WAIT;
+cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 128;
+cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+END:
+"""
+
+
+@pytest.mark.parametrize("compile_", [True, False], ids=["compiled", "Python"])
+def test_a_proxy_fence_after_the_arrival_comes_too_late(compile_: bool) -> None:
+    fence, arrive = "fence.proxy.async.shared::cta;", "mbarrier.arrive.shared.b64 _, [%r2];"
+    if not compile_:
+        compiled.unload()
+
+    def names_of(body: str) -> set[str]:
+        shared = ".shared .align 16 .b8 s[128]; .shared .align 8 .b8 bar[8];"
+        text = ptx(HANDED.replace("{}", body), ["out"], shared=shared)
+        return found(run(text, {"out": np.zeros(32, np.uint32)}, threads=64))
+
+    assert names_of(fence + arrive) == set()
+    assert names_of(fence + arrive + 9 * fence) == set()
+    assert names_of(arrive + fence) == {"missing-proxy-fence"}
+
+
+COUNTED = """
+mov.u64 %d1, s; setp.ne.u32 %p0, %t, 0; @!%p0 st.shared.b32 [%d1], 0;
+{}
+and.b32 %r1, %t, 31; setp.ne.u32 %p1, %r1, 0; @!%p1 atom.shared.add.u32 %r2, [%d1], 1;
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [("bar.sync 0;", set()), ("bar.warp.sync -1;", {"race"})]
+)
+def test_an_atomic_comes_after_the_store_that_clears_its_word(
+    order: str, expected: set[str]
+) -> None:
+    text = ptx(COUNTED.replace("{}", order), shared=".shared .align 4 .b8 s[4];")
+    assert found(run(text, {}, threads=64)) == expected

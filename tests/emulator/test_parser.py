@@ -144,3 +144,42 @@ def test_an_instruction_with_other_operands_is_a_sentence(text: str) -> None:
 def test_a_module_that_is_none_is_a_sentence(text: str) -> None:
     with pytest.raises(PtxSyntaxError, match=r"^PTX line 1: "):
         load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("010", 8),
+        ("0b101", 5),
+        ("(1 << 4) + 3 * 2 - !0", 21),
+        ("7 > 3 ? 5 : 6", 5),
+        ("-7 / 2", -3),
+        ("-7 % 2", -1),
+        ("~0 & 0x0F ^ 1", 14),
+        ("1 + 2 == 3 && 4 != 4 || 2 <= 1", 0),
+    ],
+)
+def test_an_integer_may_be_a_constant_expression(text: str, value: int) -> None:
+    assert body(f"mov.u32 %r1, {text};").instructions[-2].operands[1] == Immediate(value)
+    (load_,) = (
+        i for i in body(f"ld.b32 %r1, [%d1+({text})];").instructions if i.opcode == "ld.b32"
+    )
+    assert load_.operands[1] == Address(Register("%d1"), value)
+
+
+def test_a_constant_expression_without_a_value_is_refused() -> None:
+    with pytest.raises(PtxSyntaxError, match="has no value"):
+        body("mov.u32 %r1, 1 / 0;")
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"), [("-2.0", 0xC0 << 56), ("2.5e1", 0x4039 << 48), ("0F3F800000", 0x3F800000)]
+)
+def test_decimal_literals_have_signs_and_exponents(text: str, bits: int) -> None:
+    operand = body(f"mov.f32 %r1, {text};").instructions[-2].operands[1]
+    assert isinstance(operand, Immediate)
+    assert operand.value == bits
+
+
+def test_an_entry_may_be_empty() -> None:
+    load(".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {}")

@@ -307,3 +307,27 @@ def test_the_heap_and_the_stack_have_their_bounds(body: str, names: set[str]) ->
     result = run(ptx(body, extra=EXTERN), {}, threads=1)
     assert found(result) == names
     assert result.finished == (names <= {"heap"})
+
+
+def test_a_barrier_with_a_reduction_is_none_without() -> None:
+    plain, vote = "bar.sync 1, 64;", "bar.red.or.pred %p1, 1, 64, %p0;"
+    body = "setp.lt.u32 %p0, %t, 32; @%p0 bra OTHER; {} bra END; OTHER: {} END:"
+    assert names(body.format(vote, vote), threads=64) == set()
+    assert "barrier-number" in names(body.format(vote, plain), threads=64)
+
+
+@pytest.mark.parametrize(("at", "found"), [(12, set()), (16, {"out-of-bounds"})])
+def test_local_memory_ends_with_its_last_variable(at: int, found: set[str]) -> None:
+    text = ptx(f"mov.u64 %d0, l; st.local.u32 [%d0+{at}], %t;", shared=".local .b8 l[16];")
+    result = run(text, {})
+    assert {finding.name for finding in result.findings} == found
+    assert all("local address 0x10 " in finding.sentence for finding in result.findings)
+
+
+def test_a_copy_of_no_bytes_is_nothing_to_wait_for() -> None:
+    copy = (
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%in], 0, [%r1];"
+    )
+    body = f"mov.u32 %r1, s; add.u32 %r2, %r1, 16; {INIT.replace('COUNT', '1')} @!%p0 {copy}"
+    text = ptx(body, ["in"], shared=SHARED, target="sm_90a")
+    assert found(run(text, {"in": np.zeros(4, np.uint32)})) == set()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import ptx, run
+from harness import found, ptx, run
+
+from kernelexp.emulator import compiled
 
 # Four tiles of 8 lanes: the mask of lane t's tile is 0xff << (t & ~7).
 TILE = """
@@ -63,3 +65,119 @@ def test_lanes_match_within_their_group():
 def test_a_group_matches_if_all_its_lanes_agree():
     got = tiles("match.all.sync.b32 %r5|%p0, %r4, %r3;")
     assert got == expected(lambda tile, at: 0xFF << at if len(set(tile)) == 1 else 0)
+
+
+# A shuffle takes from lanes that take part, or from what nobody knows.
+
+SHUFFLED = """
+mov.u32 %r4, %t; setp.lt.u32 %p0, %t, 24;
+{}
+mul.wide.u32 %d0, %t, 4; add.u64 %d0, %d0, %out; st.global.b32 [%d0], %r5;
+"""
+HALVES = "mov.u32 %r5, 0; setp.ge.u32 %p1, %t, 16; @%p1 bra ON; {} ON:"
+
+
+def shuffled(library, body: str, *, threads: int = 32) -> list[str]:
+    """What is found, in compiled code as in Python."""
+    names = []
+    for unload in (False, True):
+        if unload:
+            compiled.unload()
+        result = run(
+            ptx(SHUFFLED.format(body), ["out"]), {"out": np.zeros(64, np.uint32)}, threads=threads
+        )
+        names.append([each.name for each in result.findings])
+    compiled.load(library)
+    assert names[0] == names[1]
+    return names[0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            HALVES.format("shfl.sync.bfly.b32 %r5, %r4, 16, 31, 0xffff;"), id="beyond the mask"
+        ),
+        pytest.param("@!%p0 ret; shfl.sync.down.b32 %r5, %r4, 16, 31, -1;", id="exited"),
+        pytest.param(
+            "shfl.sync.down.b32 %r5, %r4, 8, 31, -1; add.u32 %r5, %r4, %r5;", id="never started"
+        ),
+    ],
+)
+def test_a_lane_that_takes_no_part_gives_nothing(library, body: str) -> None:
+    assert shuffled(library, body, threads=24) == ["shuffle-source"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("shfl.sync.down.b32 %r5, %r4, 4, 0x181f, -1;", id="its own at the end"),
+        pytest.param(
+            "shfl.sync.down.b32 %r6, %r4, 16, 31, -1; setp.lt.u32 %p1, %t, 8;"
+            "mov.u32 %r5, 1; @%p1 add.u32 %r5, %r4, %r6;",
+            id="not used",
+        ),
+        pytest.param(
+            HALVES.format("shfl.sync.bfly.b32 %r5, %r4, 8, 31, 0xffff;"), id="within the mask"
+        ),
+    ],
+)
+def test_what_no_lane_uses_may_come_from_nowhere(library, body: str) -> None:
+    assert shuffled(library, body, threads=24) == []
+
+
+# What nobody wrote, in some lanes.
+
+PARTLY = """
+mul.wide.u32 %d0, %t, 4; mov.u64 %d1, s; add.u64 %d1, %d1, %d0;
+setp.lt.u32 %p0, %t, 24; @%p0 st.shared.b32 [%d1], %t;
+ld.shared.b32 %r1, [%d1]; mov.u32 %r3, 5; mov.u32 %r9, s;
+{}
+add.u64 %d2, %out, %d0; st.global.b32 [%d2], %r3;
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("@%p0 add.u32 %r3, %r3, %r1;", set()),
+        ("@!%p0 add.u32 %r3, %r3, %r1;", {"uninitialised-read"}),
+        ("@%p0 mov.b32 %r3, %r1;", set()),
+        ("mad.lo.u32 %r1, %r1, 4, %r9; @%p0 ld.shared.b32 %r3, [%r1];", set()),
+        (
+            "bar.warp.sync -1; and.b32 %r1, %r1, 60; add.u32 %r1, %r1, %r9;"
+            "@!%p0 ld.shared.b32 %r3, [%r1];",
+            {"uninitialised-read"},
+        ),
+        ("shfl.sync.idx.b32 %r2, %r1, 3, 31, -1; add.u32 %r3, %r2, 1;", set()),
+        ("shfl.sync.idx.b32 %r2, %r1, 31, 31, -1; add.u32 %r3, %r2, 1;", {"uninitialised-read"}),
+        ("redux.sync.add.u32 %r2, %r1, -1; @%p0 mov.u32 %r3, %r2;", {"uninitialised-read"}),
+        (
+            "setp.gt.u32 %p1, %r1, 3; vote.sync.any.pred %p1, %p1, -1;"
+            "@%p0 selp.u32 %r3, 1, 0, %p1;",
+            {"uninitialised-read"},
+        ),
+        (
+            "@%p0 bra A; bra B; A: redux.sync.add.u32 %r3, %r1, 0xffffff; B:",
+            set(),
+        ),
+    ],
+)
+def test_a_value_that_nobody_wrote_is_followed_by_lane(body: str, names: set[str]) -> None:
+    text = ptx(PARTLY.format(body), ["out"], shared=".shared .b8 s[128];")
+    assert found(run(text, {"out": np.zeros(32, np.uint32)})) == names
+
+
+@pytest.mark.parametrize("loaded", [True, False], ids=["compiled", "Python"])
+def test_a_guard_that_is_overwritten_guards_all_results(library, loaded: bool) -> None:
+    if not loaded:
+        compiled.unload()
+    body = """
+    setp.lt.u32 %p0, %t, 20; setp.lt.u32 %p1, %t, 4;
+    @%p0 setp.lt.u32 %p0|%p1, %t, 10;
+    selp.u32 %r3, 1, 0, %p0; selp.u32 %r4, 2, 0, %p1; or.b32 %r3, %r3, %r4;
+    mul.wide.u32 %d0, %t, 4; add.u64 %d0, %d0, %out; st.global.b32 [%d0], %r3;
+    """
+    out = np.zeros(32, np.uint32)
+    assert found(run(ptx(body, ["out"]), {"out": out})) == set()
+    assert out.tolist() == [1] * 10 + [2] * 10 + [0] * 12

@@ -376,38 +376,54 @@ bool approximate(const Call& call, const kx::Named&) {
   return true;
 }
 
-// Whether operand `index`, a member mask, names every lane that is active.
-bool names_all(const Call& call, int index) {
-  const kx::Rows masks = call.operand(index);
+// d|p, a, b, c, member mask: shfl.sync by its modes.
+enum class Mode { kUp, kDown, kXor, kIndex };
+
+struct Source {
+  int lane;  // its own, where that is out of range
+  bool in_range;
+};
+
+template <Mode kMode>
+Source source(const Call& call, int64_t row, int lane) {
+  const int b = kx::load<u32>(call.operand(3).at(row, lane)) & 31;
+  const u32 c = kx::load<u32>(call.operand(4).at(row, lane));
+  const int segment = c >> 8 & 31, highest = (lane & segment) | (c & 31 & ~segment);
+  const int from = kMode == Mode::kUp     ? lane - b
+                   : kMode == Mode::kDown ? lane + b
+                   : kMode == Mode::kXor  ? lane ^ b
+                                          : (lane & segment) | (b & ~segment);
+  const bool in_range = kMode == Mode::kUp ? from >= highest : from <= highest;
+  return {in_range ? from : lane, in_range};
+}
+
+// Whether every active lane is named by its own member mask, and takes from a lane that is active
+// and named by it.
+template <Mode kMode>
+bool all_take_part(const Call& call) {
   for (int64_t row = 0; row < call.set.rows; ++row) {
     const u8* active = call.active(row);
     for (int lane = 0; lane < kLanes; ++lane) {
-      const bool named = kx::load<u32>(masks.at(row, lane)) >> lane & 1;
-      if (!named && (!active || active[lane])) return false;
+      if (active && !active[lane]) continue;
+      const u32 members = kx::load<u32>(call.operand(5).at(row, lane));
+      if (!active && members == ~0u) continue;
+      const int from = source<kMode>(call, row, lane).lane;
+      if (!(members >> lane & members >> from & 1) || (active && !active[from])) return false;
     }
   }
   return true;
 }
 
-// d|p, a, b, c, member mask: shfl.sync by its modes.
-enum class Mode { kUp, kDown, kXor, kIndex };
-
 template <Mode kMode>
 bool shuffle(const Call& call, const kx::Named&) {
-  if (!names_all(call, 5)) return false;
+  if (!all_take_part<kMode>(call)) return false;
   alignas(64) u32 result[kLanes];
   u8 found[kLanes];
   for (int64_t row = 0; row < call.set.rows; ++row) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      const int b = kx::load<u32>(call.operand(3).at(row, lane)) & 31;
-      const u32 c = kx::load<u32>(call.operand(4).at(row, lane));
-      const int segment = c >> 8 & 31, highest = (lane & segment) | (c & 31 & ~segment);
-      const int from = kMode == Mode::kUp     ? lane - b
-                       : kMode == Mode::kDown ? lane + b
-                       : kMode == Mode::kXor  ? lane ^ b
-                                              : (lane & segment) | (b & ~segment);
-      found[lane] = kMode == Mode::kUp ? from >= highest : from <= highest;
-      result[lane] = kx::load<u32>(call.operand(2).at(row, found[lane] ? from : lane));
+      const Source taken = source<kMode>(call, row, lane);
+      found[lane] = taken.in_range;
+      result[lane] = kx::load<u32>(call.operand(2).at(row, taken.lane));
     }
     put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
     if (call.has(1)) put(call.operand(1), row, 1, call.active(row), found, 1);

@@ -81,19 +81,21 @@ extern "C" int kx_execute(const kx::Machine* machine, const kx::Set* set, const 
     const kx::Instruction& each = code->instructions[at];
     if (each.operation < 0 || (marks.expecting && uses_any(each, marks.expected))) return at;
     const kx::Uses* uses = code->uses ? code->uses + at : nullptr;
-    kx::Handing handing(marks, uses, *machine, *set, active);
+    const bool has_guard = each.guard >= 0;
+    const Guarded guarded = has_guard ? hold(*machine, *set, each, active) : Guarded();
+    const uint8_t* on = has_guard ? machine->lanes : active;
+    kx::Handing handing(marks, uses, *machine, *set, {each.guard, active, on});
     const bool marked = marks.total && handing.is_needed();
     if (marked && !handing.begin()) return at;
     const kx::Named& operation = *named(each.operation);
-    const auto execute = [&](const uint8_t* on) {
-      return operation.operation({*machine, *set, each, on, now, withheld, handing}, operation);
+    const auto execute = [&](const uint8_t* lanes) {
+      return operation.operation({*machine, *set, each, lanes, now, withheld, handing}, operation);
     };
-    if (each.guard < 0) {
+    if (!has_guard) {
       if (!execute(active)) return at;
     } else {
-      const Guarded guarded = hold(*machine, *set, each, active);
       const bool whole = guarded.lanes == set->rows * kLanes;
-      if (guarded.lanes && !execute(whole ? nullptr : machine->lanes)) return at;
+      if (guarded.lanes && !execute(whole ? nullptr : on)) return at;
       int64_t* counts = machine->guarded + 3 * each.site;
       counts[0] += 1;
       counts[1] += guarded.warps;

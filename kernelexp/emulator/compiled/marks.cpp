@@ -126,29 +126,31 @@ static bool each_slot(const int32_t (&slots)[kCount], Of of) {
 
 bool Handing::is_needed() const {
   const auto plain = [&](int slot, int) { return !marks_.is_marked(slot); };
-  return uses_->rule == Rule::kPython ||
+  return uses_->rule == Rule::kUnknown ||
          !(each_slot(uses_->reads, plain) && each_slot(uses_->decides, plain) &&
            each_slot(uses_->writes, plain));
 }
 
-// Whether any lane of the set sees a mark of a slot.
-bool Handing::any(int slot, uint16_t seen, bool active_only) const {
+// Whether any of some lanes of the set, null for all, sees a mark of a slot.
+bool Handing::any(int slot, uint16_t seen, const uint8_t* lanes) const {
   if (!marks_.is_marked(slot)) return false;
   for (int64_t row = 0; row < set_.rows; ++row) {
     const uint16_t* marks = marks_.of(slot, place(row));
-    const uint8_t* lanes = active_only ? active(row) : nullptr;
+    const uint8_t* on = lanes ? lanes + row * kLanes : nullptr;
     uint16_t found = 0;
-    for (int lane = 0; lane < kLanes; ++lane) found |= !lanes || lanes[lane] ? marks[lane] : 0;
+    for (int lane = 0; lane < kLanes; ++lane) found |= !on || on[lane] ? marks[lane] : 0;
     if (found & seen) return true;
   }
   return false;
 }
 
 bool Handing::begin() {
-  const auto decided = [&](int slot, int) { return !any(slot, 0xFFFF, true); };
-  if (!each_slot(uses_->decides, decided) || uses_->rule == Rule::kPython) return false;
+  const auto decided = [&](int slot, int) {
+    return !any(slot, 0xFFFF, slot == guard_.slot ? guard_.active : guard_.holds);
+  };
+  if (uses_->rule <= Rule::kPython || !each_slot(uses_->decides, decided)) return false;
   each_slot(uses_->reads, [&](int slot, int) {
-    if (any(slot, marks_.seen[slot], true)) found_ = slot;
+    if (any(slot, marks_.seen[slot], guard_.holds)) found_ = slot;
     return found_ < 0;
   });
   if (uses_->writes[0] < 0) {
@@ -161,7 +163,7 @@ bool Handing::begin() {
   }
   each_slot(uses_->writes, [&](int slot, int) {
     if (marks_.is_marked(slot)) {
-      for (int64_t row = 0; row < set_.rows; ++row) put(slot, row, kNone, active(row));
+      for (int64_t row = 0; row < set_.rows; ++row) put(slot, row, kNone, lanes(row));
     }
     return true;
   });
@@ -175,7 +177,7 @@ void Handing::end() {
     if (marks_.registers[slot] < 0) return true;
     marks_.origins[marks_.registers[slot]] = origin;
     for (int64_t row = 0; row < set_.rows; ++row) {
-      put(slot, row, mixed_marks.data() + row * kLanes, active(row));
+      put(slot, row, mixed_marks.data() + row * kLanes, lanes(row));
     }
     return true;
   });
@@ -197,7 +199,7 @@ void Handing::put(int slot, int64_t row, const uint16_t* values, const uint8_t* 
 bool Handing::follows_bits() const {
   const auto unmarked = [&](int index) {
     const int slot = uses_->reads[index];
-    return slot < 0 || !any(slot, marks_.seen[slot], false);
+    return slot < 0 || !any(slot, marks_.seen[slot], nullptr);
   };
   switch (uses_->rule) {
     case Rule::kShl:

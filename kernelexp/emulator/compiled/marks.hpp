@@ -38,8 +38,10 @@ struct Marks {
   bool is_marked(int slot) const { return registers[slot] >= 0 && marked[registers[slot]]; }
 };
 
+// By kUnknown, Python executes the instruction while any register is marked; by kPython, while one of
+// those that it uses is.
 enum class Rule : int32_t {
-  kPython, kCopies, kSelects, kComputes, kAnd, kOr, kXor, kShl, kShr, kBfe, kPrmt,
+  kUnknown, kPython, kCopies, kSelects, kComputes, kAnd, kOr, kXor, kShl, kShr, kBfe, kPrmt,
 };
 
 constexpr int kReads = 8, kDecides = 2, kWrites = 8;
@@ -50,14 +52,20 @@ struct Uses {
   int32_t reads[kReads], decides[kDecides], writes[kWrites];
 };
 
+// The lanes of a set, [rows, 32], null for all, that are active, and for which a guard holds too. The
+// slot of the guard is negative if there is none.
+struct Guard {
+  int slot;
+  const uint8_t *active, *holds;
+};
+
 // What one instruction does with marks: made before it is executed.
 class Handing {
  public:
-  // uses: null while there is no room for marks. active: lanes of the set, [rows, 32], whether the
-  // instruction's guard holds for them or not; null: all.
+  // uses: null while there is no room for marks.
   Handing(Marks& marks, const Uses* uses, const Machine& machine, const Set& set,
-          const uint8_t* active)
-      : marks_(marks), uses_(uses), machine_(machine), set_(set), active_(active) {}
+          const Guard& guard)
+      : marks_(marks), uses_(uses), machine_(machine), set_(set), guard_(guard) {}
 
   // Whether any register that the instruction uses is marked.
   bool is_needed() const;
@@ -79,8 +87,10 @@ class Handing {
 
  private:
   int64_t place(int64_t row) const { return set_.first + row * set_.step; }
-  const uint8_t* active(int64_t row) const { return active_ ? active_ + row * kLanes : nullptr; }
-  bool any(int slot, uint16_t seen, bool active_only) const;
+  const uint8_t* lanes(int64_t row) const {
+    return guard_.holds ? guard_.holds + row * kLanes : nullptr;
+  }
+  bool any(int slot, uint16_t seen, const uint8_t* lanes) const;
   void put(int slot, int64_t row, const uint16_t* values, const uint8_t* lanes);
   void mix();
   void mix_row(Rule rule, int64_t row, uint16_t* mixed) const;
@@ -90,7 +100,7 @@ class Handing {
   const Uses* uses_;
   const Machine& machine_;
   const Set& set_;
-  const uint8_t* active_;
+  const Guard guard_;
   int found_ = -1;  // the first slot that is read and marked
   bool stores_ = false;
 };

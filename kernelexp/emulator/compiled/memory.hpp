@@ -1,6 +1,7 @@
 // A memory, the last accesses to it, and which of them are ordered before others: arena.py,
 // history.py and clocks.py.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "interpreter.hpp"
@@ -74,24 +75,39 @@ struct Lanes {
 void count(Memory& memory, const Lanes& lanes, int size, bool pairs);
 
 // An engine that reads for a thread. seen and fenced: what that thread had seen, and had at its last
-// proxy fence, by agent; fences: when each thread last made one, [warps, 32].
+// proxy fence, by agent; fences: when each thread made its last ones, [warps, fences, 32].
 struct Reader {
   const int64_t *seen, *fenced, *fences;
-  int64_t issuer, threads;
+  int64_t issuer, warps, kept;
 
   Reader(const Array* seen, int64_t issuer, const Array* fenced, const Array* fences)
       : seen(integers(seen)),
         fenced(integers(fenced)),
         fences(integers(fences)),
         issuer(issuer),
-        threads(kLanes * fences->shape[0]) {}
+        warps(fences->shape[0]),
+        kept(fences->shape[1]) {}
 
   // Whether the write of an epoch is ordered before what it reads now, and visible to it.
   bool may_read(int64_t epoch) const {
     const int64_t thread = epoch & kThread, time = epoch >> kThreadBits;
     if (!epoch) return true;
     if (unordered(seen, epoch, issuer)) return false;
-    return thread >= threads || fences[thread] >= time || fenced[thread >> 5] >= time;
+    const int64_t warp = thread / kLanes;
+    return warp >= warps || fenced[warp] >= time || fenced_by_writer(thread, time);
+  }
+
+ private:
+  // As Clocks.unfenced has it.
+  bool fenced_by_writer(int64_t thread, int64_t time) const {
+    const int64_t warp = thread / kLanes;
+    const int64_t known = thread == issuer ? INT64_MAX : std::max(seen[warp], seen[warps + warp]);
+    const int64_t* fence = fences + warp * kept * kLanes + thread % kLanes;
+    for (int64_t i = 0; i < kept; ++i, fence += kLanes) {
+      if (*fence < time) return false;  // and so are all before it
+      if (*fence <= known) return true;
+    }
+    return true;
   }
 };
 

@@ -26,6 +26,8 @@ class Barrier:
     """Arrivals of warps that had arrived already: each counts as another warp."""
     threads: int = 0
     """That complete it, as the first to arrive says."""
+    reduces: bool = False
+    """Whether bar.red uses it, as the last to arrive says."""
     seen: Array | None = None
     released: dict[int, Array] = field(default_factory=dict)
     """By generation."""
@@ -123,7 +125,12 @@ class CtaBarrier(Gate):
                 f"{barrier.threads}."
             )
             machine.report("barrier-number", sentence, self.site, fragment.warp)
-        barrier.threads = threads
+        reduces = self.vote is not None
+        if barrier.arrived and barrier.reduces != reduces:
+            which = "without" if reduces else "with"
+            sentence = f"barrier {number}, to which others came {which} a reduction."
+            machine.report("barrier-number", sentence, self.site, fragment.warp)
+        barrier.threads, barrier.reduces = threads, reduces
 
     def _complete(self, machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
         # A warp counts as 32 threads, once all its lanes that are left have come.

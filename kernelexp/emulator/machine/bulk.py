@@ -120,6 +120,8 @@ def load(
     """Copies bytes from global memory, or the own CTA's shared memory, to shared memory, or
     reduces them into it."""
     _check_size(machine, issuer, size)
+    if not size:  # Nothing moves, nothing is signalled, and nobody need wait.
+        return
     places = landings(machine, issuer, destination, size, ALIGN)
     if not from_shared:
         multicast_to = 0 if destination.ranks is None else len(places)
@@ -201,6 +203,8 @@ def store(
 ) -> None:
     """Copies bytes from shared memory to global memory, or reduces them into it."""
     _check_size(machine, issuer, size)
+    if not size:
+        return
     cta, low = shared_range(machine, issuer, source, size, ALIGN)
     first = _global_range(machine, issuer, to, size)
     tally = machine.execution.tally(issuer.site.number)

@@ -25,11 +25,17 @@ THREAD = (1 << THREAD_BITS) - 1
 _NONE = np.zeros(1, bool)
 
 
+FENCES = 8
+"""Proxy fences of a thread whose times are kept: a writer may be that many stages ahead."""
+
+
 class ProxyFences:
-    """fence.proxy.async of one state space: when each thread last made one, and had seen what."""
+    """fence.proxy.async of one state space: when each thread made its last ones, and had seen what
+    at the very last."""
 
     def __init__(self, warps: int, agents: int) -> None:
-        self.time = np.zeros((warps, 32), np.int64)
+        self.times = np.zeros((warps, FENCES, 32), np.int64)
+        """The latest first."""
         self.seen = np.zeros((warps, agents), np.int64)
 
 
@@ -71,7 +77,7 @@ class Clocks:
         if not checked:
             known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
             known += [self.fenced_before]
-            known += [array for each in self.proxy.values() for array in (each.time, each.seen)]
+            known += [array for each in self.proxy.values() for array in (each.times, each.seen)]
             for array in known:
                 array.fill(FOREVER)
 
@@ -172,7 +178,9 @@ class Clocks:
         """fence.proxy.async by the lanes of `mask`."""
         fences = self.proxy[space]
         for position, warp in enumerate(warps):
-            fences.time[warp, slice(None) if mask is True else mask[position]] = self.now
+            times, lanes = fences.times[warp], slice(None) if mask is True else mask[position]
+            times[1:, lanes] = times[:-1, lanes]
+            times[0, lanes] = self.now
             fences.seen[warp] = self.seen[warp]
 
     # Accesses
@@ -202,10 +210,17 @@ class Clocks:
         thread = epochs & THREAD
         return (row[thread >> 5] < epochs >> THREAD_BITS) & (thread != issuer)
 
-    def unfenced(self, space: str, row: Array, epochs: Array) -> Array:
-        """Which words an ordinary store wrote with no proxy fence on the way to the engine; `row`
-        is what the issuing thread had seen at its own last one."""
+    def unfenced(self, space: str, seen: Array, fenced: Array, issuer: int, epochs: Array) -> Array:
+        """Which words an ordinary store wrote with no proxy fence on the way to the engine: `seen`
+        is what the issuing thread had seen, `fenced` the same at its warp's own last fence."""
         thread, time = epochs & THREAD, epochs >> THREAD_BITS
         by_warp = (thread < self.warps * 32) & (time > 0)
-        own = self.proxy[space].time.reshape(-1)[np.where(by_warp, thread, 0)] >= time
-        return by_warp & ~own & (row[thread >> 5] < time)
+        warp = np.where(by_warp, thread >> 5, 0)
+        # Relaxed synchronisation, too, tells of a fence (see Neighbours).
+        known = np.maximum(seen[warp], seen[self.tensor_memory + warp])
+        known = np.where(thread == issuer, FOREVER, known)
+        fences = np.moveaxis(self.proxy[space].times[warp, :, thread & 31], -1, 0)
+        after = fences >= time
+        # If all that is known of came after it, an earlier one may have been forgotten.
+        own = (after & (fences <= known)).any(axis=0) | after.all(axis=0)
+        return by_warp & ~own & (fenced[warp] < time)

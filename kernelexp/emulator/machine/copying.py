@@ -60,7 +60,10 @@ def landings(
             return (cta & ~1) | (machine.ctas[named].rank & 1)
         return cta if len(ctas) > 1 else named
 
-    return [Landing(cta, low, signalled(cta), barrier) for cta in ctas]
+    places = [Landing(cta, low, signalled(cta), barrier) for cta in ctas]
+    for place in places:
+        machine.mbarriers.aim(issuer.place, place.barrier_cta, barrier, issuer.site)
+    return places
 
 
 def issue_load(

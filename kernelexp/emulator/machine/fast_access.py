@@ -161,7 +161,7 @@ class FastAccess:
             races.history.use([races.history.engines])
         declined = self._read_chunks(
             *(self._address, chunks, base, issuer.seen, issuer.thread),
-            *(issuer.fences[races.space], races.clocks.proxy[races.space].time),
+            *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
             *(0 if agent is None else self._epoch(agent), out),
         )
         return None if declined else out

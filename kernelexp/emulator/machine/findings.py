@@ -80,9 +80,10 @@ NAMES: dict[str, str] = {
     "remote-cta-not-started": "an access to the shared memory of a CTA that may not have begun",
     "setmaxnreg": "a register count that setmaxnreg does not allow",
     "multicast-mask": "a mask that names CTAs beyond the cluster, or none",
-    "barrier-number": "a barrier number beyond 15, or thread counts that are no multiple of 32 "
-    "or differ",
+    "barrier-number": "a barrier number beyond 15, thread counts that are no multiple of 32 "
+    "or differ, or bar.red and bar.sync at one barrier",
     "cluster-barrier": "a barrier.cluster.wait with no arrive before it",
+    "shuffle-source": "a value that a shuffle takes from a lane that does not take part in it",
     "member-mask": "a member mask without the lane that executes the instruction",
     "tcgen05-group": "cta_group::1 and cta_group::2 in one kernel",
     "wgmma-registers": "an accumulator written while a wgmma has it",

@@ -13,13 +13,14 @@ Key = tuple[int, int]
 _GLOBAL = -1
 """In place of a cluster: global memory, for all CTAs."""
 _CTA = -2
-"""Less the CTA: global memory, for this one."""
+"""Less the CTA: any memory, for this one."""
 
 
 class Flags:
     """Atomics, release stores, acquire loads and volatile accesses, by address.
 
-    What is released without a fence reaches other CTAs only as far as fences have made it visible.
+    What is released without a fence, or for the own CTA, reaches other CTAs only as far as fences
+    have made it visible.
     Who reads a flag acquires, with a fence or without: hardware that has seen the flag sees what
     was made visible before it.
     """
@@ -50,7 +51,11 @@ class Flags:
                 rows[warp, shared] = self.clocks.fenced(warp) if weak else self.clocks.release(warp)
             row = rows[warp, shared]
             self._known.add(key)
-            if relaxed and shared:
+            if shared and self.cluster_size > 1 and (relaxed or narrow):
+                # Other CTAs of the cluster see no more than fences have made visible.
+                self._put(self.released, key, self.clocks.fenced(warp))
+                self._put(self.relaxed if relaxed else self.released, (_CTA - cta, key[1]), row)
+            elif relaxed and shared:
                 self._put(self.relaxed, key, row)
             elif not relaxed or row.any():
                 if not narrow or shared:
@@ -77,8 +82,8 @@ class Flags:
                 row = self.released.get(place)
                 if row is not None and not (narrow and place == (_GLOBAL, key[1])):
                     clocks.acquire(warp, row, sure=sure or key[0] >= 0)
-            row = self.relaxed.get(key)
-            if row is not None:
+            row = self.relaxed.get(key if self.cluster_size == 1 else (_CTA - cta, key[1]))
+            if row is not None and key[0] >= 0:
                 own = clocks.seen[warp, warp]
                 clocks.acquire(warp, row)
                 clocks.seen[warp, warp] = own

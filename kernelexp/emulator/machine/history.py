@@ -20,6 +20,9 @@ class History:
         units = size // unit
         self.unit = unit
         self.written = np.zeros(units, np.int64)
+        self.relaxed = np.zeros(units, np.int64)
+        """By whom each was last written in a way that may meet others of its kind: it counts if
+        nobody has written since."""
         self.columns = columns
         """For the reads of warps."""
         self.earlier, self.engines = columns, columns + 1
@@ -51,7 +54,9 @@ class History:
     def end_wave(self, epoch: int) -> None:
         """What was written and read so far was written and read at `epoch`."""
         for page in np.flatnonzero(self.pages).tolist():
-            units = self.written[page << PAGE : (page + 1) << PAGE]
+            place = slice(page << PAGE, (page + 1) << PAGE)
+            units, relaxed = self.written[place], self.relaxed[place]
+            relaxed[...] = np.where((relaxed == units) & (units != 0), epoch, 0)
             units[units != 0] = epoch
         anybody = np.zeros(len(self.written), bool)
         for column in self.used.tolist():

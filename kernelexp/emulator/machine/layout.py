@@ -135,12 +135,18 @@ class LocalLayout:
     def __init__(self, variables: Sequence[Variable]) -> None:
         end = 0
         self.symbols: dict[str, int] = {}
+        places = []
         for variable in variables:
             if variable.space in ("local", "param"):
                 end = _up(end, variable.align)
                 self.symbols[variable.name] = end
+                places.append(slice(end, end + variable.size))
                 end += variable.size
         self.size = _up(end, 32)
+        self.states = np.full(self.size, OUTSIDE, np.uint8)
+        """Of each byte: what lies between the variables belongs to none."""
+        for place in places:
+            self.states[place] = UNWRITTEN
 
 
 class GlobalLayout:

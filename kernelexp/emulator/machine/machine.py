@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from kernelexp.emulator.machine.arena import SCRATCH_BYTES, UNWRITTEN, WRITTEN, Arena
+from kernelexp.emulator.machine.arena import SCRATCH_BYTES, WRITTEN, Arena
 from kernelexp.emulator.machine.arrays import DTYPES, Array, Mask
 from kernelexp.emulator.machine.asynchronous import Engines, Issuer
 from kernelexp.emulator.machine.clocks import Clocks
@@ -100,7 +100,9 @@ class Machine(Residents):
         self.shared = Arena(self.resident * self.shared_stride)
         self.clocks = Clocks(warps, checked=execution.image.strict)
         self.local = Arena(warps * 32 * local)
-        self.local.allocate(SCRATCH_BYTES, warps * 32 * local, UNWRITTEN)
+        self.local.state[SCRATCH_BYTES:][: warps * 32 * local] = np.tile(
+            execution.local.states, warps * 32
+        )
         image = execution.image
         uses_reserved = image.has_tensor_memory or any(
             isinstance(slot, Special) and slot.name in RESERVED_USED
@@ -264,7 +266,8 @@ def guarded(op: Op, slot: int, negated: bool, number: int) -> Op:
     """An instruction for the lanes for which its guard holds; it counts them."""
 
     def act(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        on = ~R[slot] if negated else R[slot]
+        # A copy: the instruction may write its own guard before its other destinations.
+        on = ~R[slot] if negated else R[slot].copy()
         if m is not True:
             on = on & m
         count = int(np.count_nonzero(on))

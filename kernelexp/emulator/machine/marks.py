@@ -18,13 +18,13 @@ from kernelexp.emulator.machine.warps import Warps
 
 NINTH = np.uint16(0x100)
 COMPUTED = np.uint16(0x1FF)
-MATRICES = "matrices"
-LOADED = ("shared", "global", "cluster shared", "local", "param", MATRICES)
-"""What loads read, by the number that an origin has for it; the first two as in forms.MEMORIES."""
+MATRICES, LANE = "matrices", "lane"
+LOADED = ("shared", "global", "cluster shared", "local", "param", MATRICES, LANE)
+"""What is read, by the number that an origin has for it; the first two as in forms.MEMORIES."""
 
 
 class Origin(NamedTuple):
-    """The load that a mark comes from: its first lane that read what nobody wrote."""
+    """The load or shuffle that a mark comes from: its first lane that read what nobody wrote."""
 
     loaded: int
     """Of LOADED."""
@@ -32,8 +32,18 @@ class Origin(NamedTuple):
     place: int
     lane: int
     address: int
+    """Of a shuffle, the lane that gives nothing."""
+
+    def finding(self) -> str:
+        """The name of what is reported once something depends on the mark."""
+        return "shuffle-source" if LOADED[self.loaded] == LANE else "uninitialised-read"
 
     def sentence(self) -> str:
+        if LOADED[self.loaded] == LANE:
+            return (
+                f"lane {self.lane} takes a register of lane {self.address}, which does not take "
+                "part in the shuffle"
+            )
         if LOADED[self.loaded] == MATRICES:
             return "ldmatrix reads rows that were never written"
         return (

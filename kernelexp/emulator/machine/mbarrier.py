@@ -190,6 +190,13 @@ class Mbarriers:
             self._known[place, address] = barrier
         return barrier
 
+    def aim(self, place: int, cta: int, low: int, site: Site) -> None:
+        """A warp has an engine signal the mbarrier at an offset in a resident CTA."""
+        barrier = self.find_in(cta, low, site)
+        if barrier is not None:
+            self._after_init(barrier, place, site)
+            self.neighbours.reach(place, cta, site)
+
     def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> bool:
         """Whether a warp uses a barrier after its init; a finding if nothing orders that."""
         (time, warp), clocks = barrier.made, self.clocks
@@ -216,7 +223,7 @@ class Mbarriers:
         if barrier.fenced:
             return
         (time, warp), clocks = barrier.made, self.clocks
-        fenced = max(clocks.fenced_init[warp], clocks.proxy["shared"].time[warp].max())
+        fenced = max(clocks.fenced_init[warp], clocks.proxy["shared"].times[warp].max())
         barrier.fenced = bool(fenced >= time)
         if not barrier.fenced:
             self._unfenced(barrier, site)

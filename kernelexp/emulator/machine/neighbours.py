@@ -21,7 +21,13 @@ class Neighbours:
         if place % self._residents.resident == cta:
             return
         last = self._last.setdefault(cta, {})
-        if place not in last and not self._known(place, cta):
+        if place not in last:
+            self.reach(place, cta, site)
+        last[place] = self._clocks.now
+
+    def reach(self, place: int, cta: int, site: Site) -> None:
+        """A finding if a warp sends something to a CTA that may not have begun."""
+        if place % self._residents.resident != cta and not self._known(place, cta):
             number = self._residents.ctas[cta].number
             self._residents.report(
                 "remote-cta-not-started",
@@ -29,7 +35,6 @@ class Neighbours:
                 site,
                 place,
             )
-        last[place] = self._clocks.now
 
     def _known(self, place: int, cta: int) -> bool:
         """Whether a warp has heard of any warp of a CTA."""

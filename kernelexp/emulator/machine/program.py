@@ -57,7 +57,7 @@ class Block:
     forms: list[Form | None] = field(default_factory=list)
     """The same compiled, where they have such a form."""
     loads: bool = False
-    """Whether any of them may read memory that was never written."""
+    """Whether any of them may read what nobody wrote, in memory or from another lane."""
     gate: Gate | None = None
     sync: int | None = None
     """Slot of the member mask of a first instruction that needs its lanes together; -1: all."""
@@ -116,6 +116,7 @@ def _row(number: int, form: Form | None) -> tuple[object, ...]:
 
 # What compiled/marks.cpp knows of how marks are handed on, in the order of kx::Rule.
 _RULES = (
+    "unknown",
     "python",
     "copies",
     "selects",
@@ -131,7 +132,7 @@ _RULES = (
 
 
 def _rule(uses: Uses) -> str:
-    if any(uses.multiplies):
+    if any(uses.multiplies) or uses.lanes or uses.members is not None:
         return "python"
     if uses.selects:
         return "selects"

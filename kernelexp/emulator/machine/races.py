@@ -127,8 +127,7 @@ class Races:
     def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         if access.relaxed:
-            self._contend(units, warp, thread)
-            self._note_write(units, thread)
+            self._relaxed(units, warp, thread, access.site)
             return
         written = self.history.written[units]
         found = [
@@ -164,9 +163,24 @@ class Races:
         """A volatile or relaxed load: no half of a race, but what it sees may be left open."""
         self._contend(*self._flat(warps, offsets, access.size, m))
 
-    def _contend(self, units: Array, warp: Array, thread: Array) -> None:
-        if self.clocks.unordered(warp, thread, self.history.written[units]).any():
+    def _contend(self, units: Array, warp: Array, thread: Array) -> Array:
+        """What relaxed accesses meet: the writes that nothing orders before them."""
+        bad = self.clocks.unordered(warp, thread, self.history.written[units])
+        if bad.any():
             self.residents.execution.contended = True
+        return bad
+
+    def _relaxed(self, units: Array, warp: Array, thread: Array, site: Site) -> None:
+        """A volatile or relaxed store, or an atomic: it may meet others of its kind, and loads that
+        poll it, but no ordinary store."""
+        history, bad = self.history, self._contend(units, warp, thread)
+        if bad.any():
+            written = history.written[units]
+            bad = bad & (written != history.relaxed[units])
+            if bad.any():
+                self._report("written", "wrote", units, bad, warp, written, site)
+        self._note_write(units, thread)
+        history.relaxed[units] = self.clocks.epoch(thread)
 
     def _changed(self, offsets: Array, values: Array, access: Access, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""
@@ -230,14 +244,15 @@ class Races:
         if bad.any():
             self._report_engine("race", units, bad, writer, issuer, agent)
         else:
-            bad = clocks.unfenced(self.space, issuer.fences[self.space], writer)
+            fenced = issuer.fences[self.space]
+            bad = clocks.unfenced(self.space, issuer.seen, fenced, issuer.thread, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
         history.read[history.engines][units] = epoch
 
     def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
         """What compiled code compares an engine's reads with."""
-        history, fences = self.history, self.clocks.proxy[self.space].time
+        history, fences = self.history, self.clocks.proxy[self.space].times
         fenced, read = issuer.fences[self.space], history.read[history.engines]
         return history.written, read, issuer.seen, issuer.thread, fenced, fences
 
@@ -273,16 +288,20 @@ class Races:
     def engine_reduction(self, units: Array | slice, agent: int) -> None:
         """A copy reduces into shared memory, as others may at the same time."""
         self.residents.execution.contended = True
-        self._note_write(_listed(units), np.array(agent << 5))
+        self._note_reduction(_listed(units), agent)
 
     def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
         """A bulk store writes to global memory; reductions of several threads may meet."""
         agent = self.output_agent(issuer)
         if reduces:
             self.residents.execution.contended = True
-            self._note_write(units, np.array(agent << 5))
+            self._note_reduction(units, agent)
         else:
             self.engine_write(units, issuer, agent)
+
+    def _note_reduction(self, units: Array, agent: int) -> None:
+        self._note_write(units, np.array(agent << 5))
+        self.history.relaxed[units] = self.history.written[units]
 
     def output_agent(self, issuer: Issuer) -> int:
         """As which a bulk store of a thread writes."""

@@ -79,6 +79,9 @@ def _signalling(
     issuers = [
         (row, lane, machine.issuer(place, lane, site)) for row, place, lane in warps.each_lane(m)
     ]
+    for row, lane, issuer in issuers:
+        _, cta, low = machine.shared_offset(issuer.place, int(barriers[row, lane]) & WINDOW, site)
+        machine.mbarriers.aim(issuer.place, cta, low, site)
 
     def land() -> None:
         machine.clocks.tick()

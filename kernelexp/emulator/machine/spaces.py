@@ -287,6 +287,9 @@ class Local(Space):
         offsets: Array = local + warps.local
         return offsets if m is True else np.where(m, offsets, 0)
 
+    def shown(self, warps: Warps, offsets: Array) -> Array:
+        return offsets - warps.local
+
 
 class Shared(Space):
     """Shared memory of the own CTA and, through cluster addresses, of the cluster's CTAs.

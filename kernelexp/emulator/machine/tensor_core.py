@@ -262,6 +262,9 @@ def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) ->
     _, cta, low = machine.shared_offset(issuer.place, barrier & WINDOW, issuer.site)
     ctas = [cta] if ranks is None else machine.multicast(issuer.place, ranks, issuer.site)
 
+    for target in ctas:
+        machine.mbarriers.aim(issuer.place, target, low, issuer.site)
+
     def land() -> None:
         for target in ctas:
             _arrive(machine, issuer, target, low)

@@ -24,7 +24,8 @@ from kernelexp.emulator.machine.residents import Residents
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import Warps
 
-_NONE = np.uint16(0)
+_NONE, _VALUE = np.uint16(0), np.uint16(0xFF)
+_LANE_BITS = np.uint32(1) << np.arange(32, dtype=np.uint32)
 
 
 class Uses(NamedTuple):
@@ -42,6 +43,12 @@ class Uses(NamedTuple):
     """What it does with bits, for operations that leave some of them as they are: "and", "shr"."""
     multiplies: tuple[int, int, int] = (0, 0, 0)
     """Of mma.sync: how many of the registers that it reads hold A, B and C, which are the last."""
+    guard: tuple[int, bool] | None = None
+    """The slot of its guard, and whether that is negated."""
+    lanes: Callable[[list[Array]], Array] | None = None
+    """Of a shuffle: the lanes, [n, 32], whose first operand its first result is."""
+    members: int | None = None
+    """Of a reduction over a warp's first operands: the slot of its member mask."""
 
 
 class Expected(NamedTuple):
@@ -90,7 +97,7 @@ class Undefined:
 
     def load(self, site: Site, warps: Warps, unwritten: Array, origin: Origin) -> bool:
         """Marks what a load has read, [n, 32, elements, bytes]; False if it can't be followed."""
-        writes = self.uses[site.number].writes if site.number < len(self.uses) else ()
+        writes = self._written_by(site)
         if not writes:
             return False
         marks = np.packbits(unwritten, axis=-1, bitorder="little")[..., 0].astype(np.uint16)
@@ -100,6 +107,15 @@ class Undefined:
             self.marks.put(slot, warps, lanes != 0, lanes.astype(np.uint16), origin)
         return True
 
+    def shuffled(self, site: Site, warps: Warps, absent: Array, origin: Origin) -> None:
+        """Marks what a shuffle has taken from lanes that give nothing, [n, 32]."""
+        for slot in self._written_by(site)[:1]:
+            self.marks.put(slot, warps, absent, _VALUE, origin)
+
+    def _written_by(self, site: Site) -> tuple[int, ...]:
+        """The slots that an instruction writes; none if it can't be followed."""
+        return self.uses[site.number].writes if site.number < len(self.uses) else ()
+
     def before(self, number: int, R: list[Array], warps: Warps, m: Mask) -> None:
         """An instruction is about to be executed: hands marks on, reports what depends on them."""
         uses, known = self.uses[number], self.marks
@@ -108,10 +124,12 @@ class Undefined:
             self._early(uses, warps)
         if not known.any():  # as a rule, while a load of tensor memory is waited for
             return
-        active = warps.active(m)
-        for slot in uses.decides:
-            self.decides(slot, warps, m, "is an address or a guard")
+        active = self._guarded(uses, R, warps, m)
         marks = [known.read(slot, warps) for slot in uses.reads]
+        if uses.lanes is not None and marks[0] is not None:
+            marks[0] = np.take_along_axis(marks[0], uses.lanes(R), axis=1)
+        if uses.members is not None and marks[0] is not None:
+            marks[0] = _of_any(marks[0], active, R[uses.members])
         pairs = zip(uses.reads, marks, strict=True)
         found = next((s for s, x in pairs if x is not None and (x[active] != 0).any()), None)
         if not uses.writes:
@@ -125,10 +143,25 @@ class Undefined:
                 origin = known.origin(slot if found is None else found)
                 known.put(slot, warps, active, result, origin)
 
+    def _guarded(self, uses: Uses, R: list[Array], warps: Warps, m: Mask) -> Array:
+        """The active lanes for which a guard holds; neither that nor an address may be marked."""
+        how, active = "is an address or a guard", warps.active(m)
+        guard, negated = uses.guard or (-1, False)
+        if guard >= 0:
+            self.decides(guard, warps, m, how)
+            active = active & (R[guard] != negated)
+        for slot in uses.decides:
+            if slot != guard:
+                self.decides(slot, warps, active, how)
+        return active
+
     def _results(
         self, uses: Uses, marks: list[Array | None], R: list[Array], count: int
     ) -> list[Array]:
         """The marks of each register that an instruction writes."""
+        if uses.lanes is not None:
+            mixed = self._mixed(uses, marks, R, (count, 32))
+            return [mixed, self._mixed(uses, marks[1:], R, (count, 32))][: len(uses.writes)]
         if not any(uses.multiplies):
             return [self._mixed(uses, marks, R, (count, 32))] * len(uses.writes)
         every = [np.zeros((count, 32), np.uint16) if x is None else x for x in marks]
@@ -233,4 +266,10 @@ class Undefined:
 
     def _report(self, origin: Origin, how: str) -> None:
         sentence, site = f"{origin.sentence()}, and the value {how}.", self.sites[origin.site]
-        self._residents.report("uninitialised-read", sentence, site, origin.place)
+        self._residents.report(origin.finding(), sentence, site, origin.place)
+
+
+def _of_any(marks: Array, active: Array, members: Array) -> Array:
+    """What each lane gets from the lanes that its member mask names, if any of them is marked."""
+    words = (((marks != 0) & active) * _LANE_BITS).sum(axis=1, dtype=np.uint32)
+    return np.where(words[:, None] & members, COMPUTED, np.uint16(0))

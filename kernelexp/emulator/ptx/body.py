@@ -10,6 +10,7 @@ import msgspec
 
 from kernelexp.emulator.machine.site import Source
 from kernelexp.emulator.ptx.declarations import SPACES, Declarations
+from kernelexp.emulator.ptx.expressions import expression
 from kernelexp.emulator.ptx.syntax import (
     Address,
     Function,
@@ -25,6 +26,7 @@ from kernelexp.emulator.ptx.syntax import (
     Vector,
 )
 
+_REAL = re.compile(r"0[fFdD][0-9a-fA-F]|[0-9]+[.eE]")
 _SPECIAL = re.compile(
     r"%(?:tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)\.[xyz]$"
     r"|%(?:laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock_hi|clock64|globaltimer"
@@ -93,6 +95,10 @@ class Body:
 
     def parse(self) -> None:
         self.block(_Scope(None, ""))
+        if not self.function.instructions:
+            self.function.instructions.append(
+                Instruction(opcode="ret", operands=(), line=self.p.line(), text="ret;")
+            )
         for index, scope in self.pending:
             old = self.function.instructions[index]
             operands = tuple(self.resolve(operand, scope) for operand in old.operands)
@@ -272,28 +278,28 @@ class Body:
         if self.p.accept("|"):
             return Pair(value, self.simple(scope))
         if self.p.accept("+") and isinstance(value, Symbol):
-            return Symbol(value.name, self.p.integer())
+            return Symbol(value.name, expression(self.p))
         return value
 
     def simple(self, scope: _Scope) -> Operand:
         word = self.p.peek()
-        if word == "-" or word[:1].isdigit():
+        if word in ("-", "+", "~", "(") or word[:1].isdigit():
             return self.immediate()
         self.p.take()
         return None if word == "_" else self.operand_name(word, scope)
 
     def immediate(self) -> Immediate:
-        text = self.p.peek()
-        if text[:2] in ("0f", "0F"):
-            self.p.take()
-            return Immediate(int(text[2:], 16), 32)
-        if text[:2] in ("0d", "0D"):
-            self.p.take()
-            return Immediate(int(text[2:], 16), 64)
-        if "." in text:
-            self.p.take()
-            return Immediate(int.from_bytes(struct.pack("<d", float(text)), "little"), 64)
-        return Immediate(self.p.integer())
+        negative = self.p.peek() == "-" and _REAL.match(self.p.peek(1))
+        text = self.p.peek(1) if negative else self.p.peek()
+        if not _REAL.match(text):
+            return Immediate(expression(self.p))
+        self.p.at += 2 if negative else 1
+        width = 32 if text[:2] in ("0f", "0F") else 64
+        if text[1:2] in ("f", "F", "d", "D"):
+            value = int(text[2:], 16)
+        else:
+            value = int.from_bytes(struct.pack("<d", float(text)), "little")
+        return Immediate(value ^ (1 << width - 1 if negative else 0), width)
 
     def operand_name(
         self, name: str, scope: _Scope
@@ -329,10 +335,8 @@ class Body:
         offset = 0
         extra: list[Operand] = []
         while not self.p.accept("]"):
-            if self.p.accept("+"):
-                offset += self.p.integer()
-            elif self.p.peek() == "-":
-                offset += self.p.integer()
+            if self.p.accept("+") or self.p.peek() == "-":
+                offset += expression(self.p)
             else:
                 self.p.expect(",")
                 extra.append(self.operand(scope))

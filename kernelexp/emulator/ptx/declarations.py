@@ -6,6 +6,7 @@ import re
 
 from kernelexp.emulator.machine.image import Pointed, Variable
 from kernelexp.emulator.machine.site import Source, UnsupportedInstruction
+from kernelexp.emulator.ptx.expressions import expression
 from kernelexp.emulator.ptx.stream import Stream
 from kernelexp.emulator.ptx.tokens import Tokens
 
@@ -82,7 +83,7 @@ class Declarations(Stream):
         element = size_of(kind)
         size = element * count
         while self.accept("["):
-            size *= 0 if self.peek() == "]" else self.integer()
+            size *= 0 if self.peek() == "]" else expression(self)
             self.expect("]")
         pointed: list[Pointed] = []
         data = self.initialiser(element, 0, pointed) if self.accept("=") else b""

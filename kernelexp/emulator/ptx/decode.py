@@ -268,7 +268,7 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
         elif item is not None:
             block.add(number, item)
             block.loads |= decoder.sites[number].opcode.startswith(
-                ("ld", "wmma.load", "tcgen05.ld")
+                ("ld", "shfl", "tcgen05.ld", "wmma.load")
             )
         else:
             decoder.at(number)

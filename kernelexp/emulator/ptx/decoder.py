@@ -71,6 +71,9 @@ class Decoder:
         self._swapped: set[tuple[Operand, int]] | None = None
         self._reads: dict[int, list[int]] = {}
         self._multiplies: dict[int, tuple[int, int, int]] = {}
+        self._guards: dict[int, tuple[int, bool]] = {}
+        self._members: dict[int, int] = {}
+        self._lanes: dict[int, Callable[[list[Array]], Array]] = {}
         self._decides: dict[int, list[int]] = {}
         self._writes: dict[int, list[int]] = {}
         self.at(0)
@@ -82,10 +85,13 @@ class Decoder:
                 reads=tuple(self._reads.get(site.number, ())),
                 decides=tuple(self._decides.get(site.number, ())),
                 writes=tuple(self._writes.get(site.number, ())),
-                copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.")),
+                copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.", "shfl.")),
                 selects=site.opcode.startswith("selp."),
                 stem=bit_operation(site.opcode),
                 multiplies=self._multiplies.get(site.number, (0, 0, 0)),
+                guard=self._guards.get(site.number),
+                lanes=self._lanes.get(site.number),
+                members=self._members.get(site.number),
             )
             for site in self.sites
         ]
@@ -93,6 +99,14 @@ class Decoder:
     def multiplies(self, a_count: int, b_count: int, c_count: int) -> None:
         """Of the registers that this instruction reads, the last hold A, B and C."""
         self._multiplies[self.site.number] = (a_count, b_count, c_count)
+
+    def shuffles(self, lanes: Callable[[list[Array]], Array]) -> None:
+        """`lanes`: from which lane each lane takes the first operand."""
+        self._lanes[self.site.number] = lanes
+
+    def reduces(self, members: int) -> None:
+        """Each lane gets something of the first operands of all lanes that a member mask names."""
+        self._members[self.site.number] = members
 
     def at(self, number: int) -> None:
         """Goes to an instruction."""
@@ -125,7 +139,9 @@ class Decoder:
 
     def guard(self, operand: Operand) -> int:
         """The slot of a guard: what it is decides, as an address does."""
-        return self._deciding(operand, "pred")
+        slot = self._deciding(operand, "pred")
+        self._guards[self.site.number] = slot, self.instruction.guard_negated
+        return slot
 
     def _deciding(self, operand: Operand, kind: str) -> int:
         slot = self._source(operand, kind)

@@ -48,7 +48,8 @@ class Stream:
         negative = self.accept("-")
         text = self.take().rstrip("U")
         try:
-            value = int(text, 0)
+            octal = text[0] == "0" and text.isdigit()
+            value = int(text, 8 if octal else 0)
         except ValueError:
             raise self.fault(f"expected an integer, found {text!r}") from None
         return -value if negative else value

@@ -18,15 +18,16 @@ class Tokens(NamedTuple):
 _TOKEN = re.compile(
     r"""
     "[^"]*"
-  | 0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | 0[xX][0-9a-fA-F]+U? | [0-9]+\.[0-9]+ | [0-9]+U?
+  | 0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | 0[xX][0-9a-fA-F]+U? | 0[bB][01]+U?
+  | [0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)? | [0-9]+[eE][-+]?[0-9]+ | [0-9]+U?
   | (?:[A-Za-z_$%.]|::)(?:[\w$%.]|::)*
-  | [-+{}()\[\];,:@!|<>=*~&/]
+  | [-+{}()\[\];,:@!|<>=*~&/?^]
   | [^\s]
     """,
     re.VERBOSE,
 )
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_STRAY = re.compile(r"[^\w\"$%.\-+{}()\[\];,:@!|<>=*~&/\s]")
+_STRAY = re.compile(r"[^\w\"$%.\-+{}()\[\];,:@!|<>=*~&/?^\s]")
 
 
 def tokens(text: str) -> Tokens:

@@ -29,6 +29,7 @@ AREAS = {
     "blackwell": Area(target="sm_100a"),
     "groups": Area(slow=True),
     "library": Area(slow=True),
+    "protocols": Area(slow=True),
 }
 _HEAD = """# Correct kernels of unusual form
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelexp.emulator.arithmetic.floats import bf16, f16
+from kernelexp.emulator.arithmetic.floats import bf16, f16, f32
 from kernelexp.emulator.arithmetic.integers import typed
 from kernelexp.emulator.arithmetic.packed import packed_bool
 from kernelexp.emulator.machine.arrays import Array, Mask
@@ -142,6 +142,7 @@ def slct(a: Array, b: Array, c: Array) -> Array:
 
 
 @alu("slct{ftz:|.ftz}.{t:b32|b64|u32|u64|s32|s64|f32|f64}.f32", "t t t f32")
-def slct_float(a: Array, b: Array, c: Array) -> Array:
-    """-0 counts as >= 0; a NaN does not."""
-    return np.where(c.view(np.float32) >= 0, a, b)
+def slct_float(a: Array, b: Array, c: Array, ftz: str) -> Array:
+    """-0 counts as >= 0, and with `.ftz` any subnormal; a NaN does not."""
+    picks = f32.flush(c) if ftz else c
+    return np.where(picks.view(np.float32) >= 0, a, b)

@@ -12,6 +12,7 @@ from kernelexp.emulator.arithmetic.integers import typed
 from kernelexp.emulator.machine.arrays import Array, Mask
 from kernelexp.emulator.machine.forms import Form, Formed
 from kernelexp.emulator.machine.machine import Op, WarpSet, each_warp
+from kernelexp.emulator.machine.marks import LANE, LOADED, Origin
 from kernelexp.emulator.machine.site import Site
 from kernelexp.emulator.machine.warps import pack
 from kernelexp.emulator.ptx.decoder import Decoder, copyto, pair
@@ -51,20 +52,28 @@ def groups(warps: WarpSet, m: Mask, members: Array) -> Array:
 
 @builder("shfl.sync.{m:up|down|bfly|idx}.b32", sync=True)
 def shfl(d: Decoder) -> Op:
-    """Segments by the c operand; a lane out of range keeps its own value. Reading a lane that does
-    not participate gives that lane's register, where PTX leaves it undefined."""
+    """Segments by the c operand; a lane out of range keeps its own value. What a lane gives that
+    does not take part is followed like memory that was never written."""
     mode = d.parts[2]
     value_to, ok_to = pair(d.operands[0])
     target = d.destination(value_to)
     ok_slot = d.destination(ok_to) if ok_to is not None else None
     a, b, c = (d.source(operand, "b32") for operand in d.operands[1:4])
     members = members_of(d, d.operands[4])
+    site = d.site
+    d.shuffles(lambda R: _sources(mode, R[b], R[c])[0])
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        from_, ok = _shuffle(mode, R[b].astype(np.int64), R[c].astype(np.int64))
+        from_, ok = _sources(mode, R[b], R[c])
+        absent = _absent(warps, m, R[members], from_)
         copyto(R[target], np.take_along_axis(R[a], from_, axis=1), where=m)
         if ok_slot is not None:
             copyto(R[ok_slot], ok, where=m)
+        if absent.any():
+            row, lane = (int(index[0]) for index in np.nonzero(absent))
+            place, source = int(warps.warps[row]), int(from_[row, lane])
+            origin = Origin(LOADED.index(LANE), site.number, place, lane, source)
+            warps.machine.undefined.shuffled(site, warps, absent, origin)
 
     if d.width(target) != 32:
         return op
@@ -72,8 +81,19 @@ def shfl(d: Decoder) -> Op:
     return Formed(op, Form(d.instruction.opcode, slots))
 
 
-def _shuffle(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
+def _absent(warps: WarpSet, m: Mask, members: Array, from_: Array) -> Array:
+    """Which lanes take from a lane that is not active, or that their member mask does not name."""
+    active = warps.active(m)
+    there = np.take_along_axis(active, from_, axis=1) & (
+        members >> from_.astype(np.uint32) & 1 != 0
+    )
+    absent: Array = active & ~there & (from_ != LANES)
+    return absent
+
+
+def _sources(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     """(source lane, whether it is in range): PTX ISA, shfl.sync, its pseudocode."""
+    b, c = b.astype(np.int64), c.astype(np.int64)
     segment, clamp, b = c >> 8 & 31, c & 31, b & 31
     highest = LANES & segment | clamp & ~segment
     if mode == "up":
@@ -98,6 +118,8 @@ def vote(d: Decoder) -> Op:
     target = d.destination(d.operands[0])
     p, flip = d.predicate(d.operands[1])
     members = members_of(d, d.operands[2])
+    if mode != "ballot":  # whose bits can be told apart
+        d.reduces(members)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
@@ -190,6 +212,7 @@ def redux(d: Decoder) -> Op:
     _, _, name, t = d.parts
     target = d.destination(d.operands[0])
     a, members = d.source(d.operands[1], t), members_of(d, d.operands[2])
+    d.reduces(members)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         values = typed(R[a], t)
@@ -213,6 +236,7 @@ def redux_float(d: Decoder) -> Op:
     parts = d.parts
     target = d.destination(d.operands[0])
     a, members = d.source(d.operands[1], "f32"), members_of(d, d.operands[2])
+    d.reduces(members)
     combine = f32.minimum if "min" in parts else f32.maximum
     nan = "NaN" in parts
 
