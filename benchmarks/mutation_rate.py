@@ -88,8 +88,10 @@ def _run(
             missing[kernel] -= 1
             if update is not None and not missing[kernel]:
                 expected.write([answers[key] for key in keys[kernel]], update)
-            print(f"\r{number} of {len(futures)} chunks", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+            if sys.stderr.isatty():
+                print(f"\r{number} of {len(futures)} chunks", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     return [answers[key] for kernel in kernels if not missing[kernel] for key in keys[kernel]]
 
 
