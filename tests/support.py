@@ -8,6 +8,9 @@ from pathlib import Path
 
 from typer.testing import Result
 
+from kernelexp import records
+from kernelexp.record import Record
+
 ROOT = Path(__file__).parent.parent
 
 Kx = Callable[..., Result]
@@ -42,3 +45,10 @@ def edit(root: Path, text: str, instead: str) -> None:
     before = path.read_text()
     assert before.count(text) >= 1, text
     path.write_text(before.replace(text, instead, 1))
+
+
+def all_records(root: Path) -> tuple[list[Record], list[records.Unreadable]]:
+    """Those of all experiments, and what can't be read."""
+    folders = sorted({path.parent.name for path in (root / "logs/runs").glob("*/*.json")})
+    read = [records.read(root, each) for each in folders]
+    return [r for good, _ in read for r in good], [u for _, bad in read for u in bad]

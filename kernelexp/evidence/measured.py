@@ -70,6 +70,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """What the GPU must be."""
         return self.job.arms[0].arch
 
+    def subject(self, problem: Mapping[str, str]) -> object:
+        """All that samples depend on; `problem`: digests of the files of problem.py."""
+        return self.job, problem, self.margin, self.goal
+
 
 Answerer: TypeAlias = Callable[[Question, Path | None, OnProgress | None], Measurement]
 """Measures: with a journal, if there is to be one, and telling its progress."""
@@ -132,8 +136,7 @@ def take(
         goal=measuring.goal,
         place=place,
     )
-    problem = files.digests(root, baseline.kernel)
-    journal = measuring.journal((job, problem, question.margin, question.goal))
+    journal = measuring.journal(question.subject(files.digests(root, baseline.kernel)))
     taken = answerer(question, journal, on_progress)
     work = answer.work.get(size)
     journals = (journal,) if journal else ()

@@ -11,10 +11,10 @@ import shutil
 import pytest
 from bad_days.conftest import Disk
 from fake_gpu import FakeGpu
-from support import ROOT, Kx
+from support import ROOT, Kx, all_records
 from typer.testing import Result
 
-from kernelexp import errors, project, records
+from kernelexp import errors, project
 
 NCU = ROOT / "tests/data/ncu"
 LOG = """Kernel: `gemm` — a small one, for SM90a.
@@ -93,7 +93,7 @@ def is_right(disk: Disk, kx: Kx, name: str) -> None:
     result = kx(*spelled(disk, name), cwd=disk.root)
     assert result.exit_code == errors.OK, result.stderr
     assert project.load(disk.root).experiments
-    assert not records.read_all(disk.root)[1]
+    assert not all_records(disk.root)[1]
     assert kx("list", cwd=disk.root).exit_code == errors.OK
     assert kx("log", "--write", cwd=disk.root).exit_code == errors.OK
 

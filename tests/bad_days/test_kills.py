@@ -13,9 +13,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support import ROOT, TOKEN, Kx, alive, wait_until
+from support import ROOT, TOKEN, Kx, alive, all_records, wait_until
 
-from kernelexp import decisions, errors, records
+from kernelexp import decisions, errors
 
 # A command line on a machine that seems to have a GPU: `CODE FOLDER ARGUMENT...`.
 CODE = """
@@ -95,7 +95,7 @@ class Victim:
 
     def is_whole(self) -> None:
         """Every file can be read, and the next commands work."""
-        assert not records.read_all(self.root)[1]
+        assert not all_records(self.root)[1]
         assert not decisions.read_all(self.root)[1]
         rendered = (self.root / "logs/EXPERIMENTS.md").read_text()
         assert rendered.startswith("# Experiment log")
@@ -131,7 +131,7 @@ def test_50_kills_lose_nothing_and_corrupt_nothing(scale: Path, kx: Kx, part: in
         victim.complete(name)
     victim.is_whole()
     leftovers = list(scale.rglob("*.tmp"))
-    found, _ = records.read_all(scale)
+    found, _ = all_records(scale)
     print(
         f"kills, part {part}: {victim.killed} ({dict(victim.ended)}); 0 records lost "
         f"or changed, 0 files unreadable, 0 processes left, 0 following commands failed; "

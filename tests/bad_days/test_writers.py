@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import ROOT
-
-from kernelexp import records
+from support import ROOT, all_records
 
 WRITER = """
 import sys
@@ -35,7 +33,7 @@ def test_no_record_of_writers_at_once_is_lost(tmp_path: Path, writers: int, each
         process.stdin.write("go\n")
         process.stdin.flush()
     written = [line for each in processes for line in each.communicate()[0].splitlines()]
-    found, unreadable = records.read_all(tmp_path)
+    found, unreadable = all_records(tmp_path)
     print(f"{writers} processes wrote {len(written)} records at once: {len(found)} read back")
     assert len(set(written)) == len(found) == writers * each
     assert not unreadable

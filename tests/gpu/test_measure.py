@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from measurements import measurement, worker
 
-from kernelexp.evidence import measured
 from kernelexp.evidence.measured import Measuring, Question
 from kernelexp.gpu.job import Job
 from kernelexp.gpu.stopping import is_budget_spent, is_hopeless, is_look_due
@@ -62,7 +61,7 @@ def test_samples_of_another_problem_py_are_not_gone_on_with(tmp_path: Path) -> N
     job = Job(problem="problem.py", size={}, arms=())
     question = Question(job=job, options=Options(), margin=0.01, goal="verdicts")
     measuring = Measuring(journals=tmp_path)
-    one, other = (measured._journal(measuring, question, {"problem.py": x}) for x in "ab")
+    one, other = (measuring.journal(question.subject({"problem.py": x})) for x in "ab")
     assert one != other
 
 
