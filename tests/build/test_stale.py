@@ -39,6 +39,7 @@ def test_a_header_is_seen_however_it_is_included(
     assert "variants/include/figure.cuh" in second.files
 
 
+@slow
 def test_a_header_outside_of_the_project_is_seen(
     scale: Path, tmp_path: Path, build_one: BuildOne
 ) -> None:
@@ -50,6 +51,7 @@ def test_a_header_outside_of_the_project_is_seen(
     assert build_one().identity != first.identity
 
 
+@slow
 def test_a_linked_folder_of_headers_is_seen(
     scale: Path, tmp_path: Path, build_one: BuildOne
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_header_of_a_flag_is_seen(scale: Path, build_one: BuildOne) -> None:
     assert (second.cached, second.identity == first.identity) == (False, False)
 
 
+@slow
 def test_an_options_file_of_a_flag_is_seen(scale: Path, build_one: BuildOne) -> None:
     options = scale / "options"
     options.write_text("-DTHREADS_ARE=1")
@@ -127,6 +130,7 @@ def test_a_wrapper_of_the_same_version_is_another_compiler(build_one: BuildOne, 
     assert (second.cached, second.identity == first.identity) == (False, False)
 
 
+@slow
 def test_another_pass_of_the_same_compiler_is_another_compiler(
     scale: Path, build_one: BuildOne, planted: Plant, tools: Toolchain
 ) -> None:
@@ -160,6 +164,7 @@ def test_a_header_that_is_passed_over_costs_one_build_and_no_more(
     assert build_one(*flags).cached
 
 
+@slow
 def test_a_header_that_is_only_asked_for_is_seen(scale: Path, build_one: BuildOne) -> None:
     asking = '#if __has_include("optional.cuh")\n    factor = 2.0f;\n#endif\n    for (float&'
     edit_file(scale, SOURCE, "for (float&", asking)
@@ -172,6 +177,7 @@ def test_a_header_that_is_only_asked_for_is_seen(scale: Path, build_one: BuildOn
     assert build_one().identity == first.identity
 
 
+@slow
 def test_a_source_that_asks_and_then_does_not_build_says_why(
     scale: Path, build_one: BuildOne
 ) -> None:
@@ -223,6 +229,7 @@ def test_a_source_that_is_edited_and_reverted_while_it_is_compiled_is_compiled_a
     assert build_one(using=edited_once).cached
 
 
+@slow
 def test_a_source_that_keeps_changing_is_a_sentence_and_leaves_nothing(
     scale: Path, build_one: BuildOne, wrap: Wrap
 ) -> None:

@@ -35,6 +35,7 @@ def revised(scale: Path) -> Path:
     return scale
 
 
+@pytest.mark.slow
 def test_a_slower_launch_is_found_though_the_code_is_the_same(
     revised: Path, kx: Kx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,7 @@ def test_a_sample_of_the_mutants_is_found_as_before() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        "transpose_twice.cu | __syncthreads 2 | dropped",
+        pytest.param("transpose_twice.cu | __syncthreads 2 | dropped", marks=pytest.mark.slow),
         "ring_of_stores.cu | wait 2 | after the next statement",
     ],
 )

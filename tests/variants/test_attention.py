@@ -109,7 +109,11 @@ def test_both_kernels_solve_the_same_problem() -> None:
     assert {name: size[name] for name in "bhsd"} == phases.sizes["full"]
 
 
-@pytest.mark.parametrize("problem", [phases, register_tiles], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "problem",
+    [phases, pytest.param(register_tiles, marks=pytest.mark.slow)],
+    ids=lambda each: each.name,
+)
 def test_the_reference_is_that_of_torch(problem: loader.Problem) -> None:
     size = problem.sizes["emulated_more"]
     inputs = problem.inputs(size, 0, "cpu")

@@ -55,7 +55,14 @@ PURE = {
 WRAPPERS = [each for header in HEADERS for each in statements(header)]
 
 
-@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+# Each takes a run of nvcc.
+ALONE = [
+    path if index % 6 == 0 else pytest.param(path, marks=pytest.mark.slow)
+    for index, path in enumerate(HEADERS)
+]
+
+
+@pytest.mark.parametrize("header", ALONE, ids=lambda path: path.name)
 def test_every_header_compiles_alone(header: Path, nvcc: Callable[..., Completed]) -> None:
     done = nvcc(f'#include "{header.name}"\n')
     assert done.returncode == 0, done.stderr

@@ -73,7 +73,7 @@ def configured(point: dict[str, object]) -> Configured:
     return found
 
 
-@pytest.mark.parametrize("point", SIZED[::4], ids=str)
+@pytest.mark.parametrize("point", SIZED[::8], ids=str)
 def test_the_host_compiler_computes_what_nvcc_computes(
     point: dict[str, object], exports_of: ExportsOf
 ) -> None:
