@@ -141,8 +141,9 @@ def _shared(entry: Entry) -> Iterator[Variable]:
 
 
 def _local(size: int) -> Iterator[Variable]:
+    # The stack grows down from the end of local memory, which LocalLayout rounds up to 32 bytes.
     if size:
-        yield Variable(name="stack", space="local", type="b8", align=16, size=-(-size // 16) * 16)
+        yield Variable(name="stack", space="local", type="b8", align=32, size=-(-size // 32) * 32)
 
 
 def _build(decoder: Decoder, number: int) -> Result:
