@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from measurements import DEVICE
 
-from kernelexp.gpu import device, measure
+from kernelexp.evidence.measure import measure
+from kernelexp.system import device
 
 _WORKER = """
 import json, math, os, random, signal, sys, time

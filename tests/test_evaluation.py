@@ -13,12 +13,16 @@ import pytest
 from schemas import validate
 from support import Kx
 
-from kernelexp import api, confine, confined, errors, evaluation
-from kernelexp.arm import Status
-from kernelexp.limits import Limits
-from kernelexp.model import Program
-from kernelexp.runs import Settings
-from kernelexp.toolchain import Toolchain
+from kernelexp import api
+from kernelexp.model import errors
+from kernelexp.model.arm import Status
+from kernelexp.model.experiment import Program
+from kernelexp.model.limits import Limits
+from kernelexp.services import evaluation
+from kernelexp.services.run.runs import Settings
+from kernelexp.system import confined
+from kernelexp.system.process import confine
+from kernelexp.system.toolchain import Toolchain
 
 SOURCE = Path("variants/scale/scale.cu")
 WRONG = "each *= factor + 1.0f"
@@ -47,11 +51,14 @@ def test_a_wrong_text_is_incorrect_and_leaves_nothing_behind(scale: Path, kx: Kx
     assert found["record"]["candidates"][0]["arm"]["emulated"]["arrays"][0]["wrong"] > 0
     assert "refused" not in found["record"]["baseline"]
     assert {path for path in scale.rglob("*") if ".kernelexp" not in path.parts} == before
-    assert not list(scale.glob(".kernelexp/evaluation-*"))
+    assert not list(scale.glob(".kernelexp/services/evaluation-*"))
 
 
 def test_what_a_killed_evaluation_left_is_removed_after_a_day(scale: Path) -> None:
-    kept, old = scale / ".kernelexp/evaluation-1", scale / ".kernelexp/evaluation-2"
+    kept, old = (
+        scale / ".kernelexp/services/evaluation-1",
+        scale / ".kernelexp/services/evaluation-2",
+    )
     for folder in (kept, old):
         folder.mkdir()
         (folder / "link").symlink_to(scale / "variants")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from support import TOKEN, alive, wait_until
 
-from kernelexp import processes
-from kernelexp.errors import EnvironmentFault
-from kernelexp.interrupts import Interrupted
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.system.process import processes
+from kernelexp.system.process.interrupts import Interrupted
 
 # Two that leave the group, the session, and the second one the environment too.
 TREE = "setsid sleep 1000 & sh -c 'sleep 1000' & exec sleep 1000"

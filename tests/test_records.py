@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import records
-from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
-from kernelexp.errors import UsageError
-from kernelexp.record import Candidate, Record, complete
+from kernelexp.logs import records
+from kernelexp.logs.record import complete
+from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
+from kernelexp.model.errors import UsageError
+from kernelexp.model.record import Candidate, Record
 
 VERDICT = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Nothing was timed.")
 

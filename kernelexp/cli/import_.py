@@ -35,7 +35,7 @@ def import_(
     become published records; all other words of an experiment stay in its notes, and the log is
     copied to logs/imported.
     """
-    from kernelexp.handlog import service
+    from kernelexp.services.handlog import service
 
     loaded = common.load(project)
     done = service.write(loaded, log, kernel, arch, source)

@@ -11,8 +11,8 @@ from kernelexp.cli.options import HERE, JsonOption, ProjectOption
 @app.command("list")
 def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
     """List kernels, axes, experiments and verdicts."""
-    from kernelexp.judge import standing
-    from kernelexp.report import listing
+    from kernelexp.dossier import standing
+    from kernelexp.report.log import listing
 
     loaded = common.load(project, sources=False)
     tree = standing.Tree(loaded.root)

@@ -14,8 +14,8 @@ from typer._click.exceptions import (
     NoSuchOption,
 )
 
-from kernelexp.errors import UsageError, nearest
-from kernelexp.text import quote
+from kernelexp.model.errors import UsageError, nearest
+from kernelexp.model.text import quote
 
 Refusal = ClickException
 

@@ -9,14 +9,14 @@ from kernelexp.cli.console import output, print_message
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
-    from kernelexp.report.document import Block
-    from kernelexp.runs import Outcome
+    from kernelexp.report.document.document import Block
+    from kernelexp.services.run.runs import Outcome
 
 
 def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
     """The page of each run, and a summary where there are several."""
-    from kernelexp.report import page, ran
-    from kernelexp.report.document import paragraph
+    from kernelexp.report.document.document import paragraph
+    from kernelexp.report.runs import page, ran
 
     for each in outcomes:
         if each.error:

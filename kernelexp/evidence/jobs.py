@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelexp import build
-from kernelexp.arm import Arm, Isa
-from kernelexp.evidence import native
-from kernelexp.evidence.emulation_worker import EmulationJob
-from kernelexp.gpu.job import ArmJob
-from kernelexp.isolated import Limit
-from kernelexp.launch import Launch, of_entries
-from kernelexp.measurement import Role, TimedArm
-from kernelexp.schedule import USUAL, Schedule, first_schedules
+from kernelexp.evidence import build, native
+from kernelexp.evidence.emulate.emulation_worker import EmulationJob
+from kernelexp.evidence.measure.job import ArmJob
+from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.measurement import Role, TimedArm
+from kernelexp.system.process.isolated import Limit
+from warpsim.launch import Launch, of_entries
+from warpsim.schedule import USUAL, Schedule, first_schedules
 
 
 def emulation(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kernelexp.arm import Advice, ProfiledInstruction
 from kernelexp.judge.case import Case
 from kernelexp.judge.opportunity import (
     Found,
@@ -16,7 +15,8 @@ from kernelexp.judge.opportunity import (
     hidden,
     place,
 )
-from kernelexp.text import shorten
+from kernelexp.model.arm import Advice, ProfiledInstruction
+from kernelexp.model.text import shorten
 
 _SAID_MAX = 220
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"

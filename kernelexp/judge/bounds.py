@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.counters import EXECUTED
+from kernelexp.facts.counters import EXECUTED
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge.case import Case
-from kernelexp.metrics import Kind
 
 Resource: TypeAlias = Literal["tensor cores", "shared memory", "L2", "device memory", "issue slots"]
 RESOURCES: tuple[Resource, ...] = (

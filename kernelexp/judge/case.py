@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp import widths
-from kernelexp.arm import Arm, EmulatedLine
-from kernelexp.chips import Chip
-from kernelexp.counters import EXECUTED, PTX
-from kernelexp.metrics import Kind
+from kernelexp.facts import widths
+from kernelexp.facts.chips import Chip
+from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.metrics import Kind
+from kernelexp.model.arm import Arm, EmulatedLine
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,15 +11,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import counters, metrics
-from kernelexp.arm import Arm
-from kernelexp.differences import Difference, between, comparable
+from kernelexp.facts import counters, metrics
+from kernelexp.facts.differences import Difference, between, comparable
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge import bounds, ranking
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
 from kernelexp.judge.expectations import command
 from kernelexp.judge.ranking import Finding
-from kernelexp.metrics import Kind
+from kernelexp.model.arm import Arm
 
 Way: TypeAlias = Literal["with the time", "against it", ""]
 

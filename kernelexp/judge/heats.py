@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from kernelexp.judge import racing
 from kernelexp.judge.stats import ratios
-from kernelexp.measurement import Effect, Measurement
+from kernelexp.model.measurement import Effect, Measurement
 
 FINALISTS_MAX = 24
 """A final of more arms would take longer than all heats."""

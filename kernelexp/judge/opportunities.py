@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from kernelexp.arm import EmulatedLine
-from kernelexp.counters import EXECUTED, PTX
+from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge import advice, bounds
 from kernelexp.judge.bounds import Resource
 from kernelexp.judge.case import Case, Counts
@@ -25,7 +25,7 @@ from kernelexp.judge.opportunity import (
     hidden,
     place,
 )
-from kernelexp.metrics import Kind
+from kernelexp.model.arm import EmulatedLine
 
 CONFLICTS_FROM = 0.05
 """Share of the wavefronts, or of the sectors, from which an excess is listed."""

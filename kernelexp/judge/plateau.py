@@ -8,12 +8,12 @@ from itertools import combinations
 
 import msgspec
 
-from kernelexp import metrics
-from kernelexp.arm import Arm
-from kernelexp.counters import PTX
+from kernelexp.facts import metrics
+from kernelexp.facts.counters import PTX
+from kernelexp.facts.metrics import Figure
 from kernelexp.judge.racing import Interval, Result, Scores, of_values
-from kernelexp.metrics import Figure
-from kernelexp.model import Point, spell
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import Point, spell
 
 _CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for op in ("ld", "st"))
 

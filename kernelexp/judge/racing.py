@@ -27,7 +27,7 @@ from kernelexp.judge.stats import (
     usable,
 )
 from kernelexp.judge.verdict import enough, is_settled, is_trusted
-from kernelexp.measurement import Departure, Look, Measurement, Worker
+from kernelexp.model.measurement import Departure, Look, Measurement, Worker
 
 Goal: TypeAlias = Literal["verdicts", "fastest"]
 Scores: TypeAlias = Mapping[str, float]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kernelexp import counters
-from kernelexp.differences import Difference
+from kernelexp.facts import counters
+from kernelexp.facts.differences import Difference
 
 FLOOR = 0.05
 """Relative change below which a figure is not shown."""

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.arm import Status
 from kernelexp.judge import stats
 from kernelexp.judge.verdict import decided
-from kernelexp.measurement import Measurement
+from kernelexp.model.arm import Status
+from kernelexp.model.measurement import Measurement
 
 VERDICTS = (Status.IMPROVED, Status.REJECTED)
 SEED = 1

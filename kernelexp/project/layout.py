@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.errors import UsageError, explain
+from kernelexp.model.errors import UsageError, explain
 from kernelexp.project.faults import Fault
 
 FILE = "experiments.yaml"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelexp.errors import join, suggest
-from kernelexp.model import Axis, AxisValue, Point, spell
-from kernelexp.text import quote
+from kernelexp.model.axes import AxisValue, Point, spell
+from kernelexp.model.errors import join, suggest
+from kernelexp.model.experiment import Axis
+from kernelexp.model.text import quote
 
 
 def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from kernelexp import model, names
-from kernelexp.errors import join, suggest
-from kernelexp.model import Experiment, ProjectFile
+from kernelexp.model import axes, names
+from kernelexp.model.errors import join, suggest
+from kernelexp.model.experiment import Experiment, ProjectFile
+from kernelexp.model.text import quote
 from kernelexp.project.faults import Fault
 from kernelexp.project.yamlfile import Document, Wanted, wanted
-from kernelexp.text import quote
 
 File: TypeAlias = Literal["project", "experiment"]
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
         message = f"this has {len(value)} items; at most {error.validator_value} are allowed."
         yield document.fault(path, message)
     elif error.validator == "enum" and not isinstance(value, dict | list):
-        spelled = [model.spell(each) for each in error.validator_value]
+        spelled = [axes.spell(each) for each in error.validator_value]
         shown = quote(value) if isinstance(value, str) else value
         yield document.fault(path, f"{shown} is not allowed; allowed: {join(spelled)}.")
     else:
@@ -132,7 +132,7 @@ def _describe(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_describe(option) for option in schema["anyOf"]))
     if "enum" in schema:
-        return join(model.spell(each) for each in schema["enum"])
+        return join(axes.spell(each) for each in schema["enum"])
     return _TYPES.get(schema.get("type", ""), "a mapping")
 
 

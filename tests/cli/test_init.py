@@ -14,8 +14,11 @@ import pytest
 import yaml
 from support import Kx
 
-from kernelexp import build, errors, project, scaffold
-from kernelexp.toolchain import HEADERS
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.model import errors
+from kernelexp.project import scaffold
+from kernelexp.system.toolchain import HEADERS
 
 WORKFLOW = ".github/workflows/kernelexp.yml"
 GPU_WORKFLOW = ".github/workflows/kernelexp-gpu.yml"
@@ -90,7 +93,7 @@ def test_a_line_of_the_package_s_headers_is_named_from_the_package(started: Path
     values = json.loads(kx("build", "row_softmax", "--json", cwd=started).stdout)
     (arm,) = values.values()
     ptx = build.artefacts(started, arm["identity"]).ptx.read_text()
-    assert '"kernelexp/include/ldst.cuh"' in ptx
+    assert '"kernelexp/system/include/ldst.cuh"' in ptx
     assert str(HEADERS) not in ptx
     assert str(HEADERS.resolve()) not in ptx
 

@@ -15,13 +15,14 @@ import pytest
 from measurements import worker as finished
 from test_without_gpu import H200
 
-from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.gpu import device, journals, measure, worker
-from kernelexp.gpu.job import ArmJob, Failed, Finished, Job, Refused, WorkerJob
+from kernelexp.evidence.measure import journals, measure, worker
+from kernelexp.evidence.measure.job import ArmJob, Failed, Finished, Job, Refused, WorkerJob
 from kernelexp.judge import racing
 from kernelexp.judge.verdict import measured
-from kernelexp.launch import Launch
-from kernelexp.measurement import Measurement, Options, TimedArm
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.measurement import Measurement, Options, TimedArm
+from kernelexp.system import device
+from warpsim.launch import Launch
 
 NAME = "variants/scale/problem.py"
 LAUNCH = Launch(entry="kernel", grid=(1, 1, 1), block=(32, 1, 1))

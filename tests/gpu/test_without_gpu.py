@@ -8,12 +8,13 @@ import msgspec
 import pytest
 from gpu_kernels import needs_gpu
 
-from kernelexp import processes
-from kernelexp.errors import EnvironmentFault, UsageError
-from kernelexp.gpu import device, launch, measure, stopping, worker
-from kernelexp.gpu.job import Answer, ArmJob, Job, Refused, WorkerJob
-from kernelexp.launch import Field, Launch, Scalar, StructValue
-from kernelexp.measurement import Device, Options, TimedArm
+from kernelexp.evidence.measure import launch, measure, stopping, worker
+from kernelexp.evidence.measure.job import Answer, ArmJob, Job, Refused, WorkerJob
+from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.measurement import Device, Options, TimedArm
+from kernelexp.system import device
+from kernelexp.system.process import processes
+from warpsim.launch import Field, Launch, Scalar, StructValue
 
 H200 = Device(
     name="NVIDIA H200",
@@ -60,7 +61,7 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
         parent=os.getpid(),
     )
     (tmp_path / worker.JOB).write_bytes(msgspec.json.encode(job))
-    argv = [sys.executable, "-m", "kernelexp.gpu.worker", str(tmp_path)]
+    argv = [sys.executable, "-m", "kernelexp.evidence.measure.worker", str(tmp_path)]
     completed = processes.run(argv, cwd=Path(__file__).parents[2], timeout_s=60)
     lines = (tmp_path / worker.ANSWERS).read_bytes().splitlines()
     answer = msgspec.json.decode(lines[-1], type=Answer)
@@ -114,7 +115,7 @@ def test_arguments_are_passed_as_the_bytes_of_their_type(argument, raw):
 
 
 WAITS = (
-    "import sys, time; from kernelexp.gpu.worker import leave_when_dismissed; "
+    "import sys, time; from kernelexp.evidence.measure.worker import leave_when_dismissed; "
     "from pathlib import Path; leave_when_dismissed(Path(sys.argv[1]), int(sys.argv[2])); "
     "time.sleep(60)"
 )

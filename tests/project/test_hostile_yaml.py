@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from support import ROOT, Kx
 
 from kernelexp import project
-from kernelexp.errors import ConfigurationError
-from kernelexp.text import CONTROL
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.text import CONTROL
 
 TEXT = (ROOT / "tests/projects/scale/experiments.yaml").read_text()
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp import metrics
-from kernelexp.arm import Arm
-from kernelexp.judge.standing import Standing
+from kernelexp.dossier.standing import Standing
+from kernelexp.facts import metrics
+from kernelexp.model.arm import Arm
 from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
-from kernelexp.report.log import KernelLog, time_of
+from kernelexp.report.log.log import KernelLog, time_of
 
 _RATE = "published_tflops"
 _MEASURED = "Median of all samples; the bar is from the 5th to the 95th percentile."

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelexp import wholefile
-from kernelexp.errors import EnvironmentFault, UsageError
+from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.text import printable
 from kernelexp.report.charts.chart import Bars, Chart, Heat, Plot, Series
-from kernelexp.text import printable
+from kernelexp.system import wholefile
 
 FORMATS = (".svg", ".png")
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00")

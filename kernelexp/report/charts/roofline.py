@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp import chips
-from kernelexp.arm import Arm
-from kernelexp.chips import Chip
-from kernelexp.errors import UsageError, join
-from kernelexp.record import Profile
+from kernelexp.facts import chips
+from kernelexp.facts.chips import Chip
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import UsageError, join
+from kernelexp.model.record import Profile
 from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
 
 

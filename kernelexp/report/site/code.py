@@ -7,13 +7,13 @@ from itertools import groupby
 
 import msgspec
 
-from kernelexp import sources
-from kernelexp.arm import Arm, Isa
-from kernelexp.lines import costs
-from kernelexp.lines.costs import Costs, Figure
-from kernelexp.record import Profile, Record
-from kernelexp.report import figures
+from kernelexp.logs import sources
+from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.record import Profile, Record
+from kernelexp.report.document import figures
 from kernelexp.report.site.texts import Texts, page_of, split
+from kernelexp.services.lines import costs
+from kernelexp.services.lines.costs import Costs, Figure
 
 _SHOWN = ("stalls", "wavefronts", "conflicts", "sectors", "tma_sectors")
 _CONTEXT = 2

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build
-from kernelexp.arm import Arm
-from kernelexp.errors import KernelexpError
-from kernelexp.evidence import instructions, line_table
-from kernelexp.record import Record
+from kernelexp.evidence import build
+from kernelexp.evidence.code import instructions, line_table
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.record import Record
 from kernelexp.report.site import seen
 from kernelexp.report.site.texts import Texts, split
 

@@ -19,11 +19,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kernelexp import __version__
-from kernelexp.model import spell_point
-from kernelexp.report import figures
-from kernelexp.report.document import Cell, text_of
+from kernelexp.model.axes import spell_point
+from kernelexp.model.text import printable
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Cell, text_of
 from kernelexp.report.site import svg
-from kernelexp.text import printable
 
 _CODE = re.compile(r"`([^`\n]+)`")
 

@@ -9,26 +9,29 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import profiles, records, sources
-from kernelexp.arm import Arm
-from kernelexp.judge import standing
-from kernelexp.judge.standing import StandingProfile, Tree
-from kernelexp.model import Variant, arm_names, spell_point
+from kernelexp.dossier import standing
+from kernelexp.dossier.standing import StandingProfile, Tree
+from kernelexp.logs import profiles, records, sources
+from kernelexp.logs.records import Unreadable
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import spell_point
+from kernelexp.model.record import Profile, Record, is_of
+from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
-from kernelexp.record import Profile, Record, is_of
-from kernelexp.records import Unreadable
-from kernelexp.report import export, listing, log, outputs, page
-from kernelexp.report import profiles as profile_report
-from kernelexp.report import sections as section_report
-from kernelexp.report import sweep as sweep_report
+from kernelexp.project.sections import NAMES, builtin
+from kernelexp.project.sections.evaluate import evaluate
+from kernelexp.project.sections.given import Run
+from kernelexp.report import export, outputs
 from kernelexp.report.charts import heat, history, pairs, roofline, stalls
 from kernelexp.report.charts.chart import Bars, Plot
+from kernelexp.report.log import listing, log
+from kernelexp.report.runs import page
+from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import code, diffs, index
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
-from kernelexp.sections import NAMES, builtin
-from kernelexp.sections.evaluate import evaluate
-from kernelexp.sections.given import Run
+from kernelexp.report.variants import profiles as profile_report
+from kernelexp.report.variants import sections as section_report
 
 RECORDS_SHOWN = listing.RECORDS_SHOWN
 INDEX, LOG = "index.html", "log.json"
