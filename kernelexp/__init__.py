@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from warpsim.launch import Field, Launch, Pointer, Scalar, StructValue, TensorMap
 
 __version__ = "0.1.0"
+# kernelexp.problem and kernelexp.launch, for the problem.py files that records keep.
+__path__.append(f"{__path__[0]}/model/earlier")
 __all__ = [
     "Array",
     "Axes",

@@ -16,8 +16,8 @@ _WORKER = """
 import json, math, os, random, signal, sys, time
 from pathlib import Path
 import msgspec
-from kernelexp.gpu.job import Finished, Turn, WorkerJob
-from kernelexp.measurement import Block, DeviceState, Row, Worker
+from kernelexp.evidence.measure.job import Finished, Turn, WorkerJob
+from kernelexp.model.measurement import Block, DeviceState, Row, Worker
 
 folder = Path(sys.argv[1])
 while not (folder / "turn.json").exists():

@@ -51,13 +51,13 @@ def test_a_wrong_text_is_incorrect_and_leaves_nothing_behind(scale: Path, kx: Kx
     assert found["record"]["candidates"][0]["arm"]["emulated"]["arrays"][0]["wrong"] > 0
     assert "refused" not in found["record"]["baseline"]
     assert {path for path in scale.rglob("*") if ".kernelexp" not in path.parts} == before
-    assert not list(scale.glob(".kernelexp/services/evaluation-*"))
+    assert not list(scale.glob(".kernelexp/evaluation-*"))
 
 
 def test_what_a_killed_evaluation_left_is_removed_after_a_day(scale: Path) -> None:
     kept, old = (
-        scale / ".kernelexp/services/evaluation-1",
-        scale / ".kernelexp/services/evaluation-2",
+        scale / ".kernelexp/evaluation-1",
+        scale / ".kernelexp/evaluation-2",
     )
     for folder in (kept, old):
         folder.mkdir()

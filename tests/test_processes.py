@@ -114,7 +114,7 @@ def test_one_item_that_fails_ends_the_others(token: str) -> None:
 PROGRAM = """
 import signal
 import sys
-from kernelexp import interrupts, processes
+from kernelexp.system.process import interrupts, processes
 for number in interrupts.SIGNALS:
     signal.signal(number, signal.SIG_DFL)  # the tests may run under nohup
 interrupts.handle_signals()
@@ -168,7 +168,7 @@ import signal
 import sys
 import threading
 import time
-from kernelexp import interrupts, processes
+from kernelexp.system.process import interrupts, processes
 interrupts.handle_signals()
 def work(_):
     time.sleep(0.3)  # by now the main thread sleeps too
@@ -190,7 +190,7 @@ def test_a_signal_that_does_not_wake_the_main_thread_is_noticed() -> None:
 def test_an_ignored_hang_up_stays_ignored() -> None:
     code = (
         "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "from kernelexp import interrupts; interrupts.handle_signals()\n"
+        "from kernelexp.system.process import interrupts; interrupts.handle_signals()\n"
         "os.kill(os.getpid(), signal.SIGHUP); print('there')"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -146,8 +146,8 @@ def _result(
         contended=execution.contended,
         printed=tuple(execution.printed),
         counters=counters,
-        warp_instructions=sum(each.executed for each in counters.instructions),
-        thread_instructions=sum(each.lanes for each in counters.instructions),
+        warp_instructions=sum(instruction.executed for instruction in counters.instructions),
+        thread_instructions=sum(instruction.lanes for instruction in counters.instructions),
         seconds=seconds,
     )
 
@@ -158,15 +158,15 @@ def _join(results: Sequence[Result]) -> Result:
         return results[0]
     return Result(
         schedule=results[0].schedule,
-        findings=_once(finding for each in results for finding in each.findings),
-        warnings=_once(finding for each in results for finding in each.warnings),
+        findings=_once(finding for result in results for finding in result.findings),
+        warnings=_once(finding for result in results for finding in result.warnings),
         hang=results[-1].hang,
-        contended=any(each.contended for each in results),
-        printed=tuple(line for each in results for line in each.printed),
-        counters=add_up([each.counters for each in results]),
-        warp_instructions=sum(each.warp_instructions for each in results),
-        thread_instructions=sum(each.thread_instructions for each in results),
-        seconds=sum(each.seconds for each in results),
+        contended=any(result.contended for result in results),
+        printed=tuple(line for result in results for line in result.printed),
+        counters=add_up([result.counters for result in results]),
+        warp_instructions=sum(result.warp_instructions for result in results),
+        thread_instructions=sum(result.thread_instructions for result in results),
+        seconds=sum(result.seconds for result in results),
     )
 
 
@@ -244,7 +244,7 @@ def compare(
         array[...] = outputs[0][name]
     results = [_join(each) for each in runs]
     compared = [name for name in arrays if name not in scratch]
-    others = [_differing(compared, outputs[0], each) for each in outputs]
+    others = [_differing(compared, outputs[0], output) for output in outputs]
     differing = tuple(name for name in arrays if any(name in other for other in others))
     may_vary = any(result.contended for result in results)
     return Comparison(

@@ -159,7 +159,7 @@ def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:
     """The launch of the one of `symbols` that launch() names, by itself or by its plain name; as
     it is where none or several have that name."""
     symbols = tuple(symbols)
-    named = [each for each in symbols if plain_name(each) == launch.entry]
+    named = [symbol for symbol in symbols if plain_name(symbol) == launch.entry]
     if launch.entry in symbols or len(named) != 1:
         return launch
     return msgspec.structs.replace(launch, entry=named[0])
@@ -167,4 +167,4 @@ def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:
 
 def main_launch(launches: Sequence[Launch]) -> Launch:
     """The one of a job's launches that its build is judged by."""
-    return next((each for each in launches if each.main), launches[0])
+    return next((launch for launch in launches if launch.main), launches[0])

@@ -11,9 +11,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from kernelexp import launch
-from kernelexp import problem as package
+from kernelexp.model import problem as package
 from kxdocs.markdown import code, escape, paragraphs, table
+from warpsim import launch
 
 _TERM = re.compile(r" {4}(\S.*)")
 _TEXT = re.compile(r" {8}(\S.*)")

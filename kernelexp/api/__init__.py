@@ -67,8 +67,8 @@ def show(project: Project, experiment: str) -> Shown:
     tree = standing.Tree(project.root)
     standings = standing.of_experiment(project, experiment, tree)
     found, _ = records.read(project.root, experiment)
-    taken = standing.of_profiles(project, experiment, tree)
-    return listing.experiment_values(experiment, standings, found, taken)
+    standing_profiles = standing.of_profiles(project, experiment, tree)
+    return listing.experiment_values(experiment, standings, found, standing_profiles)
 
 
 def record(project: Project, run: str) -> Record:

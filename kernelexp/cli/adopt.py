@@ -167,9 +167,9 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
 
     entry = compiled.entry
     typer.echo(f"entry: {entry.signature}")
-    for each in entry.parameters:
-        typer.echo(f"  {_describe(each)}")
-        for member in each.members:
+    for parameter in entry.parameters:
+        typer.echo(f"  {_describe(parameter)}")
+        for member in parameter.members:
             typer.echo(f"    {_describe(member)}")
     for name in draft.read_and_written(entry, answers):
         print_message(
@@ -234,17 +234,21 @@ def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
 
     shapes, references = dict(answers.shapes), dict(answers.references)
     workspaces, zeros = list(answers.workspaces), list(answers.zeros)
-    for each in parameters:
-        if each.is_pointer and each.name not in shapes:
-            shape = _prompt(f"shape of {each.name}, as in M,K", parse_expressions)
-            shapes.update({each.name: shape} if shape else {})
-        if each.read and each.written and each.name not in (*workspaces, *zeros):
-            if typer.confirm(f"is {each.name} zero before each launch?", default=False):
-                is_result = typer.confirm(f"is {each.name} a result?", default=True)
-                (zeros if is_result else workspaces).append(each.name)
-        if each.is_pointer and each.written and each.name not in (*references, *workspaces):
-            expected = _prompt(f"what {each.name} should be, as in A @ B", parse_reference)
-            references.update({each.name: expected} if expected else {})
+    for parameter in parameters:
+        if parameter.is_pointer and parameter.name not in shapes:
+            shape = _prompt(f"shape of {parameter.name}, as in M,K", parse_expressions)
+            shapes.update({parameter.name: shape} if shape else {})
+        if parameter.read and parameter.written and parameter.name not in (*workspaces, *zeros):
+            if typer.confirm(f"is {parameter.name} zero before each launch?", default=False):
+                is_result = typer.confirm(f"is {parameter.name} a result?", default=True)
+                (zeros if is_result else workspaces).append(parameter.name)
+        if (
+            parameter.is_pointer
+            and parameter.written
+            and parameter.name not in (*references, *workspaces)
+        ):
+            expected = _prompt(f"what {parameter.name} should be, as in A @ B", parse_reference)
+            references.update({parameter.name: expected} if expected else {})
     return msgspec.structs.replace(
         answers,
         shapes=shapes,

@@ -91,7 +91,7 @@ def write_log(project: Project, force: bool = False) -> Path:
     from kernelexp.report.log import log, logbook, logfile
 
     logs = log.assemble(project)
-    warn(project.root, (each for one in logs for each in one.unreadable))
+    warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
     return logfile.write(project.root, logbook.file(logs), force)
 
 

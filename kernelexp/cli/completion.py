@@ -116,7 +116,7 @@ def sweep_words(project: Project, ctx: typer.Context, incomplete: str) -> Candid
         pairs = ((name, kernel) for name, kernel in project.kernels.items())
         return [(f"{name}@{arch}", own.title) for name, own in pairs for arch in own.targets]
     targets = _targets(project, words[0])
-    every = [(f"{name}=*", axis.about) for each in targets for name, axis in each.axes.items()]
+    every = [(f"{name}=*", axis.about) for target in targets for name, axis in target.axes.items()]
     return [*every, *_pairs(targets)]
 
 

@@ -129,8 +129,8 @@ def progress_bars(root: Path | None = None) -> Iterator[OnProgress]:
             tellers.append(stack.enter_context(live.published(root, command)))
 
         def tell(step: Step) -> None:
-            for each in tellers:
-                each(step)
+            for teller in tellers:
+                teller(step)
 
         yield tell
 

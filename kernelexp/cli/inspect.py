@@ -117,7 +117,7 @@ def _judge(
     from kernelexp.facts import condition
     from kernelexp.judge.instructions import instruction_expectations
 
-    built = [each for each in found if each.arm.build]
+    built = [inspection for inspection in found if inspection.arm.build]
     judged = []
     for number, each in enumerate(built):
         before = built[0].counts() if number else None

@@ -17,7 +17,9 @@ def list_(json: JsonOption = False, project: ProjectOption = HERE) -> None:
     loaded = common.load(project, sources=False)
     tree = standing.Tree(loaded.root)
     standings = {name: standing.of_experiment(loaded, name, tree) for name in loaded.experiments}
-    common.warn(loaded.root, (each for one in standings.values() for each in one.unreadable))
+    common.warn(
+        loaded.root, (unreadable for one in standings.values() for unreadable in one.unreadable)
+    )
     decided, _ = tree.decided
     values = listing.to_values(loaded, standings, decided)
     output("list", values, listing.render(loaded, standings, decided), json)

@@ -52,7 +52,7 @@ def log(
         typer.echo(f"wrote {path.relative_to(loaded.root)}")
         return
     logs = service.assemble(loaded)
-    common.warn(loaded.root, (each for one in logs for each in one.unreadable))
+    common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
     if check:
         if not logfile.is_current(loaded.root, logbook.file(logs)):
             typer.echo(f"{logfile.NAME} is out of date: render it with `kernelexp log --write`.")

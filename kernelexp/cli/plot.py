@@ -132,7 +132,7 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
 
     chosen = _kernels(project, names)
     logs = log.assemble(project)
-    common.warn(project.root, (each for one in logs for each in one.unreadable))
+    common.warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
     charts = list(history.plots([each for each in logs if (each.kernel, each.arch) in chosen]))
     if not charts:
         raise UsageError("no committed step has a time yet: measure one of the history's steps.")

@@ -121,7 +121,7 @@ def second_size(one: Extents, others: Mapping[str, Extents], full: Extents) -> s
     problem may have to be timed at, would take hours."""
 
     def tiles(extents: Extents) -> int:
-        return sum(each.tiles for each in extents)
+        return sum(extent.tiles for extent in extents)
 
     able = (x for x, each in others.items() if _can_scale(one, each, full))
     return min(
@@ -161,7 +161,7 @@ def count_full(project: Project, arm: Arm, said: Consulted, limits: Limits) -> F
     a second size.
     """
     counts = [_count_full(project, arm, each, said, limits) for each in (arm.counted, arm.emulated)]
-    known = [each for each in counts if each]
+    known = [count for count in counts if count]
     if not known:
         return None
     counters = {name: n for each in known for name, n in each.counters.items()}
@@ -220,7 +220,7 @@ def _exact(
     if isinstance(second, KernelexpError) or verdict.emulated(second):
         return {}, None
     solved = [
-        {each.counter: each.full for each in part.counters}
+        {counter.counter: counter.full for counter in part.counters}
         for part in _solve(first, one, second, others[other], full)
     ]
     exact: Counter[str] = Counter()
@@ -255,7 +255,7 @@ def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
     if faults:
         return faults[0].exit_code
     code = verdict.exit_code({arm.refused.status for arm in arms if arm.refused})
-    if any((found := agreement.disagreement(arm)) and found.is_wrong for arm in arms):
+    if any((disagreement := agreement.disagreement(arm)) and disagreement.is_wrong for arm in arms):
         code = code or errors.WRONG_RESULT
     judging = [arm.emulated or arm.emulated_sass for arm in arms]
     uncovered = any(each and each.unsupported for each in judging)

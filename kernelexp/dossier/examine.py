@@ -174,7 +174,7 @@ def _with_conditions(case: Case, record: Record) -> Case:
 def recorded(project: Project, wanted: Variant) -> Recorded | None:
     """What was measured, else published, of a variant in any experiment that names it."""
     tree = standing.Tree(project.root)
-    found: list[Recorded] = []
+    recordeds: list[Recorded] = []
     for name, each in project.experiments.items():
         if (each.kernel, each.arch) != (wanted.kernel, wanted.arch):
             continue
@@ -188,8 +188,8 @@ def recorded(project: Project, wanted: Variant) -> Recorded | None:
                 continue
             arm = (spoken.record.baseline, spoken.arm)[sides[True]]
             if arm.measured or arm.published:
-                found.append(Recorded(record=spoken.record, arm=arm, changed=spoken.changed))
-    return max(found, key=_weight, default=None)
+                recordeds.append(Recorded(record=spoken.record, arm=arm, changed=spoken.changed))
+    return max(recordeds, key=_weight, default=None)
 
 
 def _weight(each: Recorded) -> tuple[bool, bool, str]:

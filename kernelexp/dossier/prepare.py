@@ -56,7 +56,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
     def named(self, variants: Iterable[Variant]) -> list[tuple[Variant, Arm]]:
         """Those of the variants that have an arm."""
-        return [(each, self.arms[key(each)]) for each in variants if key(each) in self.arms]
+        return [
+            (variant, self.arms[key(variant)]) for variant in variants if key(variant) in self.arms
+        ]
 
     def errors(self) -> list[str]:
         """What stands against the variants without an arm, each sentence once."""
@@ -117,17 +119,17 @@ def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> di
     """What forbids variants of one kernel before any build, by their keys; raises the kernel's
     fault."""
     rules = _ask(project, variants[0].kernel, variants, limits, None)
-    verdicts = {key(each): rules[key(each)].refused(each) for each in variants}
+    verdicts = {key(variant): rules[key(variant)].refused(variant) for variant in variants}
     return {name: against for name, against in verdicts.items() if against}
 
 
 def refuse_programs(variants: Iterable[Variant], what: str) -> None:
     """UsageError where one is a program; `what` is only done with kernels, as in "an emulation"."""
-    for each in variants:
-        if each.program:
+    for variant in variants:
+        if variant.program:
             raise UsageError(
-                f"{each.kernel} is a program with a main of its own: {what} needs a kernel with a "
-                "problem.py, which says how it is launched."
+                f"{variant.kernel} is a program with a main of its own: {what} needs a kernel with "
+                "a problem.py, which says how it is launched."
             )
 
 
@@ -141,7 +143,7 @@ def _build(
 ) -> list[Built]:
     made: dict[str, Built] = {}
     for is_program in (False, True):
-        some = [each for each in variants if bool(each.program) == is_program]
+        some = [variant for variant in variants if bool(variant.program) == is_program]
         if some:
             own = build.build(
                 project.root,
@@ -154,7 +156,7 @@ def _build(
                 slots=None if is_program else executor.slots,
             )
             made.update(zip(map(key, some), own, strict=True))
-    return [made[key(each)] for each in variants]
+    return [made[key(variant)] for variant in variants]
 
 
 class _Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,9 +229,9 @@ def _examine(project: Project, one: Built, rules: _Rules, launches: _Launches | 
     if not one.ok:
         return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())
     if variant.program:
-        made = build.program(project.root, one.identity)
+        program_artefacts = build.program(project.root, one.identity)
         return msgspec.structs.replace(
-            begun, program=linked.collect(variant.program, variant.arch, made)
+            begun, program=linked.collect(variant.program, variant.arch, program_artefacts)
         )
     known = {} if launches is None or isinstance(launches, KernelexpError) else launches
     try:

@@ -242,7 +242,9 @@ def _stand(baseline: Variant, variant: Variant, record: Record, tree: Tree) -> S
 
 def _part(record: Record, variant: Variant) -> Candidate | None:
     """The candidate of a record that is this variant."""
-    return next((each for each in record.candidates if is_of(variant.axes, each.arm)), None)
+    return next(
+        (candidate for candidate in record.candidates if is_of(variant.axes, candidate.arm)), None
+    )
 
 
 def changes(

@@ -265,7 +265,11 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
     from kernelexp.logs import profiles
 
     of_variant = profiles.of_variant(root, arm.kernel, arm.arch, arm.axes)
-    same = (each for each in of_variant if each.arm.identity and each.arm.identity == arm.identity)
+    same = (
+        profile
+        for profile in of_variant
+        if profile.arm.identity and profile.arm.identity == arm.identity
+    )
     return next(same, None)
 
 

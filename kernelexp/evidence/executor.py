@@ -101,14 +101,14 @@ class Local:
         gpus = self.gpus()
         if isinstance(gpus, str):
             raise EnvironmentFault(gpus)
-        return gpus, [each for each in gpus if each.arch == arch]
+        return gpus, [gpu for gpu in gpus if gpu.arch == arch]
 
     @contextmanager
     def _one_of(self, wanted: Sequence[Device]) -> Iterator[Device]:
         """A GPU that no other thread of this process uses."""
         with self._changed:
-            self._changed.wait_for(lambda: any(each.uuid not in self._busy for each in wanted))
-            gpu = next(each for each in wanted if each.uuid not in self._busy)
+            self._changed.wait_for(lambda: any(device.uuid not in self._busy for device in wanted))
+            gpu = next(device for device in wanted if device.uuid not in self._busy)
             self._busy.add(gpu.uuid)
         try:
             yield gpu

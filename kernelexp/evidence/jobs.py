@@ -25,14 +25,14 @@ def emulation(
     isa: Isa = "ptx",
 ) -> EmulationJob:
     """An arm that is built, to execute at a size of its problem."""
-    made = build.artefacts(root, arm.identity)
+    artefacts = build.artefacts(root, arm.identity)
     return EmulationJob(
         root=str(root),
         kernel=arm.kernel,
         arch=arm.arch,
-        ptx=str(made.ptx or ""),
-        cubin=str(made.cubin) if isa == "sass" else "",
-        listing=str(made.listing) if isa == "sass" else "",
+        ptx=str(artefacts.ptx or ""),
+        cubin=str(artefacts.cubin) if isa == "sass" else "",
+        listing=str(artefacts.listing) if isa == "sass" else "",
         axes=arm.axes,
         size=size,
         entries=_symbols(arm),
@@ -50,7 +50,7 @@ def timed(root: Path, arm: Arm, name: str, role: Role, launches: Sequence[Launch
         arm=TimedArm(name=name, role=role, identity=arm.identity),
         cubin=str(build.artefacts(root, arm.identity).cubin),
         arch=arm.arch,
-        launches=tuple(of_entries(each, _symbols(arm)) for each in launches),
+        launches=tuple(of_entries(launch, _symbols(arm)) for launch in launches),
         axes=arm.axes,
         exports=arm.build.exports if arm.build else {},
     )

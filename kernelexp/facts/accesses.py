@@ -67,7 +67,9 @@ def of_sass(mnemonic: str) -> Access | None:
         return Access(kind, 32 * (int(count) if count in ("2", "4") else 1))
     if kind.startswith("tensor"):
         return Access(kind, tensor_bits(modifiers))
-    return Access(kind, next((_WIDTHS[each] for each in modifiers if each in _WIDTHS), 32))
+    return Access(
+        kind, next((_WIDTHS[modifier] for modifier in modifiers if modifier in _WIDTHS), 32)
+    )
 
 
 def tensor_bits(parts: list[str]) -> int:
@@ -76,10 +78,10 @@ def tensor_bits(parts: list[str]) -> int:
     Lanes times bits times repetitions, for each thread; 32 lanes of 32 bits where SASS is silent.
     """
     shape = next(filter(None, map(_SHAPE.fullmatch, parts)), None)
-    lanes, bits = (int(each) for each in shape.groups() if each) if shape else (_LANES, 32)
+    lanes, bits = (int(group) for group in shape.groups() if group) if shape else (_LANES, 32)
     return lanes * bits * times(parts) // _LANES
 
 
 def times(parts: list[str]) -> int:
     """The 4 of `x4`; 1 where there is none."""
-    return next((int(each[1:]) for each in parts if re.fullmatch(r"x\d+", each)), 1)
+    return next((int(part[1:]) for part in parts if re.fullmatch(r"x\d+", part)), 1)

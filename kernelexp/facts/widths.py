@@ -68,11 +68,14 @@ def _is_wider(each: AccessWidths) -> bool:
 
 def _lines(kind: str, own: Sequence[AccessWidths]) -> str:
     """`shared loads on 2 lines (a.cu:3, a.cu:5)`."""
-    places = [f"{each.file.rpartition('/')[2]}:{each.line}" for each in own[:_PLACES]]
+    places = [
+        f"{access_widths.file.rpartition('/')[2]}:{access_widths.line}"
+        for access_widths in own[:_PLACES]
+    ]
     dots = ", ..." if len(own) > _PLACES else ""
     return f"{kind}s on {len(own)} line{'s' * (len(own) > 1)} ({', '.join(places)}{dots})"
 
 
 def is_of_shared(evidence: EmulatedEvidence | None) -> bool:
     """Whether accesses of shared memory have other widths, so that its wavefronts are others."""
-    return any(each.what.startswith("shared") for each in (evidence.widths if evidence else ()))
+    return any(width.what.startswith("shared") for width in (evidence.widths if evidence else ()))

@@ -138,4 +138,4 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         By its SASS: TMA loads, and waits on mbarriers (SYNCS).
         """
         opcodes = self.arm.build.opcodes if self.arm.build else {}
-        return "SYNCS" in opcodes and any(each.startswith("UTMALDG") for each in opcodes)
+        return "SYNCS" in opcodes and any(opcode.startswith("UTMALDG") for opcode in opcodes)

@@ -94,7 +94,7 @@ def differences(before: Arm, after: Arm) -> tuple[Told, ...]:
         for each in between(before, after, *_kinds(before, after))
         if not each.metric.name.startswith(_MINOR)
     ]
-    kept = [each for each in ranking.collapse(differing) if _is_kept(each)]
+    kept = [finding for finding in ranking.collapse(differing) if _is_kept(finding)]
     found = sorted((each.difference for each in kept), key=lambda each: -each.factor)
     return tuple(
         Told(
@@ -195,7 +195,7 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
     told = differences(*arms)
     for beginnings, subject, figures in _DECIDING:
         ours = [each for each in told if _is_about(each.metric, beginnings)]
-        if ours and any(each.way != "against it" for each in ours):
+        if ours and any(our.way != "against it" for our in ours):
             yield Question(
                 question=f"how much of the time goes to {subject}",
                 evidence=f"profiled {figures}",

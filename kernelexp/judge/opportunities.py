@@ -52,7 +52,7 @@ def relief(case: Case, resource: Resource, seconds: float) -> tuple[float | None
     With a measured time, what the resource no longer takes, down to what the next resource needs.
     Without, how much lower the longest of the floors becomes.
     """
-    floors = {each.resource: each.seconds for each in bounds.floors(case)}
+    floors = {floor.resource: floor.seconds for floor in bounds.floors(case)}
     if not floors or resource not in floors:
         return None, "the chip's limits are not known"
     after = {**floors, resource: floors[resource] - seconds}
@@ -171,10 +171,10 @@ def mixed_stores(case: Case) -> Iterator[Found]:
     counted = case.counts(*(f"l1tex__t_{each}_pipe_lsu_mem_global_op_st" for each in _PER_REQUEST))
     sectors, requests = counted.values if counted else (0.0, 0.0)
     executed = case.named("sass__inst_executed_global_stores")
-    stores = [each for each in case.lines if each.counters.get(executed)]
+    stores = [line for line in case.lines if line.counters.get(executed)]
     name = case.named(_SECTORS)
     excess = sum(
-        each.counters.get(name, 0) - each.counters.get(f"{name}_ideal", 0) for each in stores
+        store.counters.get(name, 0) - store.counters.get(f"{name}_ideal", 0) for store in stores
     )
     if sectors and requests and stores and not excess and sectors / requests not in _WHOLE:
         yield Suppressed(

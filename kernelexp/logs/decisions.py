@@ -98,11 +98,11 @@ def _read(path: Path) -> Decision | Unreadable:
 def on(decided: Iterable[Decision], experiment: str, variant: Variant) -> tuple[Decision, ...]:
     """The decisions on one candidate of an experiment, oldest first: the last one holds."""
     return tuple(
-        each
-        for each in decided
-        if each.experiment == experiment
-        and (each.kernel, each.arch) == (variant.kernel, variant.arch)
-        and holds(each.axes, variant.axes)
+        decision
+        for decision in decided
+        if decision.experiment == experiment
+        and (decision.kernel, decision.arch) == (variant.kernel, variant.arch)
+        and holds(decision.axes, variant.axes)
     )
 
 
@@ -110,11 +110,11 @@ def best(decided: Sequence[Decision], kernel: str, arch: str) -> Decision | None
     """The latest acceptance that no later decision on the same candidate undid: the current best of
     a kernel."""
     standing: dict[tuple[str, str], Decision] = {}
-    for each in decided:
-        if (each.kernel, each.arch) == (kernel, arch):
-            key = (each.experiment, _spelled(each))
+    for decision in decided:
+        if (decision.kernel, decision.arch) == (kernel, arch):
+            key = (decision.experiment, _spelled(decision))
             standing.pop(key, None)  # the place of the later one
-            standing[key] = each
+            standing[key] = decision
     accepted = [each for each in standing.values() if each.word == "accepted"]
     return accepted[-1] if accepted else None
 
@@ -124,7 +124,7 @@ def baseline_of(
 ) -> dict[str, AxisValue] | None:
     """The baseline of an experiment that names none: the current best, or what that was when the
     experiment was first decided on; None where nothing was accepted."""
-    own = next((each for each in decided if each.experiment == experiment), None)
+    own = next((decision for decision in decided if decision.experiment == experiment), None)
     if own and (own.kernel, own.arch) == (kernel, arch):
         return own.baseline
     current = best(decided, kernel, arch)

@@ -208,9 +208,9 @@ def measurements(record: Record) -> tuple[Measurement, ...]:
 
 def measurement_of(record: Record, name: str) -> Measurement | None:
     """What an arm's verdict is from: the final, for those that were in it, else its heat."""
-    for taken in measurements(record):
-        if any(arm.name == name for arm in taken.arms):
-            return taken
+    for measurement in measurements(record):
+        if any(arm.name == name for arm in measurement.arms):
+            return measurement
     return record.measurement
 
 
@@ -231,7 +231,7 @@ def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
                     low_us=times.low_us if is_time else None,
                     high_us=times.high_us if is_time else None,
                     flops=record.flops,
-                    effect=next((each for each in found.effects if each.arm == name), None),
+                    effect=next((effect for effect in found.effects if effect.arm == name), None),
                     printed=_printed(printed, times) if printed else {},
                     judged="" if printed is None or printed.is_time else printed.figure,
                 )

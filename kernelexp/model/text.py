@@ -44,7 +44,7 @@ def markdown(text: str) -> str:
     so does code between single backticks. Indentation is dropped.
     """
     paragraphs = re.split(r"\n[ \t\n]*\n", printable(text).strip())
-    return "\n\n".join(_paragraph(each) for each in paragraphs)
+    return "\n\n".join(_paragraph(paragraph) for paragraph in paragraphs)
 
 
 def markdown_line(text: str) -> str:

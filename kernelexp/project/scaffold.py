@@ -110,7 +110,9 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 def _repository(folder: Path) -> Path | None:
     """The top of the git repository that a folder is in."""
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return next(
+        (parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None
+    )
 
 
 def _extended(text: str, wanted: str) -> str:

@@ -54,8 +54,8 @@ def check(document: Document, kind: type[msgspec.Struct]) -> Iterator[Fault]:
     import jsonschema
 
     faults = False
-    for each in jsonschema.Draft202012Validator(schema_of(kind)).iter_errors(document.value):
-        for fault in _spell_out(document, each):
+    for error in jsonschema.Draft202012Validator(schema_of(kind)).iter_errors(document.value):
+        for fault in _spell_out(document, error):
             yield fault
             faults = True
     if not faults:
@@ -107,7 +107,7 @@ def _nearest(error: Any) -> Sequence[Any]:
     for each in error.context:
         options.setdefault(each.relative_schema_path[0], []).append(each)
     for faults in options.values():
-        if not any(each.validator == "type" and not each.relative_path for each in faults):
+        if not any(fault.validator == "type" and not fault.relative_path for fault in faults):
             return faults
     return []
 

@@ -69,7 +69,7 @@ def _stamp(kind: str, values: Any) -> Any:
     if isinstance(values, Mapping):
         return {label: _stamp(kind, each) for label, each in values.items()}
     if isinstance(values, list | tuple):
-        return [_stamp(kind, each) for each in values]
+        return [_stamp(kind, value) for value in values]
     fields = msgspec.to_builtins(values, enc_hook=str, builtin_types=(), str_keys=True)
     return {FIELD: name(kind), **fields}
 

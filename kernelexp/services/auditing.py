@@ -186,15 +186,15 @@ def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) 
     label = project.label(variant)
     if arm.build is None:
         raise BuildError(f"{label}: {arm.refused.sentence if arm.refused else 'is not built.'}")
-    found = _recorded(project, variant, name, number)
+    recorded = _recorded(project, variant, name, number)
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     arm = msgspec.structs.replace(
         emulated.with_kept(project.root, arm),
-        measured=found.arm.measured if found else None,
-        published=found.arm.published if found else None,
+        measured=recorded.arm.measured if recorded else None,
+        published=recorded.arm.published if recorded else None,
         profiled=profile.arm.profiled if profile else None,
     )
-    record = found.record if found else None
+    record = recorded.record if recorded else None
     tree = standing.Tree(project.root)
     since = standing.profile_changes(variant, profile, tree) if profile else ()
     about = [record.source or record.run] if record else []
@@ -204,7 +204,7 @@ def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) 
         variant=variant,
         arm=arm,
         record=record,
-        changed=tuple(dict.fromkeys((*(found.changed if found else ()), *since))),
+        changed=tuple(dict.fromkeys((*(recorded.changed if recorded else ()), *since))),
         profile=profile,
         subject=Subject(
             label=label,
@@ -227,9 +227,9 @@ def _compare(before: Side, after: Side) -> tuple[list[Group], list[str]]:
     found = comparisons.compare(*pair, _EVERYTHING)
     kinds = {"emulated": "emulated", "profiled": "published" if True in origins else "profiled"}
     groups = [
-        msgspec.structs.replace(each, kind=kinds[each.kind])
-        for each in found.groups
-        if each.kind in kinds
+        msgspec.structs.replace(group, kind=kinds[group.kind])
+        for group in found.groups
+        if group.kind in kinds
     ]
     return groups, [*warnings, *found.warnings]
 
@@ -249,7 +249,10 @@ def _tables(groups: Iterable[Group]) -> Iterator[Group]:
 
 def _stalls(group: Group) -> list[Finding]:
     """All reasons, changed or not."""
-    sides = [(each, (each.difference.before, each.difference.after)) for each in group.findings]
+    sides = [
+        (finding, (finding.difference.before, finding.difference.after))
+        for finding in group.findings
+    ]
     return [
         each
         for each, values in sides
@@ -259,9 +262,9 @@ def _stalls(group: Group) -> list[Finding]:
 
 def _shown(group: Group, floor: float) -> list[Finding]:
     return [
-        each
-        for each in group.findings
-        if ranking.is_headline(each) or ranking.is_large(each.difference, floor)
+        finding
+        for finding in group.findings
+        if ranking.is_headline(finding) or ranking.is_large(finding.difference, floor)
     ]
 
 
@@ -269,7 +272,9 @@ def _findings(groups: Iterable[Group]) -> Iterator[Group]:
     """What else changed by more than FLOOR; of counters that have a group."""
     for group in groups:
         if group.name not in (*TABLES, counters.OTHER):
-            large = [each for each in group.findings if ranking.is_large(each.difference, FLOOR)]
+            large = [
+                finding for finding in group.findings if ranking.is_large(finding.difference, FLOOR)
+            ]
             if large:
                 yield msgspec.structs.replace(group, findings=tuple(large))
 
@@ -281,13 +286,13 @@ def _timed_peers(record: Record | None) -> list[Peer]:
     own = {*record.names, "placebo"}
     return [
         Peer(
-            name=each.arm,
-            time_ms=each.median_us / 1000,
-            tflops=record.flops / each.median_us / 1e6 if record.flops else None,
+            name=time_.arm,
+            time_ms=time_.median_us / 1000,
+            tflops=record.flops / time_.median_us / 1e6 if record.flops else None,
             notes="measured in the same run",
         )
-        for each in record.estimate.times
-        if each.arm not in own
+        for time_ in record.estimate.times
+        if time_.arm not in own
     ]
 
 
@@ -297,12 +302,12 @@ def _published_peers(side: Side) -> list[Peer]:
         return []
     return [
         Peer(
-            name=each.name,
-            time_ms=each.time_ms,
-            tflops=each.tflops,
-            notes=f"published; {each.notes}" if each.notes else "published",
+            name=peer.name,
+            time_ms=peer.time_ms,
+            tflops=peer.tflops,
+            notes=f"published; {peer.notes}" if peer.notes else "published",
         )
-        for each in side.profile.arm.published.peers
+        for peer in side.profile.arm.published.peers
     ]
 
 

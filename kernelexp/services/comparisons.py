@@ -66,7 +66,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(before: Subject, after: Subject, options: Options) -> Comparison:
     """Ranks what changed; UsageError where the two have no evidence of the same kind."""
     kinds, warnings = _kinds(before, after)
-    found = [each for kind in kinds for each in _differences(before.arm, after.arm, kind)]
+    found = [
+        difference for kind in kinds for difference in _differences(before.arm, after.arm, kind)
+    ]
     across = _across(before.arm, after.arm)
     if across:
         warnings.append(
@@ -85,8 +87,8 @@ def compare(before: Subject, after: Subject, options: Options) -> Comparison:
                 "kernelexp compare A B --all shows names."
             )
     findings = ranking.collapse(found)
-    shown = [each for each in findings if _is_shown(each, options)]
-    hidden = [each for each in findings if not _is_shown(each, options)]
+    shown = [finding for finding in findings if _is_shown(finding, options)]
+    hidden = [finding for finding in findings if not _is_shown(finding, options)]
     return Comparison(
         subjects=(before, after),
         options=options,

@@ -109,16 +109,16 @@ def _decide(
     baseline, _ = project.variants(project.experiment(name))
     who, commit = revisions.author(project.root), _commit(project, asked.commit)
     made, stood = [], []
-    for each in candidates:
+    for candidate in candidates:
         moment = decisions.next_moment(project.root)
         decision = Decision(
             version=decisions.VERSION,
             name=decisions.new_name(moment),
             word=word,
             experiment=name,
-            kernel=each.variant.kernel,
-            arch=each.variant.arch,
-            axes=each.variant.axes,
+            kernel=candidate.variant.kernel,
+            arch=candidate.variant.arch,
+            axes=candidate.variant.axes,
             baseline=baseline.axes,
             created=moment.isoformat(timespec="microseconds"),
             who=who,
@@ -126,12 +126,14 @@ def _decide(
             by=by,
             note=asked.note,
             why=asked.why,
-            verdict=each.verdict.status.value if each.verdict and not each.changed else "",
-            run=each.record.run if each.record and not each.changed else "",
+            verdict=candidate.verdict.status.value
+            if candidate.verdict and not candidate.changed
+            else "",
+            run=candidate.record.run if candidate.record and not candidate.changed else "",
         )
-        if each.decision and _stands(project, each.decision, decision):
-            stood.append(each.decision.name)
-            made.append(each.decision)
+        if candidate.decision and _stands(project, candidate.decision, decision):
+            stood.append(candidate.decision.name)
+            made.append(candidate.decision)
             continue
         decisions.write(project.root, decision, files)
         made.append(decision)

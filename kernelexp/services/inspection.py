@@ -75,7 +75,7 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
     full_how: str = ""
 
     def times(self, kind: str) -> float:
-        return sum(each.times for each in self.lines if each.kind == kind)
+        return sum(line.times for line in self.lines if line.kind == kind)
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
     def times(self, code: Iterable[SassInstruction]) -> int:
         """How often warps executed these instructions together."""
-        own = (self.costs.get(each.offset) for each in code)
+        own = (self.costs.get(sass_instruction.offset) for sass_instruction in code)
         return sum(each.executed for each in own if each)
 
 
@@ -146,8 +146,8 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         return Inspection(label=label, arm=arm)
     root, entry = project.root, arm.build.entry
     arm = arm if arm.emulated else emulated.with_kept(root, arm)
-    made = build.artefacts(root, arm.identity)
-    code, flow = _read(made, entry)
+    artefacts = build.artefacts(root, arm.identity)
+    code, flow = _read(artefacts, entry)
     taken = arm.counted
     costs = emulated.instructions(root, arm, taken.size, limits, label) if taken else ()
     files = {frame.file for each in code if each.source for frame in each.source.frames()}
@@ -156,11 +156,11 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         arm=arm,
         code=code,
         flow=flow,
-        asked=_asked(made, entry),
+        asked=_asked(artefacts, entry),
         texts=read_texts(root, files),
         executed=_executed(project, label, arm, limits, emulate),
         profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
-        costs={each.offset: each for each in costs if each.entry == entry},
+        costs={cost.offset: cost for cost in costs if cost.entry == entry},
     )
 
 
@@ -186,8 +186,12 @@ def _read(made: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flo
 
 def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
     """By opcode with modifiers, most frequent first."""
-    every = Counter(each.mnemonic for each in code)
-    in_loops = Counter(each.mnemonic for each in code if each.offset in flow.innermost)
+    every = Counter(sass_instruction.mnemonic for sass_instruction in code)
+    in_loops = Counter(
+        sass_instruction.mnemonic
+        for sass_instruction in code
+        if sass_instruction.offset in flow.innermost
+    )
     return Counts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
 
 
@@ -207,7 +211,7 @@ def _executed(
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
     said = emulations.launches(project, arm, list(sizes), limits)
     (facts,) = said.points
-    found = Executed(
+    executed = Executed(
         isa=shown.isa,
         size=size,
         ctas=math.prod(main_launch(facts.launches[size]).grid),
@@ -217,10 +221,10 @@ def _executed(
     alone = emulate and not shown.launches
     full = emulations.count_full(project, arm, said, limits) if alone else None
     if full is None:
-        return found
+        return executed
     return msgspec.structs.replace(
-        found,
-        full=_scaled(found, full.counters),
+        executed,
+        full=_scaled(executed, full.counters),
         full_ctas=full.extent.ctas,
         full_how=full.how,
     )
@@ -244,7 +248,7 @@ def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:
     """Barriers from warp instructions: each has as many warps as in the emulated launch."""
     scaled = {}
     for kind in BARRIERS:
-        executed = sum(each.executed for each in found.lines if each.kind == kind)
+        executed = sum(line.executed for line in found.lines if line.kind == kind)
         if executed:
             scaled[kind] = found.times(kind) * _counter(counters, kind) / executed
     return scaled

@@ -25,13 +25,13 @@ def plan(project: Project, variants: Sequence[Variant]) -> Experiment:
     UsageError where they are not of one kernel and architecture, or fewer than two.
     """
     baseline, *others = variants
-    for each in others:
-        if (each.kernel, each.arch) != (baseline.kernel, baseline.arch):
+    for other in others:
+        if (other.kernel, other.arch) != (baseline.kernel, baseline.arch):
             raise UsageError(
-                f"{each.kernel}@{each.arch} and {baseline.kernel}@{baseline.arch} are not timed "
+                f"{other.kernel}@{other.arch} and {baseline.kernel}@{baseline.arch} are not timed "
                 "together: name variants of one kernel and one architecture."
             )
-    own = [_own(baseline, each) for each in others if each != baseline]
+    own = [_own(baseline, other) for other in others if other != baseline]
     candidates = [point for place, point in enumerate(own) if point not in own[:place]]
     if not candidates:
         raise UsageError(

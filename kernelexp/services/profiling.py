@@ -163,4 +163,4 @@ def _written(project: Project, label: str, kept: Profile, lost: tuple[str, ...])
 
 def exit_code(done: Sequence[Profiling]) -> int:
     """That of the first variant without a profile."""
-    return next((each.exit_code for each in done if each.exit_code), errors.OK)
+    return next((profiling.exit_code for profiling in done if profiling.exit_code), errors.OK)

@@ -63,7 +63,7 @@ def recount(
     on_progress: OnProgress | None = None,
 ) -> list[Recounted]:
     """Emulates the arms of each record and writes what they show; a fault of one stops no other."""
-    return [_one(project, each, tools, limits, on_progress) for each in wanted]
+    return [_one(project, record, tools, limits, on_progress) for record in wanted]
 
 
 def _one(
@@ -73,16 +73,16 @@ def _one(
     limits: Limits,
     on_progress: OnProgress | None,
 ) -> Recounted:
-    found = Recounted(experiment=record.experiment, run=record.run)
+    recounted = Recounted(experiment=record.experiment, run=record.run)
     try:
         past = repeat.project_now(project.root, record)
         host_files = files.digests(past.root, record.kernel)
         earlier = recounts.latest(str(project.root), record.run)
         if isinstance(earlier, Recount) and _is_current(earlier, host_files):
-            return msgspec.structs.replace(found, recount=earlier)
+            return msgspec.structs.replace(recounted, recount=earlier)
         arms, left_out = _emulate(past, record, tools, limits, on_progress)
     except KernelexpError as error:
-        return msgspec.structs.replace(found, why=str(error), exit_code=error.exit_code)
+        return msgspec.structs.replace(recounted, why=str(error), exit_code=error.exit_code)
     made = Recount(
         version=recounts.VERSION,
         run=record.run,
@@ -95,7 +95,7 @@ def _one(
     )
     path = recounts.write(project.root, made)
     return msgspec.structs.replace(
-        found,
+        recounted,
         recount=made,
         path=str(path.relative_to(project.root)),
         is_new=True,
@@ -172,4 +172,4 @@ def _differs(then: Arm, now: Arm, record: Record, tools: Toolchain) -> str:
 
 def exit_code(found: Sequence[Recounted]) -> int:
     """That of the first run that could not be recounted."""
-    return next((each.exit_code for each in found if each.exit_code), 0)
+    return next((recounted.exit_code for recounted in found if recounted.exit_code), 0)

@@ -93,6 +93,6 @@ def _wrap(
 
 def _homes(programs: Sequence[str]) -> list[str]:
     """The folders that the programs were installed in, with what they need besides themselves."""
-    folders = {Path(each).parent for each in programs}
-    installed = {each.parent if each.name == "bin" else each for each in folders}
-    return sorted(str(each) for each in folders | (installed - {Path.home(), Path("/")}))
+    folders = {Path(program).parent for program in programs}
+    installed = {folder.parent if folder.name == "bin" else folder for folder in folders}
+    return sorted(str(folder) for folder in folders | (installed - {Path.home(), Path("/")}))

@@ -93,7 +93,7 @@ def find_all(selector: str) -> tuple[Device, ...]:
     if not all(names):
         raise UsageError(f"GPUs {selector!r} should be all, or indices and UUIDs, as in 0,1.")
     gpus = tuple(map(find, names))
-    if len({each.uuid for each in gpus}) < len(gpus):
+    if len({gpu.uuid for gpu in gpus}) < len(gpus):
         raise UsageError(f"GPUs {selector!r} name one GPU twice.")
     return gpus
 

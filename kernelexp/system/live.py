@@ -20,7 +20,7 @@ import msgspec
 
 from kernelexp.model.progress import OnProgress, Step
 
-FOLDER = ".kernelexp/system/live"
+FOLDER = ".kernelexp/live"
 _SUFFIX = ".json"
 _BYTES_MAX = 1 << 16
 

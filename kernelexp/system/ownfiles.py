@@ -21,9 +21,9 @@ def _repository(root: Path) -> Path:
 
     A run that is repeated has its repository's files in its own folder.
     """
-    for each in (root, *root.parents):
-        if (each / ".git").exists() or each.parent.as_posix().endswith(f"/{RESTORED}"):
-            return each
+    for parent in (root, *root.parents):
+        if (parent / ".git").exists() or parent.parent.as_posix().endswith(f"/{RESTORED}"):
+            return parent
     return root
 
 

@@ -19,7 +19,7 @@ BODY = "    y[i] = v;"
 
 
 def is_nothing_kept(scale: Path) -> bool:
-    return not os.listdir(scale / ".kernelexp/evidence/build/manifests")
+    return not os.listdir(scale / ".kernelexp/build/manifests")
 
 
 @pytest.mark.parametrize(

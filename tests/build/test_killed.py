@@ -36,7 +36,7 @@ def start(scale: Path, planted: Plant) -> tuple[subprocess.Popen[str], str]:
 def is_clean(scale: Path) -> bool:
     """Whether the next run builds, and leaves nothing that is not a build."""
     subprocess.run(RUN, cwd=scale, check=True, stdout=subprocess.DEVNULL)
-    names = [path.name for path in (scale / ".kernelexp/evidence/build").iterdir()]
+    names = [path.name for path in (scale / ".kernelexp/build").iterdir()]
     return not [name for name in names if name.startswith("tmp")] and len(names) == 4
 
 
@@ -56,7 +56,7 @@ def test_a_signal_ends_a_build_with_its_code_and_all_its_processes(
     assert process.communicate(timeout=60)[1] == "interrupted\n"
     assert process.returncode == 128 + number
     wait_until(lambda: not alive(token))
-    assert not list((scale / ".kernelexp/evidence/build").glob("tmp*"))
+    assert not list((scale / ".kernelexp/build").glob("tmp*"))
     assert is_clean(scale)
 
 
@@ -67,7 +67,7 @@ def test_a_build_that_is_killed_leaves_no_process_and_the_next_one_is_right(
     process.kill()
     process.communicate()
     wait_until(lambda: not alive(token))
-    assert list((scale / ".kernelexp/evidence/build").glob("tmp*"))
+    assert list((scale / ".kernelexp/build").glob("tmp*"))
     assert is_clean(scale)
 
 

@@ -236,6 +236,6 @@ def test_a_source_that_keeps_changing_is_a_sentence_and_leaves_nothing(
     built = build_one(using=wrap(f'{{nvcc}} "$@"; echo >> {scale}/{SOURCE}'))
     assert built.fault
     assert f"{SOURCE} kept changing during the build" in str(built.fault)
-    folder = scale / ".kernelexp/evidence/build"
+    folder = scale / ".kernelexp/build"
     assert {path.name for path in folder.iterdir()} <= {"lock", "manifests"}
     assert not os.listdir(folder / "manifests")

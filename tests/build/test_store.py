@@ -35,7 +35,7 @@ def test_an_artefact_cut_in_half_is_built_again_with_a_note(
     scale: Path, build_one: BuildOne, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     first = build_one()
-    path = scale / ".kernelexp/evidence/build" / first.identity / name
+    path = scale / ".kernelexp/build" / first.identity / name
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(EnvironmentFault, match="is not what the compiler left there"):
@@ -48,7 +48,7 @@ def test_an_artefact_cut_in_half_is_built_again_with_a_note(
 
 def test_a_manifest_that_is_damaged_is_as_none(scale: Path, build_one: BuildOne) -> None:
     first = build_one()
-    (manifest,) = (scale / ".kernelexp/evidence/build/manifests").iterdir()
+    (manifest,) = (scale / ".kernelexp/build/manifests").iterdir()
     manifest.write_bytes(manifest.read_bytes().replace(b"identity", b"identify"))
     again = build_one()
     assert (again.cached, again.identity) == (False, first.identity)
@@ -75,7 +75,7 @@ def test_what_was_never_kept_is_none(tmp_path: Path) -> None:
 def test_temporaries_of_processes_that_are_gone_are_removed_and_no_others(
     scale: Path, build_one: BuildOne
 ) -> None:
-    folder = scale / ".kernelexp/evidence/build"
+    folder = scale / ".kernelexp/build"
     folder.mkdir(parents=True)
     mine = store.temporary_in(folder)
     code = "import pathlib, sys; from kernelexp.evidence.build import store; "
@@ -89,7 +89,8 @@ def test_temporaries_of_processes_that_are_gone_are_removed_and_no_others(
 def test_two_runs_at_once_share_the_work(scale: Path, counted: tuple[Toolchain, Path]) -> None:
     tools, calls = counted
     code = (
-        "from compilers import default; from kernelexp import build, toolchain\n"
+        "from compilers import default; from kernelexp.evidence import build\n"
+        "from kernelexp.system import toolchain\n"
         "from pathlib import Path; import sys\n"
         "root = Path(sys.argv[1]); tools = toolchain.find(sys.argv[2], root)\n"
         "print(build.build(root, [default(root)], tools)[0].ok)"
@@ -109,11 +110,11 @@ def test_two_runs_at_once_share_the_work(scale: Path, counted: tuple[Toolchain, 
 def test_waiting_for_another_run_says_so(
     scale: Path, build_one: BuildOne, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (scale / ".kernelexp/evidence/build").mkdir(parents=True)
+    (scale / ".kernelexp/build").mkdir(parents=True)
     held, waited_for = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with filelock.FileLock(scale / ".kernelexp/evidence/build/lock"):
+        with filelock.FileLock(scale / ".kernelexp/build/lock"):
             held.set()
             waited_for.wait(60)
 
@@ -137,7 +138,7 @@ def test_ptxas_that_could_not_write_its_cubin_is_no_build(
     short = f'{tools.ptxas} "$@"; for last; do :; done; [ "${{last##*.}}" = cubin ] && '
     built = build_one(using=planted("bin/ptxas", short + 'truncate -s 3000 "$last"; exit 0'))
     assert "ptxas left no whole cubin" in str(built.fault)
-    assert not os.listdir(scale / ".kernelexp/evidence/build/manifests")
+    assert not os.listdir(scale / ".kernelexp/build/manifests")
 
 
 def test_a_cubin_is_whole_or_cut_at_any_byte(scale: Path, build_one: BuildOne) -> None:

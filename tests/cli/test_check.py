@@ -138,7 +138,7 @@ def test_without_a_baseline_the_sentence_says_how_to_write_one(cold: Path, kx: K
     result = kx("check", cwd=cold)
     assert result.exit_code == errors.USAGE
     assert "write it with `kernelexp check --update` and commit it." in result.stderr
-    assert not (cold / ".kernelexp/evidence/build").exists()
+    assert not (cold / ".kernelexp/build").exists()
 
 
 @pytest.mark.parametrize("name", [".", "nowhere/report.xml"])
@@ -149,7 +149,7 @@ def test_a_report_that_can_not_be_written_is_refused_before_the_build(
     result = kx("check", "--junit", name, cwd=cold)
     assert result.exit_code == errors.USAGE
     assert f"{name} can't be written: " in result.stderr
-    assert not (cold / ".kernelexp/evidence/build").exists()
+    assert not (cold / ".kernelexp/build").exists()
 
 
 def test_junit_has_a_case_for_each_variant(gated: Path, kx: Kx) -> None:

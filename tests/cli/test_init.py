@@ -93,7 +93,7 @@ def test_a_line_of_the_package_s_headers_is_named_from_the_package(started: Path
     values = json.loads(kx("build", "row_softmax", "--json", cwd=started).stdout)
     (arm,) = values.values()
     ptx = build.artefacts(started, arm["identity"]).ptx.read_text()
-    assert '"kernelexp/system/include/ldst.cuh"' in ptx
+    assert '"kernelexp/include/ldst.cuh"' in ptx
     assert str(HEADERS) not in ptx
     assert str(HEADERS.resolve()) not in ptx
 

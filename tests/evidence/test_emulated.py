@@ -187,7 +187,7 @@ def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
 def test_lines_that_were_lost_are_emulated_again(home: Home, tmp_path: Path) -> None:
     root, arm = home.copy(tmp_path), home.arm
     emulated.take(root, [arm], "emulated", Limits())
-    (kept,) = root.glob(".kernelexp/evidence/build/*/lines-*.json")
+    (kept,) = root.glob(".kernelexp/build/*/lines-*.json")
     before = kept.read_bytes()
     kept.unlink()
     assert emulated.lines(root, arm, "emulated", Limits(), "scale")
@@ -197,7 +197,7 @@ def test_lines_that_were_lost_are_emulated_again(home: Home, tmp_path: Path) -> 
 def test_kept_evidence_that_was_altered_is_not_believed(home: Home, tmp_path: Path) -> None:
     root, arm = home.copy(tmp_path), home.arm
     first = emulated.take(root, [arm], "emulated", Limits())
-    (kept,) = root.glob(".kernelexp/evidence/build/*/emulated-*.json")
+    (kept,) = root.glob(".kernelexp/build/*/emulated-*.json")
     kept.write_text('{"size":"emulated"}')
     (again,) = emulated.take(root, [arm], "emulated", Limits())
     assert isinstance(again, EmulatedEvidence)

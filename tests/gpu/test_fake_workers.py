@@ -128,8 +128,8 @@ def test_what_problem_py_prints_is_shown_once(take, capsys: pytest.CaptureFixtur
 RATIOS = {"old": 1.0, "old again": 1.0, "a": 0.95, "b": 0.99, "c": 60.0, "d": 1.2}
 RACING = f"""
 import msgspec, random
-from kernelexp.measurement import Block, DeviceState, Row, Worker
-from kernelexp.gpu.job import Finished
+from kernelexp.model.measurement import Block, DeviceState, Row, Worker
+from kernelexp.evidence.measure.job import Finished
 job = msgspec.json.decode((folder / 'job.json').read_bytes())
 excluded = msgspec.json.decode((folder / 'turn.json').read_bytes())['excluded']
 ratios = {RATIOS}

@@ -70,10 +70,19 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
     assert answer.environment
 
 
-@pytest.mark.parametrize("module", ["measure", "worker", "bench", "launch", "device"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "evidence.measure.measure",
+        "evidence.measure.worker",
+        "evidence.measure.bench",
+        "evidence.measure.launch",
+        "system.device",
+    ],
+)
 def test_importing_the_backend_loads_neither_torch_nor_cuda(module):
     heavy = "{'torch', 'cuda', 'pynvml'}"
-    code = f"import kernelexp.gpu.{module}, sys; print({heavy} & set(sys.modules))"
+    code = f"import kernelexp.evidence.measure.{module}, sys; print({heavy} & set(sys.modules))"
     said = processes.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60)
     assert said.stdout.strip() == "set()"
 

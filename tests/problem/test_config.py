@@ -108,7 +108,7 @@ def test_a_config_that_is_not_there_is_a_fault_of_the_project(with_config: Path)
 def test_a_refused_variant_is_impossible_and_not_built(with_config: Path, kx: Kx) -> None:
     result = kx("run", "S1", "--no-emulate", "--no-record", "--json", cwd=with_config)
     (ran,) = json.loads(result.stdout)
-    assert not (with_config / ".kernelexp/evidence/build/build.ninja").exists()
+    assert not (with_config / ".kernelexp/build/build.ninja").exists()
     (candidate,) = ran["record"]["candidates"]
     assert candidate["verdict"] == {
         "status": "IMPOSSIBLE",

@@ -461,7 +461,7 @@ def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
     result = kx("run", "S1", "--size", "nosuch", "--no-record", cwd=cold)
     assert result.exit_code == errors.USAGE
     assert f"{NAME} has no size 'nosuch'; known: full, emulated." in result.stderr
-    assert not (cold / ".kernelexp/evidence/build").exists()
+    assert not (cold / ".kernelexp/build").exists()
 
 
 def test_asking_loads_no_torch(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:

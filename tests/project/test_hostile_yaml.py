@@ -169,7 +169,7 @@ LIMITED = """
 import json, resource, sys
 from pathlib import Path
 from kernelexp import project
-from kernelexp.errors import ConfigurationError
+from kernelexp.model.errors import ConfigurationError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 said = []
 for text in json.load(sys.stdin):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from attention import PEERS, heads, inputs, outputs, peers, reference, tolerance, work
+
 from kernelexp.launch import Launch, Scalar, TensorMap
 from kernelexp.problem import Axes, Size
 

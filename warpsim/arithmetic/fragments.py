@@ -121,7 +121,7 @@ def products(
             return found
     types = a_type, b_type, d_type
     warps = zip(a, b, c, strict=True)
-    return np.stack([product(*each, *types, satfinite, fused=fused) for each in warps])
+    return np.stack([product(*warp, *types, satfinite, fused=fused) for warp in warps])
 
 
 def product(

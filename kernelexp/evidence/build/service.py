@@ -142,8 +142,8 @@ def _build_all(
         missing = [plan for plan in plans if plan.key not in builds]
         if missing:
             workers = slots or turns.THREADS
-            made = processes.parallel(builder, missing, on_change=on_change, workers=workers)
-            builds |= {plan.key: built for plan, built in zip(missing, made, strict=True)}
+            results = processes.parallel(builder, missing, on_change=on_change, workers=workers)
+            builds |= {plan.key: built for plan, built in zip(missing, results, strict=True)}
     return builds
 
 

@@ -313,12 +313,11 @@ def _forget_root(ptx: Path, root: Path) -> None:
     """Names the sources from the root, so that a project can be moved with its builds, and the
     package's headers from the package."""
     headers = toolchain.HEADERS
-    package = headers.parent
     named = []
     for line in ptx.read_text("utf-8", "surrogateescape").splitlines(keepends=True):
         if line.startswith("\t.file\t"):
             line = line.replace(f'"{root}/', '"')
             for folder in (headers, headers.resolve()):
-                line = line.replace(f'"{folder}/', f'"{package.name}/{headers.name}/')
+                line = line.replace(f'"{folder}/', f'"kernelexp/{headers.name}/')
         named.append(line)
     ptx.write_text("".join(named), "utf-8", "surrogateescape")

@@ -139,14 +139,14 @@ def temporary_in(folder: Path, *, create: bool = True) -> Path:
 
 def remove_stale(folder: Path) -> None:
     """Removes what processes that are gone left unfinished."""
-    for each in _entries(folder):
-        match = _TEMPORARY.match(each.name)
+    for entry in _entries(folder):
+        match = _TEMPORARY.match(entry.name)
         if (
             match
             and match["host"] == platform.node()
             and _begun(int(match["pid"])) != match["begun"]
         ):
-            _remove(each)
+            _remove(entry)
 
 
 def _entries(folder: Path) -> Iterable[Path]:

@@ -115,7 +115,7 @@ def _next_with(mine: _Waiting) -> list[_Waiting]:
 
 def _disassemble(some: list[_Waiting]) -> None:
     """Whatever goes wrong, each finds it out alone."""
-    first, codes = some[0], [each.code for each in some]
+    first, codes = some[0], [waiting.code for waiting in some]
     found: list[str] | None = None
     try:
         with core():

@@ -69,11 +69,13 @@ def _others(
 ) -> dict[str, OtherEntry]:
     """The other entries that are launched, each as at its first launch."""
     found: dict[str, OtherEntry] = {}
-    for each in launches:
-        if each.entry != entry and each.entry not in found:
-            footprint = _footprint(each, {})
-            used = resources.read(made.cubin, made.sass, made.ptxas_report, each.entry, footprint)
-            found[each.entry] = OtherEntry(resources=used, occupancy=occupancy.compute(arch, used))
+    for launch in launches:
+        if launch.entry != entry and launch.entry not in found:
+            footprint = _footprint(launch, {})
+            used = resources.read(made.cubin, made.sass, made.ptxas_report, launch.entry, footprint)
+            found[launch.entry] = OtherEntry(
+                resources=used, occupancy=occupancy.compute(arch, used)
+            )
     return found
 
 

@@ -74,9 +74,9 @@ def _entries(elf: Any) -> dict[int, str]:
     found = {}
     for name in (".rel.debug_line", ".rela.debug_line"):  # before Hopper, and from there on
         relocations = elf.get_section_by_name(name)
-        for each in relocations.iter_relocations() if relocations else ():
-            section = symbols.get_symbol(each["r_info_sym"])["st_shndx"]
-            found[each["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
+        for relocation in relocations.iter_relocations() if relocations else ():
+            section = symbols.get_symbol(relocation["r_info_sym"])["st_shndx"]
+            found[relocation["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
     return found
 
 

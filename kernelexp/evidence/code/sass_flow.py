@@ -79,7 +79,7 @@ class _Edges:
     """The edges of the graph; calls of functions that return are apart from it."""
 
     def __init__(self, code: Sequence[SassInstruction]) -> None:
-        self.offsets = [each.offset for each in code]
+        self.offsets = [sass_instruction.offset for sass_instruction in code]
         self.graph: dict[int, list[int]] = {}
         self.calls: dict[int, int] = {}
         self.parting: set[tuple[int, int]] = set()
@@ -100,8 +100,10 @@ class _Edges:
                 self.graph[each.offset] = following if each.guard or not ends else []
                 if each.opcode in _INDIRECT:
                     self.indirect.append(each.offset)
-        guarded = {each.offset for each in code if each.guard}
-        returns = {each.offset for each in code if each.opcode == "RET"}
+        guarded = {sass_instruction.offset for sass_instruction in code if sass_instruction.guard}
+        returns = {
+            sass_instruction.offset for sass_instruction in code if sass_instruction.opcode == "RET"
+        }
         for at, (target, following) in called.items():
             if returns & _reach({target}, self.graph):
                 self.calls[at] = target
@@ -190,7 +192,7 @@ def _components(nodes: set[int], graph: Graph) -> list[set[int]]:
         seen.add(root)
         while stack:
             at, ways = stack[-1]
-            to = next((each for each in ways if each in nodes and each not in seen), None)
+            to = next((way for way in ways if way in nodes and way not in seen), None)
             if to is None:
                 order.append(at)
                 stack.pop()

@@ -34,8 +34,17 @@ WORKER = "kernelexp.evidence.emulate.emulation_worker"
 SIZE = "emulated"
 BOTH: tuple[Isa, ...] = ("ptx", "sass")
 _PACKAGE = Path(kernelexp.__file__).parent
-IMPORTED: tuple[str, ...] = ()
-"""Modules of kernelexp in the import closure of the worker; a test computes it."""
+ROOMS = (
+    "evidence/code",
+    "evidence/emulate",
+    "evidence/measure",
+    "facts",
+    "logs",
+    "model",
+    "project",
+    "system",
+)
+"""Folders that hold every module of kernelexp which the worker imports; a test computes these."""
 # Races and the like show in PTX alone, and counts are those of the first schedule.
 _USUAL: dict[Isa, tuple[Schedule, ...]] = {
     "ptx": first_schedules(USUAL),
@@ -126,7 +135,7 @@ def take_each(
 
     def changed(done: int, running: Sequence[Execution]) -> None:
         if on_progress:
-            now = ", ".join(label(each.arm) for each in running[:1])
+            now = ", ".join(label(execution.arm) for execution in running[:1])
             on_progress(Step(phase="emulating", done=done, total=len(wanted), now=now))
 
     return processes.parallel(one, wanted, on_change=changed, workers=slots)
@@ -232,9 +241,13 @@ def _emulate(
 def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidths, ...]:
     if arm.build is None:
         return ()
-    made = build.artefacts(root, arm.identity)
+    artefacts = build.artefacts(root, arm.identity)
     entries = (arm.build.entry, *arm.build.others)
-    sass = [each for entry in entries for each in sass_lines.read(made.cubin, made.sass, entry)]
+    sass = [
+        each
+        for entry in entries
+        for each in sass_lines.read(artefacts.cubin, artefacts.sass, entry)
+    ]
     return widths.compare(lines, sass)
 
 
@@ -252,7 +265,8 @@ def _digest(root: Path, kernel: str) -> str:
 @functools.cache
 def _own() -> str:
     """Hash of all of the package that evidence depends on."""
-    return _hash([_PACKAGE / f"{name}.py" for name in IMPORTED], version())
+    paths = (path for room in ROOMS for path in sorted((_PACKAGE / room).rglob("*.py")))
+    return _hash(list(paths), version())
 
 
 @functools.cache

@@ -99,13 +99,13 @@ def every_line(
     return tuple(
         LineCost(
             entry=entry,
-            source=each.source.relative_to(str(root)),
-            warps=each.warps,
-            counters=nonzero(each.counters),
-            accesses=_accesses(each.opcodes),
+            source=source_counters.source.relative_to(str(root)),
+            warps=source_counters.warps,
+            counters=nonzero(source_counters.counters),
+            accesses=_accesses(source_counters.opcodes),
         )
         for entry, counters in _by_entry(launches, executed).items()
-        for each in counters.by_source()
+        for source_counters in counters.by_source()
     )
 
 
@@ -126,14 +126,14 @@ def every_instruction(
         InstructionCost(
             entry=entry,
             offset=int(match[1], 16),
-            executed=each.executed,
-            threads=each.lanes,
-            wavefronts=each.tally.wavefronts,
-            sectors=each.tally.sectors,
+            executed=instruction.executed,
+            threads=instruction.lanes,
+            wavefronts=instruction.tally.wavefronts,
+            sectors=instruction.tally.sectors,
         )
         for entry, counters in _by_entry(launches, executed).items()
-        for each in counters.instructions
-        if (match := _ADDRESS.match(text[each.instruction.line - 1]))
+        for instruction in counters.instructions
+        if (match := _ADDRESS.match(text[instruction.instruction.line - 1]))
     )
 
 

@@ -231,7 +231,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         outputs=tensors.allocate(outputs, others),
         workspaces=tensors.allocate(workspaces),
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
-        launches=tuple(of_entries(each, job.entries) for each in launches),
+        launches=tuple(of_entries(launch, job.entries) for launch in launches),
         tolerance=problem.tolerance(size, job.arch, job.axes),
     )
 

@@ -31,8 +31,8 @@ def count(text: str, entry: str) -> dict[Access, int] | None:
         module = parser.parse(text)
     except (KernelexpError, IndexError, ValueError):
         return None
-    found = Counter(filter(None, map(_of_instruction, _instructions(module, entry))))
-    return dict(sorted(found.items()))
+    counter = Counter(filter(None, map(_of_instruction, _instructions(module, entry))))
+    return dict(sorted(counter.items()))
 
 
 def _instructions(module: Module, entry: str) -> Iterator[Instruction]:

@@ -45,8 +45,8 @@ def take(
     early, late = shares(measuring)
     dealt = heats.deal(candidates, number)
     groups = [{name: arms[name] for name in (base, *names)} for names in dealt]
-    taken = side_by_side(root, groups, early, limits, answerer, on_progress=on_progress)
-    return final(root, arms, taken, late, limits, answerer, on_progress=on_progress)
+    takens = side_by_side(root, groups, early, limits, answerer, on_progress=on_progress)
+    return final(root, arms, takens, late, limits, answerer, on_progress=on_progress)
 
 
 def shares(measuring: Measuring) -> tuple[Measuring, Measuring]:

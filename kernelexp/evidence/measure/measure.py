@@ -209,7 +209,7 @@ class _Processes:
         wholefile.write(worker.folder / TURN, msgspec.json.encode(turn), durable=False)
         shown = 0
         while not worker.future.done():
-            phases = [each.name for each in worker.answers() if isinstance(each, Phase)]
+            phases = [answer.name for answer in worker.answers() if isinstance(answer, Phase)]
             if len(phases) > shown:
                 shown = len(phases)
                 self._say(phases[-1])
@@ -298,8 +298,8 @@ class _Processes:
         (folder / TURN).write_bytes((worker.folder / TURN).read_bytes())
         argv = [program, "--tool", "memcheck", "--print-limit", "5", "--report-api-errors", "no"]
         argv += worker_argv(folder)
-        said = run_worker(argv, self._so_far.device.uuid)
-        lines = [line for line in said.stdout.splitlines() if line.startswith("=========")]
+        completed = run_worker(argv, self._so_far.device.uuid)
+        lines = [line for line in completed.stdout.splitlines() if line.startswith("=========")]
         return "\n".join(lines)[:WORDS_KEPT]
 
     def _ended(self) -> bool:

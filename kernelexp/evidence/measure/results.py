@@ -118,8 +118,8 @@ class _Tally:
 
         size = got.element_size()
         pattern = int.from_bytes(bytes([self._poison]) * size, "little", signed=size > 1)
-        found: torch.Tensor = got.view(getattr(torch, _INTEGERS[size])) == pattern
-        return found
+        tensor: torch.Tensor = got.view(getattr(torch, _INTEGERS[size])) == pattern
+        return tensor
 
     def _locate(
         self,

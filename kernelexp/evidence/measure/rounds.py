@@ -100,7 +100,7 @@ def measure(
         device=target,
         options=options,
         seed=seed,
-        arms=tuple(each.arm for each in job.arms),
+        arms=tuple(arm.arm for arm in job.arms),
         printed=_described(job.program),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )

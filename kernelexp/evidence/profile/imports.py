@@ -61,12 +61,12 @@ def read(
     sources = []
     for path in files:
         digest, head = _hash(path)
-        for each in _contents(path, head, ncu):
-            if isinstance(each, Session):
-                sessions.append(each)
+        for content in _contents(path, head, ncu):
+            if isinstance(content, Session):
+                sessions.append(content)
             else:
-                found.append(each.launches)
-                lost += each.lost
+                found.append(content.launches)
+                lost += content.lost
         sources.append(f"{printable(path.name)} (SHA-256 {digest})")
     if not found:
         raise UsageError(f"{printable(files[0].name)} {_NO_LAUNCH}")
@@ -82,10 +82,10 @@ def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     """All launches of one file of ncu; raises as read() does."""
     _, head = _hash(path)
     contents = list(_contents(path, head, ncu))
-    found = [each for each in contents if not isinstance(each, Session)]
+    found = [content for content in contents if not isinstance(content, Session)]
     if not found:
         raise UsageError(f"{printable(path.name)} {_NO_LAUNCH}")
-    sessions = [each for each in contents if isinstance(each, Session)]
+    sessions = [content for content in contents if isinstance(content, Session)]
     launches = [_complete(launch, sessions) for launch in merge([each.launches for each in found])]
     lost = (words for each in found for words in each.lost)
     return pages.Page(launches=tuple(launches), lost=tuple(lost))
@@ -146,9 +146,9 @@ def _choose(launches: Sequence[Launch], kernel: str, number: int | None) -> Laun
         pattern = re.compile(kernel)
     except re.error as error:
         raise UsageError(f"--kernel {kernel!r} is no regular expression: {error}.") from None
-    fitting = [each for each in launches if pattern.search(each.evidence.entry)]
+    fitting = [launch for launch in launches if pattern.search(launch.evidence.entry)]
     if not fitting:
-        names = ", ".join(dict.fromkeys(bare(each.evidence.entry) for each in launches))
+        names = ", ".join(dict.fromkeys(bare(launch.evidence.entry) for launch in launches))
         raise UsageError(f"no launch is of a kernel that matches {kernel!r}: there are {names}.")
     if number is not None and not 1 <= number <= len(fitting):
         raise UsageError(f"--launch {number} should be from 1 to {len(fitting)}.")

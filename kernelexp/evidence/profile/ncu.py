@@ -145,7 +145,7 @@ def messages(said: processes.Completed, kind: str) -> Iterator[str]:
 def last_words(said: processes.Completed) -> str:
     """What ncu gives as the reason, or the end of what was printed, as one sentence."""
     lines = f"{said.stdout}\n{said.stderr}".split("\n")
-    words = list(messages(said, "ERROR")) or [each.strip() for each in lines if each.strip()][-1:]
+    words = list(messages(said, "ERROR")) or [line.strip() for line in lines if line.strip()][-1:]
     sentence = shorten(printable(words[0]), 300) if words else f"it ended with {said.returncode}"
     return sentence if sentence.endswith(".") else f"{sentence}."
 

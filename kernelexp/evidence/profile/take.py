@@ -92,35 +92,35 @@ def take(root: Path, arm: Arm, settings: Settings, limits: Limits, ncu: Ncu) -> 
     refuse_other_architectures(job, target)
     counters = tuple(name for name in settings.sections if name != programs.SOURCE)
     lost: list[str] = []
-    found: Launch | None = None
+    launch: Launch | None = None
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
         taking = _Passes(job, target, settings, limits.profile_s, ncu, Path(folder))
         if counters or settings.metrics:
             raw = "instances" if settings.instances else "raw"
-            found = taking.collect(counters, settings.metrics, (raw, "details"))
+            launch = taking.collect(counters, settings.metrics, (raw, "details"))
         if programs.SOURCE in settings.sections:
             try:
                 source = taking.collect((programs.SOURCE,), (), programs.REPORT)
-                found = join(found, source) if found else source
+                launch = join(launch, source) if launch else source
             except KernelexpError as error:
-                if found is None:
+                if launch is None:
                     raise
                 lost.append(f"no source counters: {error}")
-    assert found is not None, "no sections"
-    return Taken(evidence=_complete(found.evidence, settings, target, ncu), lost=tuple(lost))
+    assert launch is not None, "no sections"
+    return Taken(evidence=_complete(launch.evidence, settings, target, ncu), lost=tuple(lost))
 
 
 def _job(root: Path, arm: Arm, size: str, limits: Limits) -> Job:
     exports = arm.build.exports if arm.build else {}
     point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
-    said = consult.consult(root, arm.kernel, [point], [size], timeout_s=limits.problem_s)
+    consulted = consult.consult(root, arm.kernel, [point], [size], timeout_s=limits.problem_s)
     name = f"variants/{arm.kernel}/problem.py"
     return Job(
         problem=str(root / name),
         name=name,
-        size=said.sizes[size],
+        size=consulted.sizes[size],
         size_name=size,
-        arms=(jobs.timed(root, arm, "candidate", "candidate", said.points[0].launches[size]),),
+        arms=(jobs.timed(root, arm, "candidate", "candidate", consulted.points[0].launches[size]),),
     )
 
 

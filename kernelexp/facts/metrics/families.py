@@ -85,7 +85,7 @@ def of_counter(counter: str) -> Metric:
     isa = "ptx" if counter.startswith(counters.PTX) else "sass"
 
     def read(arm: Arm) -> Value | None:
-        of_isa = (each for each in _counts(arm) if each.isa == isa)
+        of_isa = (count for count in _counts(arm) if count.isa == isa)
         return next((each.counters.get(counter, 0) for each in of_isa), None)
 
     return Metric(

@@ -6,7 +6,6 @@ that was restored with its time, or edited twice in a second, can have both and 
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 from importlib.machinery import (
@@ -18,9 +17,6 @@ from importlib.machinery import (
 )
 from pathlib import Path
 from types import CodeType, ModuleType
-
-_EARLIER = {"kernelexp.problem": "kernelexp.model.problem", "kernelexp.launch": "warpsim.launch"}
-"""Where a problem.py, as records keep them, imported from before `from kernelexp import ...`."""
 
 
 class _Loader(SourceFileLoader):
@@ -46,8 +42,6 @@ def prepare(path: Path, title: str) -> ModuleType | None:
 
 def execute(module: ModuleType) -> None:
     """Runs the module; raises what it raises."""
-    for earlier, name in _EARLIER.items():
-        sys.modules.setdefault(earlier, importlib.import_module(name))
     assert module.__spec__ is not None
     assert module.__spec__.loader is not None
     module.__spec__.loader.exec_module(module)

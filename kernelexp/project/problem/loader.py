@@ -196,7 +196,7 @@ class _Functions:
             steps = list(found) if isinstance(found, Iterable) else [found]
         if not steps:
             raise self._fault("launch", "it returns no launch.")
-        if sum(each.main for each in steps if isinstance(each, Launch)) > 1:
+        if sum(step.main for step in steps if isinstance(step, Launch)) > 1:
             raise self._fault("launch", "one launch of a job at most has main=True.")
         return tuple(map(self._launch, steps))
 
@@ -214,8 +214,8 @@ class _Functions:
         if isinstance(argument, StructValue):
             data = _convert(argument.data, bytes)
             fields = tuple(
-                msgspec.structs.replace(each, value=self._argument(each.value))
-                for each in argument.fields
+                msgspec.structs.replace(field, value=self._argument(field.value))
+                for field in argument.fields
             )
             size = argument.size or len(data)
             return msgspec.structs.replace(argument, size=size, data=data, fields=fields)

@@ -105,11 +105,11 @@ def metrics_to_ask(sections: Iterable[Section], family: str) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     for section in sections:
-        for each in section.metrics.values():
-            if isinstance(each.metric, str):
-                names[each.metric] = None
+        for metric in section.metrics.values():
+            if isinstance(metric.metric, str):
+                names[metric.metric] = None
             else:
-                chosen = each.metric.values() if not family else [each.metric.get(family)]
+                chosen = metric.metric.values() if not family else [metric.metric.get(family)]
                 names.update((name, None) for name in chosen if name)
     return tuple(names)
 

@@ -160,7 +160,7 @@ def _sum(name: str, wanted: Sum, evidence: ProfiledEvidence) -> Value:
     value = _row(name, wanted)
     if not evidence.instructions:
         return msgspec.structs.replace(value, missing="no source page in this profile")
-    of = (each for each in evidence.instructions if _is(each, wanted.opcode))
+    of = (instruction for instruction in evidence.instructions if _is(instruction, wanted.opcode))
     return msgspec.structs.replace(value, value=_total(wanted.column, of))
 
 
@@ -172,7 +172,7 @@ def _is(instruction: ProfiledInstruction, opcode: str) -> bool:
 
 
 def _total(column: str, instructions: Iterable[ProfiledInstruction]) -> float:
-    return sum(each.figures.get(column, 0.0) for each in instructions)
+    return sum(instruction.figures.get(column, 0.0) for instruction in instructions)
 
 
 def _derive(name: str, wanted: Derived, known: Mapping[str, Input]) -> Value:
@@ -236,22 +236,22 @@ def _fill(text: str, known: Mapping[str, Input]) -> str:
 def _hot(wanted: Instructions, instructions: tuple[ProfiledInstruction, ...]) -> tuple[Hot, ...]:
     total = _total(wanted.column, instructions)
     rows = [
-        each
-        for each in instructions
-        if each.figures.get(wanted.column, 0.0) >= max(wanted.at_least, 1)
+        instruction
+        for instruction in instructions
+        if instruction.figures.get(wanted.column, 0.0) >= max(wanted.at_least, 1)
     ]
     rows.sort(key=lambda each: (-each.figures[wanted.column], each.offset))
     return tuple(
         Hot(
-            offset=each.offset,
-            sass=each.sass.strip(),
-            samples=each.figures[wanted.column],
-            share=each.figures[wanted.column] / total,
-            reasons=_reasons(wanted.reasons, each),
-            file=each.file,
-            line=each.line,
+            offset=row.offset,
+            sass=row.sass.strip(),
+            samples=row.figures[wanted.column],
+            share=row.figures[wanted.column] / total,
+            reasons=_reasons(wanted.reasons, row),
+            file=row.file,
+            line=row.line,
         )
-        for each in rows[: wanted.most]
+        for row in rows[: wanted.most]
     )
 
 

@@ -23,7 +23,7 @@ def plots(logs: Sequence[KernelLog]) -> Iterator[Plot]:
     where a step has only that."""
     for log in logs:
         steps = {name: entry.candidates[0] for name, entry in log.history.items()}
-        devices = dict.fromkeys(each.record.device for each in steps.values() if each.record)
+        devices = dict.fromkeys(step.record.device for step in steps.values() if step.record)
         for device in filter(None, devices):
             own = {n: s for n, s in steps.items() if s.record and s.record.device == device}
             yield from _plot(log, own, "time_ms", f"measured, {device}", _MEASURED)

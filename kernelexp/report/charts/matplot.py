@@ -153,7 +153,7 @@ def _heat(axes: Any, heat: Heat) -> None:
         for row in heat.tiles
     ]
     image = axes.imshow(shades, cmap="cividis_r", vmin=0.0, vmax=worst, aspect="auto")
-    axes.set_xticks(range(len(heat.columns)), [printable(each) for each in heat.columns])
+    axes.set_xticks(range(len(heat.columns)), [printable(column) for column in heat.columns])
     axes.set_yticks(range(len(heat.rows)), [printable(each) for each in heat.rows])
     for down, row in enumerate(heat.tiles):
         for across, tile in enumerate(row):

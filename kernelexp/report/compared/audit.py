@@ -243,7 +243,7 @@ def _smem(found: Audit) -> Iterator[Block]:
     for name, count in _budget(found.after):
         strong = name in ("total", "headroom")
         cells = (name, f"{count:,}")
-        rows.append(tuple(Span(each, "strong") if strong else each for each in cells))
+        rows.append(tuple(Span(cell, "strong") if strong else cell for cell in cells))
     yield table(("Component", "Bytes"), rows, numbers=(1,))
     made = found.after.arm.build
     if made and made.resources.dynamic_smem_bytes and not any(map(_is_part, made.exports)):

@@ -94,7 +94,10 @@ def _arms(name: str, one: Arm, other: Arm) -> ArmDifference:
         name=name,
         axes=axes,
         flags=(" ".join(one.flags), " ".join(other.flags)) if one.flags != other.flags else None,
-        figures={each.metric.name: (each.before, each.after) for each in _differences(one, other)},
+        figures={
+            difference.metric.name: (difference.before, difference.after)
+            for difference in _differences(one, other)
+        },
         arms=(one, other),
     )
 
@@ -205,12 +208,12 @@ def _figures(arm: ArmDifference) -> Iterator[Block]:
     one, other = arm.arms
     rows: Sequence[tuple[str, ...]] = [
         (
-            each.metric.label.strip(),
-            figures.value(each.before),
-            figures.value(each.after),
-            figures.relative(each),
+            difference.metric.label.strip(),
+            figures.value(difference.before),
+            figures.value(difference.after),
+            figures.relative(difference),
         )
-        for each in _differences(one, other)
+        for difference in _differences(one, other)
     ]
     if rows:
         yield table((arm.name, "before", "after", "change"), rows, numbers=(1, 2, 3))

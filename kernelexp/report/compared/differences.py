@@ -110,17 +110,17 @@ def group_values(groups: Sequence[Group]) -> tuple[ComparedGroup, ...]:
 def _group_values(group: Group) -> ComparedGroup:
     findings = (
         ComparedFigure(
-            metric=each.difference.metric.name,
-            label=each.difference.metric.label.strip(),
-            unit=each.difference.metric.unit,
-            better=each.difference.metric.better,
-            before=each.difference.before,
-            after=each.difference.after,
-            change=each.difference.change,
-            direction=_direction(each.difference),
-            others=each.others,
+            metric=finding.difference.metric.name,
+            label=finding.difference.metric.label.strip(),
+            unit=finding.difference.metric.unit,
+            better=finding.difference.metric.better,
+            before=finding.difference.before,
+            after=finding.difference.after,
+            change=finding.difference.change,
+            direction=_direction(finding.difference),
+            others=finding.others,
         )
-        for each in group.findings
+        for finding in group.findings
     )
     return ComparedGroup(group=group.name, kind=group.kind, findings=tuple(findings))
 
@@ -167,9 +167,9 @@ def table_of(group: Group, names: bool) -> Block:
     """A row for each finding; with `names` also ncu's."""
     header = (f"{group.name} ({group.kind})", "before", "after", "", "change", "")
     rows: list[tuple[Cell, ...]] = []
-    for each in group.findings:
-        cells = _cells(each.difference)
-        rows.append((*cells, each.difference.metric.name) if names else cells)
+    for finding in group.findings:
+        cells = _cells(finding.difference)
+        rows.append((*cells, finding.difference.metric.name) if names else cells)
     return table(
         (*header, "metric") if names else header, rows, numbers=(1, 2, 4), unwrapped=(3, 5)
     )
@@ -186,9 +186,9 @@ def _cells(each: Difference) -> tuple[Cell, ...]:
 def _lines(group: Group) -> Iterator[Block]:
     """Two lines for a finding: a counter's whole name, which no column holds, and its values."""
     yield paragraph(Span(f"{group.name} ({group.kind})", "strong"))
-    for each in group.findings:
-        metric = each.difference.metric
-        _, before, after, unit, growth, direction = _cells(each.difference)
+    for finding in group.findings:
+        metric = finding.difference.metric
+        _, before, after, unit, growth, direction = _cells(finding.difference)
         label = "" if metric.name.startswith(metric.label) else f"  {metric.label.strip()}:"
         yield paragraph(Span(metric.name, "strong" if label else ""), indent=2)
         words = f"{label}  {before} → {after} {unit}  {growth}  ".replace("   ", "  ")

@@ -131,7 +131,7 @@ def compared(arms: Iterable[Arm]) -> str:
     arms = [*arms]
     name = judged(arms)
     results = [arm.measured.printed[name] for arm in arms if arm.measured and name]
-    return f"1 / {name}" if any(each.better == "more" for each in results) else name or "time"
+    return f"1 / {name}" if any(result.better == "more" for result in results) else name or "time"
 
 
 def head_of(arms: Iterable[Arm]) -> str:

@@ -83,7 +83,9 @@ def render(arms: Mapping[str, Arm]) -> Iterator[Block]:
 def _column(arms: Sequence[Arm], name: str) -> tuple[Cell, ...]:
     """The heading, then a cell for each arm."""
     first, *others = _values(arms, name)
-    cells = (Span(figures.value(each), "" if each in (None, first) else "warn") for each in others)
+    cells = (
+        Span(figures.value(other), "" if other in (None, first) else "warn") for other in others
+    )
     return (_HEADINGS[name], figures.value(first), *cells)
 
 

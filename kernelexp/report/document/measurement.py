@@ -103,7 +103,7 @@ def _cards(record: Record) -> Iterator[Block]:
         taken.append((record.measurement, record.estimate))
     for number, (own, estimate) in enumerate(taken, 1):
         candidates = sum(arm.role == "candidate" for arm in own.arms)
-        base = next((each for each in estimate.times if each.arm == "baseline"), None)
+        base = next((time_ for time_ in estimate.times if time_.arm == "baseline"), None)
         state = estimate.conditions
         rows.append(
             (
@@ -127,8 +127,12 @@ def _cards(record: Record) -> Iterator[Block]:
 
 def _departures(measurement: Measurement) -> str:
     """How many arms the race was over for, by the processes that timed them."""
-    slower = Counter(each.processes for each in measurement.departures if each.slower_than)
-    decided = Counter(each.processes for each in measurement.departures if not each.slower_than)
+    slower = Counter(
+        departure.processes for departure in measurement.departures if departure.slower_than
+    )
+    decided = Counter(
+        departure.processes for departure in measurement.departures if not departure.slower_than
+    )
     parts = [
         f"{', '.join(f'{count} after {processes}' for processes, count in sorted(counts.items()))} "
         f"{'rounds' if measurement.printed else 'processes'}, {why}"

@@ -63,15 +63,17 @@ def best(project: Project, decision: Decision) -> str:
 
 def made(project: Project, done: Made) -> Iterator[Block]:
     """What was just decided, beside the verdict, and what is the best now."""
-    for each in done.decisions:
-        several = len(project.experiment(each.experiment).candidates) > 1
-        departs = {k: v for k, v in each.axes.items() if each.baseline.get(k) != v}
+    for decision in done.decisions:
+        several = len(project.experiment(decision.experiment).candidates) > 1
+        departs = {k: v for k, v in decision.axes.items() if decision.baseline.get(k) != v}
         which = f" ({spell_point(departs)})" if several else ""
-        said = f"{each.experiment}{which}: {sentence(each)}"
+        said = f"{decision.experiment}{which}: {sentence(decision)}"
         yield paragraph(said if said.endswith((".", "!", "?")) else f"{said}.")
-        if each.name in done.stood:
+        if decision.name in done.stood:
             yield paragraph("This stands already: nothing was written.")
-        verdict = f"The verdict is {each.verdict} (run {each.run})." if each.verdict else ""
+        verdict = (
+            f"The verdict is {decision.verdict} (run {decision.run})." if decision.verdict else ""
+        )
         yield paragraph(verdict or "No record speaks for it as it is now.", style="dim")
     last, current = done.decisions[-1], done.best
     where = f"{last.kernel}@{last.arch}"

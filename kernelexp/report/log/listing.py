@@ -135,8 +135,8 @@ def experiment_values(
         expectations=expected.of_experiment(name, standings),
         records=tuple(records),
         profiles=tuple(
-            ShownProfile(name=each.name, run=each.profile.run, changed_since=each.changed)
-            for each in profiles
+            ShownProfile(name=profile.name, run=profile.profile.run, changed_since=profile.changed)
+            for profile in profiles
         ),
     )
 
@@ -144,14 +144,14 @@ def experiment_values(
 def _candidates(standings: Standings) -> tuple[ListedCandidate, ...]:
     return tuple(
         ListedCandidate(
-            axes=each.variant.axes,
-            run=each.record.run if each.record else None,
-            provenance=each.record.provenance if each.record else None,
-            verdict=each.verdict,
-            changed_since=each.changed,
-            decisions=tuple(each.decisions),
+            axes=candidate.variant.axes,
+            run=candidate.record.run if candidate.record else None,
+            provenance=candidate.record.provenance if candidate.record else None,
+            verdict=candidate.verdict,
+            changed_since=candidate.changed,
+            decisions=tuple(candidate.decisions),
         )
-        for each in standings.candidates
+        for candidate in standings.candidates
     )
 
 
@@ -192,7 +192,7 @@ def _experiments(standings: dict[str, Standings]) -> Block:
     rows: list[tuple[Cell, ...]] = [
         (name, each.experiment.title, _verdict(each)) for name, each in standings.items()
     ]
-    if any(each.decision for entry in standings.values() for each in entry.candidates):
+    if any(candidate.decision for entry in standings.values() for candidate in entry.candidates):
         header = (*header, report.HEADER)
         rows = [(*row, _decisions(standings[str(row[0])])) for row in rows]
     return table(header, rows, unwrapped=(0, 2))
@@ -284,7 +284,7 @@ def _standing(standings: Standings) -> Block:
                 logbook.verdict(each),
             )
         )
-    head = figures.head_of(each.arm for each in standings.candidates if each.arm)
+    head = figures.head_of(candidate.arm for candidate in standings.candidates if candidate.arm)
     header = ("candidate", head, "change", "verdict")
     return table(header, rows, numbers=(1, 2), unwrapped=(3,))
 
@@ -292,9 +292,9 @@ def _standing(standings: Standings) -> Block:
 def _from(standings: Standings) -> str:
     """Which records the table's rows are from, and at which size, where it is not the usual."""
     runs = dict.fromkeys(
-        f"{each.record.run}{figures.conditions(each.record)}"
-        for each in standings.candidates
-        if each.record
+        f"{candidate.record.run}{figures.conditions(candidate.record)}"
+        for candidate in standings.candidates
+        if candidate.record
     )
     return f"from {', '.join(runs)}" if runs else ""
 
@@ -308,7 +308,10 @@ def _record(record: Record) -> Iterator[Block]:
     if record.overrides:
         facts.append(f"--set {spell_point(record.overrides)}")
     yield paragraph(Span(record.run, "strong"), "  " + ", ".join(filter(None, facts)), style="dim")
-    verdicts: list[Cell] = ["", *(status(each.verdict.status) for each in record.candidates)]
+    verdicts: list[Cell] = [
+        "",
+        *(status(candidate.verdict.status) for candidate in record.candidates),
+    ]
     rows: list[tuple[Cell, ...]] = [
         (
             "baseline" if arm is record.baseline else spell_point(own_axes(record.baseline, arm)),

@@ -93,7 +93,11 @@ def _best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
         arm = log.history[best].candidates[0].arm
         return arm, "measured" if arm and arm.measured else "published"
     entry = log.history.get(best) or log.experiments.get(best)
-    accepted = [each for each in entry.candidates if each.decision == log.accepted] if entry else []
+    accepted = (
+        [candidate for candidate in entry.candidates if candidate.decision == log.accepted]
+        if entry
+        else []
+    )
     arm = accepted[0].arm if accepted and not accepted[0].changed else None
     kind = "measured, " if arm and arm.measured else "published, " if arm and arm.published else ""
     at = f" at {decisions.short(log.accepted.commit)}" if log.accepted.commit else ""
@@ -104,8 +108,8 @@ def _sources(log: KernelLog) -> str:
     """Where the figures are from, in a sentence for each kind; empty where there are none."""
     entries = (*log.history.values(), *log.experiments.values())
     records = [c.record for entry in entries for c in entry.candidates if c.record]
-    devices = sorted({each.device for each in records if each.measurement})
-    published = sorted({each.source for each in records if each.source})
+    devices = sorted({record.device for record in records if record.measurement})
+    published = sorted({record.source for record in records if record.source})
     sentences = []
     if devices:
         how = "interleaved with the baseline; medians and changes."
@@ -189,7 +193,7 @@ def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
 
 def _with_decisions(rows: Sequence[tuple[Cell, ...]], entries: Mapping[str, Standings]) -> Block:
     """The table of experiments; with people's decisions where there are any."""
-    decided = [each.decision for entry in entries.values() for each in entry.candidates]
+    decided = [candidate.decision for entry in entries.values() for candidate in entry.candidates]
     if not any(decided):
         return table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
     wider = [(*row, decisions.word(each)) for row, each in zip(rows, decided, strict=True)]
@@ -257,9 +261,9 @@ def _words(entry: Standings) -> Iterator[Block]:
     if experiment.changes:
         yield Labelled("Changes", "")
         yield Items(tuple(experiment.changes))
-    reasons = [each.why for one in entry.candidates for each in one.decisions]
+    reasons = [decision.why for one in entry.candidates for decision in one.decisions]
     for label, words in (
-        *(("Why", each) for each in dict.fromkeys((experiment.why, *reasons))),
+        *(("Why", fromkey) for fromkey in dict.fromkeys((experiment.why, *reasons))),
         ("Notes", experiment.notes),
     ):
         if words:

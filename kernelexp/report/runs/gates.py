@@ -22,11 +22,11 @@ _STYLES: dict[str, Style] = {
 def render(checked: Checked) -> Iterator[Block]:
     """Each variant that is not as the baseline has it and each gate that is not met, then the
     counts."""
-    for each in checked.findings:
-        if each.outcome != "same":
-            outcome = Span(f"{each.outcome:9}", _STYLES.get(each.outcome, "warn"))
-            yield paragraph(outcome, f" {each.variant}")
-            yield paragraph(_said(each), indent=10)
+    for finding in checked.findings:
+        if finding.outcome != "same":
+            outcome = Span(f"{finding.outcome:9}", _STYLES.get(finding.outcome, "warn"))
+            yield paragraph(outcome, f" {finding.variant}")
+            yield paragraph(_said(finding), indent=10)
     yield paragraph(_counts(checked))
 
 
@@ -36,10 +36,16 @@ def _said(each: Finding) -> str:
 
 def _counts(checked: Checked) -> str:
     """3 of 3 variants match build-baseline.json; 2 of 2 gates are met."""
-    own = [each for each in checked.findings if not each.gate and each.outcome != "compiler"]
+    own = [
+        finding
+        for finding in checked.findings
+        if not finding.gate and finding.outcome != "compiler"
+    ]
     held = sum(each.outcome == "same" for each in own)
     words = f"{held} of {len(own)} variants match {FILE}"
-    gated = [each for each in checked.findings if each.gate and each.outcome != "skipped"]
+    gated = [
+        finding for finding in checked.findings if finding.gate and finding.outcome != "skipped"
+    ]
     if gated:
         words += f"; {sum(each.outcome == 'same' for each in gated)} of {len(gated)} gates are met"
     if checked.since:
@@ -51,9 +57,9 @@ def table_of(checked: Checked) -> Iterator[Block]:
     """The same for a pull request's comment: a row for each that is not as it should be."""
     yield Heading("kernelexp check", 3)
     rows = [
-        (each.outcome, each.variant, _said(each))
-        for each in checked.findings
-        if each.outcome != "same"
+        (finding.outcome, finding.variant, _said(finding))
+        for finding in checked.findings
+        if finding.outcome != "same"
     ]
     if rows:
         yield table(("Outcome", "Variant", "Finding"), rows)
@@ -62,10 +68,10 @@ def table_of(checked: Checked) -> Iterator[Block]:
 
 def accepted(changed: Sequence[Finding]) -> Iterator[Block]:
     """What a new baseline makes of what was found against the one before."""
-    for each in changed:
-        sentence = each.sentence.replace(f"; lock it in with `{UPDATE}`", "")
+    for finding in changed:
+        sentence = finding.sentence.replace(f"; lock it in with `{UPDATE}`", "")
         sentence = sentence.replace(f"; run `{UPDATE}`", "")
-        yield paragraph(Span("accepts", "strong"), f"   {each.variant}")
+        yield paragraph(Span("accepts", "strong"), f"   {finding.variant}")
         yield paragraph(sentence, indent=10)
 
 

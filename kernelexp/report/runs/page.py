@@ -286,10 +286,10 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
 def _cards(records: Sequence[Record]) -> Iterator[Block]:
     """Which GPU timed which experiment, where it was not the same for all."""
     cards: dict[tuple[str, str], list[str]] = {}
-    for each in records:
-        if each.measurement:
-            device = each.measurement.device
-            cards.setdefault((device.name, device.uuid), []).append(each.experiment)
+    for record in records:
+        if record.measurement:
+            device = record.measurement.device
+            cards.setdefault((device.name, device.uuid), []).append(record.experiment)
     if len(cards) > 1:
         words = (f"{name} {uuid}: {', '.join(ids)}" for (name, uuid), ids in cards.items())
         yield paragraph(f"Timed on {'; '.join(words)}. Times of two GPUs do not compare.")

@@ -28,11 +28,11 @@ def to_values(outcomes: Sequence[Outcome]) -> list[Ran]:
     """An item for each experiment, in the order in which they were named."""
     return [
         Ran(
-            experiment=each.experiment,
-            path=str(each.path) if each.path else None,
-            record=each.record,
-            expectations=expectations.of_record(each.record) if each.record else {},
-            error=str(each.error) if each.error else None,
+            experiment=outcome.experiment,
+            path=str(outcome.path) if outcome.path else None,
+            record=outcome.record,
+            expectations=expectations.of_record(outcome.record) if outcome.record else {},
+            error=str(outcome.error) if outcome.error else None,
         )
-        for each in outcomes
+        for outcome in outcomes
     ]

@@ -168,9 +168,9 @@ def _refused(record: Record) -> Iterator[Block]:
     swept = sweep.swept_axes(record)
     yield from _grouped(
         {
-            spell_point(_own(each.arm.axes, swept)): each.verdict
-            for each in record.candidates
-            if each.arm.refused
+            spell_point(_own(candidate.arm.axes, swept)): candidate.verdict
+            for candidate in record.candidates
+            if candidate.arm.refused
         }
     )
 
@@ -197,7 +197,9 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
     race, timed = examined.race, record.measurement
     if timed is None:
         sentences = dict.fromkeys(
-            each.verdict.sentence for each in record.candidates if not each.arm.refused
+            candidate.verdict.sentence
+            for candidate in record.candidates
+            if not candidate.arm.refused
         )
         yield from (paragraph(sentence) for sentence in sentences)
         return
@@ -234,10 +236,10 @@ def _race(record: Record, examined: Examined) -> Iterator[Block]:
 
 def _axes(axes: Sequence[AxisFinding], compared: str) -> Block:
     rows: list[tuple[Cell, ...]] = []
-    for each in axes:
-        for number, effect in enumerate(each.from_best() if each.matters else (each.largest,)):
+    for axis in axes:
+        for number, effect in enumerate(axis.from_best() if axis.matters else (axis.largest,)):
             values = f"{effect.before} → {effect.after}"
-            own = ("", "") if number else (each.axis, _finding(each))
+            own = ("", "") if number else (axis.axis, _finding(axis))
             rows.append((own[0], values, _change(effect), own[1]))
     return table(
         ("axis", "values", f"change of {compared}", "difference"),

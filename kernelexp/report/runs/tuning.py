@@ -24,7 +24,7 @@ def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
 
 def summary(record: Record, examined: Examined, tuning: Tuning, label: str) -> Iterator[Block]:
     """How the variants were chosen, and the best by a figure that is no time."""
-    refused = sum(each.value is None for each in tuning.trials)
+    refused = sum(trial.value is None for trial in tuning.trials)
     by = "" if record.measurement else f" by {tuning.objective}"
     yield paragraph(
         f"{len(tuning.trials)} of {tuning.space:,} variants were tried{by}, {refused} of them "

@@ -62,10 +62,10 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
         (costs.FIGURES[figure], name)
         for figure in _SHOWN
         for name, lines in spent.items()
-        if any(costs.FIGURES[figure].read(each) for each in lines.values())
+        if any(costs.FIGURES[figure].read(line) for line in lines.values())
     ]
     most = {
-        figure.name: max(figure.read(each) for lines in spent.values() for each in lines.values())
+        figure.name: max(figure.read(line) for lines in spent.values() for line in lines.values())
         for figure, _ in columns
     }
     found = []

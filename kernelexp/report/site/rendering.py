@@ -35,7 +35,7 @@ def render(template: str, live: bool, **values: Any) -> bytes:
     page = _environment().get_template(template)
     text = page.render(
         policy=policy(scripts, live),
-        scripts=[Markup(each) for each in scripts],
+        scripts=[Markup(script) for script in scripts],
         style=Markup(_asset("style.css")),
         version=__version__,
         live=live,

@@ -33,7 +33,7 @@ def render(uses: Mapping[str, Sequence[Use]]) -> Iterator[Block]:
 
 def _head(name: str, uses: Sequence[Use]) -> str:
     """The arm's name, and the time of which its uses are shares."""
-    time = next((each.time_ms for each in uses if each.time_ms is not None), None)
+    time = next((use.time_ms for use in uses if use.time_ms is not None), None)
     share = f"of {figures.time_ms(time)} ms" if time else ""
     return ", ".join(filter(None, (name, share))) or "used"
 

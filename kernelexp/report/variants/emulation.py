@@ -80,8 +80,8 @@ def _agreement(arm: Arm) -> tuple[str, Style]:
     assert arm.emulated_sass
     if why := arm.emulated_sass.unsupported:
         return f"counts are of PTX only, as the SASS can't be executed: {why.rstrip('.')}", "dim"
-    if found := agreement.disagreement(arm):
-        return found.sentence, "broken" if found.is_wrong else "warn"
+    if disagreement := agreement.disagreement(arm):
+        return disagreement.sentence, "broken" if disagreement.is_wrong else "warn"
     return "SASS executed too: it writes the same bits; its counts have ncu's names", ""
 
 
@@ -223,6 +223,6 @@ def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
                     for line in lines[:_LINES_SHOWN]
                 )
                 yield paragraph(f"{name}, most {words}{' (PTX)' if prefix else ''}: {most}")
-        for each in arm.emulated.widths if arm.emulated and not arm.counted else ():
-            place = f"{each.file.rpartition('/')[2]}:{each.line}"
-            yield paragraph(f"{name}, {place}: {widths.spell(each)}.")
+        for width in arm.emulated.widths if arm.emulated and not arm.counted else ():
+            place = f"{width.file.rpartition('/')[2]}:{width.line}"
+            yield paragraph(f"{name}, {place}: {widths.spell(width)}.")

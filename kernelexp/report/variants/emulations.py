@@ -55,8 +55,11 @@ def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
         yield table(
             (f"{name}, full problem{of}", "per tile", "per CTA", "per launch"),
             (
-                (each.counter, *map(figures.value, (each.per_tile, each.per_cta, each.full)))
-                for each in launch.counters
+                (
+                    counter.counter,
+                    *map(figures.value, (counter.per_tile, counter.per_cta, counter.full)),
+                )
+                for counter in launch.counters
             ),
             numbers=(1, 2, 3),
         )

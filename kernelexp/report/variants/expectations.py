@@ -18,12 +18,14 @@ def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for name, expectations in judged.items():
-        for each in expectations:
+        for expectation in expectations:
             own = (Span(name, "strong"),) if several else ()
-            rows.append((*own, *_row(each)))
-            if each.sentence:
+            rows.append((*own, *_row(expectation)))
+            if expectation.sentence:
                 whose = f"{name}, " if several else ""
-                notes.append(f"{whose}{each.metric} {each.result}: {each.sentence}.")
+                notes.append(
+                    f"{whose}{expectation.metric} {expectation.result}: {expectation.sentence}."
+                )
     if not rows:
         return
     header = (*(("",) if several else ()), "expected of", "", "kind", "came out", "")

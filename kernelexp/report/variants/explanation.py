@@ -106,7 +106,7 @@ def to_values(found: Explanation) -> Explained:
     """The explanation, for programs."""
     standing = found.standing
     one, other = found.baseline, found.candidate
-    near, other_near = (nearest(each) for each in found.uses)
+    near, other_near = (nearest(use) for use in found.uses)
     return Explained(
         experiment=found.experiment,
         candidate=standing.variant.axes,
@@ -274,8 +274,8 @@ def _stalls(found: Explanation) -> str:
 def _by_command(questions: Sequence[Question]) -> Iterator[str]:
     """A sentence for each command, with all that it would answer."""
     commands: dict[str, list[Question]] = {}
-    for each in questions:
-        commands.setdefault(each.command, []).append(each)
+    for question in questions:
+        commands.setdefault(question.command, []).append(question)
     for command, asked in commands.items():
         answers = "; ".join(f"{each.question} ({each.evidence})" for each in asked)
         yield f"{command}: {answers}."

@@ -142,13 +142,13 @@ def _accesses(found: Inspection) -> Iterator[Block]:
 
 
 def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:
-    found = (accesses.of_sass(each.mnemonic) for each in code)
+    found = (accesses.of_sass(sass_instruction.mnemonic) for sass_instruction in code)
     return Counter(each for each in found if each)
 
 
 def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
-    names = dict.fromkeys(each.mnemonic for each in code)
-    return [each for each in names if accesses.of_sass(each) == wanted]
+    names = dict.fromkeys(sass_instruction.mnemonic for sass_instruction in code)
+    return [name for name in names if accesses.of_sass(name) == wanted]
 
 
 def _head(found: Inspection) -> tuple[str, ...]:
@@ -187,10 +187,13 @@ def _group(found: Inspection, name: str, belonging: frozenset[str]) -> Iterator[
 
 def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
     """The lines that most of them are from; how many only diverged warps come to."""
-    counts = Counter(str(each.source.own()) if each.source else "-" for each in group)
+    counts = Counter(
+        str(sass_instruction.source.own()) if sass_instruction.source else "-"
+        for sass_instruction in group
+    )
     shown = [name for name, _ in counts.most_common(_PLACES)]
     more = f" and {len(counts) - _PLACES} more" if len(counts) > _PLACES else ""
-    diverged = sum(each.offset in found.flow.diverged for each in group)
+    diverged = sum(sass_instruction.offset in found.flow.diverged for sass_instruction in group)
     copies = f"; {diverged} in copies for diverged warps" if diverged else ""
     return ", ".join(shown) + more + copies
 
@@ -226,9 +229,9 @@ def _executed(found: Inspection) -> Iterator[Block]:
     if executed is None or not executed.lines:
         return
     groups: dict[tuple[str, str], float] = {}
-    for each in executed.lines:
-        key = (BARRIERS[each.kind], place(each.source))
-        groups[key] = groups.get(key, 0.0) + each.times
+    for line in executed.lines:
+        key = (BARRIERS[line.kind], place(line.source))
+        groups[key] = groups.get(key, 0.0) + line.times
     rows = [
         (what, where, *_shares(times, executed.ctas, executed.tiles))
         for (what, where), times in sorted(groups.items(), key=lambda item: -item[1])
@@ -294,11 +297,11 @@ def _loops(found: Inspection) -> Iterator[Block]:
 
 def _contents(inside: Sequence[SassInstruction]) -> str:
     """Its tensor instructions, barriers, exchanges and accesses, then its arithmetic."""
-    counts = Counter(each.opcode for each in inside)
+    counts = Counter(sass_instruction.opcode for sass_instruction in inside)
     kinds = [
-        [each for each in counts if each in _TENSOR],
+        [count for count in counts if count in _TENSOR],
         [each for each in ("BAR", "SYNCS", "SHFL") if each in counts],
-        [each for each in counts if accesses.of_sass(each) or each in _BULK],
+        [count for count in counts if accesses.of_sass(count) or count in _BULK],
         [each for each in ("FFMA", "HFMA2", "DFMA", "MUFU") if each in counts],
     ]
     return ", ".join(f"{counts[each]} {each}" for kind in kinds for each in kind)

@@ -71,17 +71,17 @@ def is_same(first: Inspection, other: Inspection) -> bool:
 
 def sections(found: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:
     """The figures of each variant by section and name, in the variants' order."""
-    counts = [each.counts() for each in found]
-    emulated = [_executed(each.executed) for each in found if each.executed]
+    counts = [inspection.counts() for inspection in found]
+    emulated = [_executed(inspection.executed) for inspection in found if inspection.executed]
     return {
-        "code": _aligned([_size(each) for each in found]),
-        "accesses": _aligned([_accesses(each) for each in found]),
-        "instructions": _aligned([each.every for each in counts]),
-        "instructions in loops": _aligned([each.in_loops for each in counts]),
+        "code": _aligned([_size(inspection) for inspection in found]),
+        "accesses": _aligned([_accesses(inspection) for inspection in found]),
+        "instructions": _aligned([count.every for count in counts]),
+        "instructions in loops": _aligned([count.in_loops for count in counts]),
         # Of all or of none: a variant that was not emulated has not 0.
         "instructions executed": _aligned(
-            [each.executed_by_mnemonic() for each in found]
-            if all(each.costs for each in found)
+            [inspection.executed_by_mnemonic() for inspection in found]
+            if all(inspection.costs for inspection in found)
             else []
         ),
         "barriers executed per CTA": _aligned(emulated if len(emulated) == len(found) else []),
@@ -89,8 +89,8 @@ def sections(found: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:
 
 
 def _aligned(figures: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    names = sorted({name for each in figures for name in each}) if figures else []
-    return {name: [each.get(name, 0) for each in figures] for name in names}
+    names = sorted({name for figure in figures for name in figure}) if figures else []
+    return {name: [figure.get(name, 0) for figure in figures] for name in names}
 
 
 def _size(each: Inspection) -> dict[str, float]:
@@ -131,9 +131,9 @@ def _spell(value: float) -> str:
 
 def to_values(found: Sequence[Inspection], judged: Judged, top: int) -> Inspected:
     """The same for programs: every instruction count, and each barrier and loop."""
-    built = [each for each in found if each.arm.build]
+    built = [inspection for inspection in found if inspection.arm.build]
     return Inspected(
-        variants=tuple(_values(each, top) for each in found),
+        variants=tuple(_values(inspection, top) for inspection in found),
         same_sass_as_first=tuple(is_same(built[0], each) for each in built[1:]),
         expected=tuple(
             InspectedCondition(variant=label, **msgspec.structs.asdict(each))
@@ -213,9 +213,9 @@ def _executed_values(executed: Executed | None) -> InspectedExecution | None:
         tiles=executed.tiles,
         lines=tuple(
             ExecutedBarrier(
-                kind=each.kind, line=place(each.source), warps=each.warps, times=each.times
+                kind=line.kind, line=place(line.source), warps=line.warps, times=line.times
             )
-            for each in executed.lines
+            for line in executed.lines
         ),
         full=full if executed.full else None,
     )

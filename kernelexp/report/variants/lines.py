@@ -44,7 +44,7 @@ def render(
         if not lines.pieces:
             continue
         figure, found = ranking.rank(lines, by, role)
-        total = costs.add(each.costs for each in lines.pieces)
+        total = costs.add(piece.costs for piece in lines.pieces)
         yield from _roles(lines, total)
         yield from _ranking(lines, figure, found, top, role, sass, markdown)
         yield from _hints(lines)
@@ -63,7 +63,7 @@ def _ranking(
     if not found:
         yield paragraph(f"No line{whose} has {figure.name} ({figure.how(lines.isa)}).")
         return
-    total = costs.add(each.costs for each in lines.pieces)
+    total = costs.add(piece.costs for piece in lines.pieces)
     shown = found[: top or None]
     yield paragraph(
         f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.name} "
@@ -113,8 +113,8 @@ def _emulated(lines: Lines) -> Iterator[Block]:
     )
     if arm.emulated_sass and (why := arm.emulated_sass.unsupported):
         yield paragraph(f"SASS not executed: {why}", style="dim")
-    if found := agreement.disagreement(arm):
-        yield paragraph(f"Emulated: {found.sentence}.", style="warn")
+    if disagreement := agreement.disagreement(arm):
+        yield paragraph(f"Emulated: {disagreement.sentence}.", style="warn")
     if lines.isa == "ptx" and (words := widths.summarize(arm.emulated)):
         yield paragraph(f"Emulated: {words}.", style="warn")
 
@@ -167,7 +167,7 @@ def _with_share(value: float, whole: float) -> str:
 
 def _columns(lines: Lines, figure: Figure) -> list[Figure]:
     """The other figures that some line has, in the table's order."""
-    total = costs.add(each.costs for each in lines.pieces)
+    total = costs.add(piece.costs for piece in lines.pieces)
     return [each for each in FIGURES.values() if each.name != figure.name and each.read(total)]
 
 
@@ -192,8 +192,8 @@ def _whose(lines: Lines, piece: Piece) -> str:
 def _other_widths(lines: Lines, piece: Piece) -> list[str]:
     if lines.isa == "sass":
         return []
-    found = widths.of_line(lines.arm.emulated, piece.file, piece.line)
-    return [widths.spell(each) for each in found]
+    access_widthses = widths.of_line(lines.arm.emulated, piece.file, piece.line)
+    return [widths.spell(access_widthse) for access_widthse in access_widthses]
 
 
 def _table(
@@ -203,22 +203,22 @@ def _table(
     whole = figure.read(total)
     roles = ["role"] if len(lines.roles) > 1 else []
     stalled = ["stalled for"] if total.profiled else []
-    merged = ["widths"] if any(_other_widths(lines, each) for each in shown) else []
-    names = [each.label(lines.isa) for each in columns]
+    merged = ["widths"] if any(_other_widths(lines, piece) for piece in shown) else []
+    names = [column.label(lines.isa) for column in columns]
     return table(
         ("line", "source", *roles, figure.label(lines.isa), "of all", *names, *stalled, *merged),
         (
             (
-                _where(each),
-                source_text(lines, each),
-                *([_whose(lines, each)] if roles else []),
-                _number(figure.read(each.costs)),
-                _percent(figure.read(each.costs), whole),
-                *(_number(other.read(each.costs)) for other in columns),
-                *([_reasons(each.costs)] if stalled else []),
-                *(["; ".join(_other_widths(lines, each))] if merged else []),
+                _where(piece),
+                source_text(lines, piece),
+                *([_whose(lines, piece)] if roles else []),
+                _number(figure.read(piece.costs)),
+                _percent(figure.read(piece.costs), whole),
+                *(_number(other.read(piece.costs)) for other in columns),
+                *([_reasons(piece.costs)] if stalled else []),
+                *(["; ".join(_other_widths(lines, piece))] if merged else []),
             )
-            for each in shown
+            for piece in shown
         ),
         numbers=range(2 + len(roles), 4 + len(roles) + len(names)),
     )
@@ -267,12 +267,15 @@ def _instructions(found: Sequence[Instruction], total: Costs) -> Iterator[str]:
     """Offset, pipe, text, where emulated how often it was executed, and where profiled the
     samples."""
     whole = total.profiled.get(costs.SAMPLES, 0.0)
-    for each in found:
-        samples = each.profiled.get(costs.SAMPLES, 0.0)
+    for instruction in found:
+        samples = instruction.profiled.get(costs.SAMPLES, 0.0)
         stalls = f"  {_compact(samples):>6} {bar(samples / whole, 6)}" if whole else ""
-        executed = "" if each.executed is None else f" {_compact(each.executed):>7}"
+        executed = "" if instruction.executed is None else f" {_compact(instruction.executed):>7}"
         rest = f"{executed}{stalls}"
-        text = shorten(f"      {each.offset:05x}  {each.pipe:<8} {each.text}", WIDTH - len(rest))
+        text = shorten(
+            f"      {instruction.offset:05x}  {instruction.pipe:<8} {instruction.text}",
+            WIDTH - len(rest),
+        )
         yield f"{text:<{WIDTH - len(rest)}}{rest}".rstrip()
 
 

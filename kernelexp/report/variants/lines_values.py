@@ -69,7 +69,7 @@ def to_values(
 
 
 def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool) -> CostedVariant:
-    found = CostedVariant(
+    costed_variant = CostedVariant(
         variant=lines.label,
         size=lines.size,
         isa=lines.isa,
@@ -78,11 +78,11 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
         refused=lines.arm.refused,
     )
     if not lines.pieces:
-        return found
+        return costed_variant
     figure, ranked = ranking.rank(lines, by, role)
     warps = {each.name: each.warps for each in lines.roles}
     return msgspec.structs.replace(
-        found,
+        costed_variant,
         by=figure.name,
         roles=tuple(
             CostedRole(

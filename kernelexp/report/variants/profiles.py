@@ -91,13 +91,17 @@ def conditions(kept: Profile) -> str:
 
 def mentioned(found: Iterable[StandingProfile]) -> Iterator[Block]:
     """A line for each profile of an experiment's variants: of which, its time, what has changed."""
-    for each in found:
-        kept = each.profile
+    for standing_profile in found:
+        kept = standing_profile.profile
         time = _evidence(kept).figures.get("gpu__time_duration.sum")
         parts = [f"{time / 1e6:,.4f} ms under ncu"] if isinstance(time, float) else []
         parts.append(conditions(kept))
         yield paragraph(
-            Span(kept.run, "strong"), f"  profile of {each.name}: {', '.join(parts)}", style="dim"
+            Span(kept.run, "strong"),
+            f"  profile of {standing_profile.name}: {', '.join(parts)}",
+            style="dim",
         )
-        if each.changed:
-            yield paragraph(f"taken before this changed: {', '.join(each.changed)}.", style="warn")
+        if standing_profile.changed:
+            yield paragraph(
+                f"taken before this changed: {', '.join(standing_profile.changed)}.", style="warn"
+            )

@@ -14,16 +14,20 @@ from kernelexp.services.recounting import Recounted
 def render(found: Sequence[Recounted]) -> Iterator[Block]:
     if not found:
         yield paragraph("No run of these experiments is recorded here.")
-    for each in found:
-        name = f"{each.experiment} {each.run}"
-        if each.recount is None:
-            yield paragraph(f"{name}: not recounted. {each.why}", style="warn")
+    for recounted in found:
+        name = f"{recounted.experiment} {recounted.run}"
+        if recounted.recount is None:
+            yield paragraph(f"{name}: not recounted. {recounted.why}", style="warn")
             continue
-        done = f"recounted ({each.path})" if each.is_new else "this emulator's counts are there"
-        yield paragraph(f"{name}: {done}. {_counted(each.recount)}")
-        for arm, why in each.left_out.items():
+        done = (
+            f"recounted ({recounted.path})"
+            if recounted.is_new
+            else "this emulator's counts are there"
+        )
+        yield paragraph(f"{name}: {done}. {_counted(recounted.recount)}")
+        for arm, why in recounted.left_out.items():
             yield paragraph(f"{name}, {arm}: left out. {why}", style="warn")
-        for arm, taken in each.recount.arms.items():
+        for arm, taken in recounted.recount.arms.items():
             both = Arm(emulated=taken.emulated, emulated_sass=taken.emulated_sass)
             if other := agreement.disagreement(both):
                 yield paragraph(f"{name}, {arm}: {other.sentence}.", style="warn")

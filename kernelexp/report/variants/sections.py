@@ -33,7 +33,7 @@ def document(reading: Reading, names: bool = False) -> Document:
     yield Heading(reading.title, 2)
     if reading.about:
         yield paragraph(reading.about)
-    shown = [each for each in reading.values if each.shown]
+    shown = [value for value in reading.values if value.shown]
     rows = [each for each in shown if each.value is not None]
     for group, values in groupby(rows, key=lambda each: each.group):
         if group:
@@ -45,15 +45,15 @@ def document(reading: Reading, names: bool = False) -> Document:
     for caveat in reading.caveats:
         yield Labelled("note", caveat)
     yield from _missing(reading, shown)
-    if names and any(each.metric for each in rows):
+    if names and any(row.metric for row in rows):
         yield paragraph("ncu's names of these figures:")
-        yield Listing("\n".join(dict.fromkeys(each.metric for each in rows if each.metric)))
+        yield Listing("\n".join(dict.fromkeys(row.metric for row in rows if row.metric)))
 
 
 def _table(values: Sequence[Value]) -> Table:
     """The third column only where a value is interpreted."""
-    columns = 3 if any(each.text for each in values) else 2
-    return table(HEADER[:columns], (_row(each)[:columns] for each in values), numbers=(1,))
+    columns = 3 if any(value.text for value in values) else 2
+    return table(HEADER[:columns], (_row(value)[:columns] for value in values), numbers=(1,))
 
 
 def _row(value: Value) -> Sequence[str]:
@@ -62,7 +62,7 @@ def _row(value: Value) -> Sequence[str]:
 
 def _formulas(rows: Sequence[Value]) -> Iterator[Block]:
     """Each formula, then with its figures; of a group of rows the first. Then what was given."""
-    derived = [each for each in rows if each.formula and each.formula not in each.inputs]
+    derived = [row for row in rows if row.formula and row.formula not in row.inputs]
     firsts = {each.group: each for each in reversed(derived) if each.group}
     lines = [
         f"{each.label} = {each.formula}\n    = {_with_figures(each)}"
@@ -91,15 +91,17 @@ def _with_figures(value: Value) -> str:
 
 def _missing(reading: Reading, shown: Sequence[Value]) -> Iterator[Block]:
     """What has no value, by reason; not what lacks only what is listed here itself."""
-    listed = {each.name for each in shown}
+    listed = {value.name for value in shown}
     reasons: dict[str, dict[str, None]] = {}
-    for each in shown:
-        if each.value is not None or (each.absent and listed.issuperset(each.absent)):
+    for value in shown:
+        if value.value is not None or (value.absent and listed.issuperset(value.absent)):
             continue
         # What the chip lacks is listed by itself: the rest of a group may be missing as a whole.
-        others = [one for one in shown if one.group == each.group and (one.metric or one.formula)]
-        whole = each.group and each in others and all(one.missing == each.missing for one in others)
-        reasons.setdefault(each.missing, {})[each.group if whole else each.label] = None
+        others = [one for one in shown if one.group == value.group and (one.metric or one.formula)]
+        whole = (
+            value.group and value in others and all(one.missing == value.missing for one in others)
+        )
+        reasons.setdefault(value.missing, {})[value.group if whole else value.label] = None
     for reason, labels in reasons.items():
         yield Labelled(reason, "; ".join(labels))
     for sentence in reading.missing:
@@ -112,11 +114,11 @@ def _instructions(reading: Reading) -> Iterator[Block]:
         return
     yield table(
         ("offset", "samples", "share", "instruction", "waits for"),
-        (_instruction(each) for each in reading.instructions),
+        (_instruction(instruction) for instruction in reading.instructions),
         numbers=(1, 2),
         unwrapped=(0,),
     )
-    listed = sum(each.share for each in reading.instructions)
+    listed = sum(instruction.share for instruction in reading.instructions)
     yield paragraph(
         f"These {len(reading.instructions)} instructions have {100 * listed:.1f}% of all "
         f"{reading.samples:,.0f} samples."

@@ -107,8 +107,8 @@ def compile_copy(
         if not errors:
             return copy, left
         texts = dict(copy.texts)
-        for name in dict.fromkeys(each.file for each in errors):
-            lines = {each.line: each for each in errors if each.file == name}
+        for name in dict.fromkeys(error.file for error in errors):
+            lines = {error.line: error for error in errors if error.file == name}
             if name not in texts:
                 beside = _as_included(texts, name)
                 if not beside:
@@ -151,15 +151,18 @@ def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
 def _left(name: str, out: list[Declaration]) -> list[Omitted]:
     return [
         Omitted(
-            file=name, first_line=each.first_line, last_line=each.last_line, include=each.include
+            file=name,
+            first_line=declaration.first_line,
+            last_line=declaration.last_line,
+            include=declaration.include,
         )
-        for each in out
+        for declaration in out
     ]
 
 
 def _refusal(copy: Copy, error: Diagnostic, left: list[Omitted]) -> BuildError:
     where = f"{error.file}:{error.line}" if error.file else "ptxas"
-    missing = list(dict.fromkeys(each.include for each in left if each.include))
+    missing = list(dict.fromkeys(omitted.include for omitted in left if omitted.include))
     absent = f" (these headers were not found: {join(missing)})" if missing else ""
     if match := _REMOVED.search(error.message):
         advice = (

@@ -56,7 +56,7 @@ class _Token(msgspec.Struct, frozen=True, gc=False):
 
 def read(text: str) -> list[Declaration]:
     """The declarations of a file in their order; namespaces are looked into."""
-    found: list[Declaration] = []
+    declarations: list[Declaration] = []
     pending: list[_Token] = []
     depth = 0
     for match in _TOKEN.finditer(text):
@@ -66,7 +66,7 @@ def read(text: str) -> list[Declaration]:
         if token.kind in ("comment", "space"):
             continue
         if token.kind == "directive":
-            found += _include(text, token)
+            declarations += _include(text, token)
             continue
         if depth == 0 and token.text == "}" and not pending:
             continue  # the end of a namespace
@@ -80,11 +80,11 @@ def read(text: str) -> list[Declaration]:
             depth -= 1
         ended = token.text == ";" or (token.text == "}" and _is_function(pending))
         if depth <= 0 and token.kind == "mark" and ended:
-            found.append(_declaration(text, pending))
+            declarations.append(_declaration(text, pending))
             pending, depth = [], 0
     if pending:
-        found.append(_declaration(text, pending))
-    return sorted(found, key=lambda each: each.first)
+        declarations.append(_declaration(text, pending))
+    return sorted(declarations, key=lambda each: each.first)
 
 
 def blank(text: str, declarations: Collection[Declaration]) -> str:

@@ -53,13 +53,15 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     """problem.py; UsageError for answers about parameters that there are not."""
     _check(entry, answers)
     outputs = _outputs(entry, answers)
-    workspaces = [each for each in entry.values if each.name in answers.workspaces]
+    workspaces = [value for value in entry.values if value.name in answers.workspaces]
     own_start = (*answers.workspaces, *answers.zeros)
-    given = [each for each in entry.values if is_input(each) and each.name not in own_start]
-    sizes = [each for each in entry.values if is_size(each)]
+    given = [value for value in entry.values if is_input(value) and value.name not in own_start]
+    sizes = [value for value in entry.values if is_size(value)]
     own = _own_sizes(entry, answers)
-    names = frozenset((*(each.name for each in sizes), *own))
-    arguments = (f"            {_argument(each, answers)},\n" for each in entry.parameters)
+    names = frozenset((*(size.name for size in sizes), *own))
+    arguments = (
+        f"            {_argument(parameter, answers)},\n" for parameter in entry.parameters
+    )
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
     smem = answers.smem_bytes or unknown
     values = {
@@ -68,7 +70,7 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
             sizes, own, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
         ),
         "OUTPUTS": "".join(
-            _array(each, answers, names, each.name in answers.zeros) for each in outputs
+            _array(output, answers, names, output.name in answers.zeros) for output in outputs
         ),
         "WORKSPACES": _workspaces(workspaces, answers, names),
         "INPUTS": _inputs(given, answers, names),
@@ -91,16 +93,16 @@ def block(entry: Entry, answers: Answers) -> Dim3 | None:
 
 def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
     """What it writes and is not its own."""
-    written = (each for each in entry.values if each.is_pointer and each.written)
+    written = (value for value in entry.values if value.is_pointer and value.written)
     return [each for each in written if each.name not in answers.workspaces]
 
 
 def read_and_written(entry: Entry, answers: Answers) -> Iterator[str]:
     """Names of arrays that the kernel reads and writes, unless it is said what they start as."""
     said = {*answers.workspaces, *answers.zeros, *expressions.names_in(answers.references.values())}
-    for each in entry.values:
-        if each.is_pointer and each.read and each.written and each.name not in said:
-            yield each.name
+    for value in entry.values:
+        if value.is_pointer and value.read and value.written and value.name not in said:
+            yield value.name
 
 
 def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: bool) -> str:
@@ -113,7 +115,7 @@ def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: 
 def _workspaces(workspaces: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
     if not workspaces:
         return ""
-    lines = "".join(_array(each, answers, names, zero=True) for each in workspaces)
+    lines = "".join(_array(workspace, answers, names, zero=True) for workspace in workspaces)
     return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
 
 
@@ -122,7 +124,8 @@ def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str])
     if not given:
         return "    return {}\n"
     drawn = (
-        f'        "{each.name}": {_draw(each, _shape(each, answers, names))},\n' for each in given
+        f'        "{parameter.name}": {_draw(parameter, _shape(parameter, answers, names))},\n'
+        for parameter in given
     )
     return (
         "    import torch\n\n"
@@ -146,7 +149,7 @@ _IMPORTED = {
 
 
 def _sizes(sizes: Sequence[Parameter], own: Sequence[str], answers: Answers) -> str:
-    pairs = {each.name: _value(each, answers) for each in sizes}
+    pairs = {size.name: _value(size, answers) for size in sizes}
     pairs |= {name: repr(answers.values[name]) for name in own}
     return ", ".join(f'"{name}": {value}' for name, value in pairs.items())
 
@@ -184,11 +187,11 @@ def is_input(parameter: Parameter) -> bool:
 
 def _check(entry: Entry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
-    pointers = [each.name for each in entry.values if each.is_pointer]
-    scalars = [each.name for each in entry.values if not each.is_pointer]
+    pointers = [value.name for value in entry.values if value.is_pointer]
+    scalars = [value.name for value in entry.values if not value.is_pointer]
     own = _own_sizes(entry, answers)
-    sizes = [*(each.name for each in entry.values if is_size(each)), *own]
-    outputs = [each.name for each in _outputs(entry, answers)]
+    sizes = [*(value.name for value in entry.values if is_size(value)), *own]
+    outputs = [output.name for output in _outputs(entry, answers)]
     for option, said, known, what in (
         ("--shape", answers.shapes, pointers, "pointer"),
         ("--workspace", answers.workspaces, pointers, "pointer"),
@@ -202,17 +205,17 @@ def _check(entry: Entry, answers: Answers) -> None:
                 raise UsageError(
                     f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
                 )
-    names = [*(each.name for each in entry.values), *own]
+    names = [*(value.name for value in entry.values), *own]
     for text in answers.references.values():
         for name in sorted(expressions.free_names(text) - {*names, "torch"}):
             raise UsageError(
                 f"--reference: {name!r} is no parameter of the kernel{suggest(name, names)}; "
                 f"functions of PyTorch begin with torch, as in torch.{name}."
             )
-    for each in entry.values:
-        if each.is_structure and each.name in answers.values:
+    for value in entry.values:
+        if value.is_structure and value.name in answers.values:
             raise UsageError(
-                f"--value: {each.name} is a structure of {each.size} bytes ({each.type}): its "
+                f"--value: {value.name} is a structure of {value.size} bytes ({value.type}): its "
                 "bytes are for problem.py to say."
             )
     if not outputs:
@@ -229,7 +232,7 @@ def _value(parameter: Parameter, answers: Answers) -> str:
 def _shape(parameter: Parameter, answers: Answers, names: frozenset[str]) -> str:
     if parameter.name not in answers.shapes:
         return f'blank("the shape of {parameter.name}, a tuple")'
-    extents = [of_size(each, names) for each in answers.shapes[parameter.name]]
+    extents = [of_size(shape, names) for shape in answers.shapes[parameter.name]]
     return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
 
 
@@ -264,7 +267,7 @@ def _draw(parameter: Parameter, shape: str) -> str:
 
 def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) -> str:
     """The body of reference()."""
-    texts = {each.name: answers.references.get(each.name) for each in outputs}
+    texts = {output.name: answers.references.get(output.name) for output in outputs}
     used = expressions.names_in(filter(None, texts.values()))
     lines = ["    import torch\n\n"] if "torch" in used else []
     for each in entry.values:
@@ -293,9 +296,10 @@ def _argument(parameter: Parameter, answers: Answers) -> str:
     if parameter.is_pointer:
         return f'Pointer(array="{parameter.name}")'
     if parameter.members:
+        indent = " " * 20
         inside = "".join(
-            f"                    Field(offset={each.offset}, value={_argument(each, answers)}),\n"
-            for each in parameter.members
+            f"{indent}Field(offset={member.offset}, value={_argument(member, answers)}),\n"
+            for member in parameter.members
         )
         return (
             f"StructValue(  # {parameter.type} {parameter.name}\n"

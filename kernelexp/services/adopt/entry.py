@@ -138,7 +138,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     def values(self) -> tuple[Parameter, ...]:
         """The pointers and scalars, those in structures too; a structure of which nothing is known
         is one value."""
-        flat = (each.members or (each,) for each in self.parameters if not each.ignored)
+        flat = (
+            parameter.members or (parameter,)
+            for parameter in self.parameters
+            if not parameter.ignored
+        )
         return tuple(itertools.chain.from_iterable(flat))
 
 
@@ -157,7 +161,7 @@ def read(
     parameters = [
         _parameter(place, each, types, names, used) for place, each in enumerate(entry.parameters)
     ]
-    taken = {each.name for each in parameters}
+    taken = {parameter.name for parameter in parameters}
     for place, inside in members.items():
         whole = parameters[place]
         own = tuple(_members(place, whole.name, inside, used, taken))
@@ -194,7 +198,7 @@ def types_and_names(symbol: str, written: Sequence[str]) -> tuple[list[str], lis
 
 
 def _entry(module: Module, symbol: str) -> Function:
-    entries = {each.name: each for each in module.functions.values() if each.entry}
+    entries = {function.name: function for function in module.functions.values() if function.entry}
     if symbol:
         return entries[symbol]
     if len(entries) != 1:
@@ -227,7 +231,7 @@ def _members(
     place: int, owner: str, inside: Sequence[Member], used: Uses, taken: set[str]
 ) -> Iterator[Parameter]:
     """Those that the kernel loads, each with the shortest name that no other has."""
-    paths = [(owner, *each.path) for each in inside]
+    paths = [(owner, *member.path) for member in inside]
     ends = Counter("_".join(path[at:]) for path in paths for at in range(len(path)))
     for each, path in zip(inside, paths, strict=True):
         if not used.loaded_at(place, each.offset, each.size):

@@ -73,7 +73,7 @@ def _read_cubin(path: Path, content: bytes) -> File:
 
 def choose(found: File, text: str) -> str:
     """The symbol of the entry `text`, or of the only one; UsageError lists those that there are."""
-    named = [each for each in found.symbols if text in ("", each, plain_name(each))]
+    named = [symbol for symbol in found.symbols if text in ("", symbol, plain_name(symbol))]
     if len(named) == 1:
         return named[0]
     names = list(dict.fromkeys(map(plain_name, found.symbols)))

@@ -39,17 +39,17 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
 def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
     """The entry `text` of a source, or its only one; UsageError lists those that there are."""
     copy = copying.read(source)
-    found = copying.kernels(copy)
-    if not found:
+    declarations = copying.kernels(copy)
+    if not declarations:
         raise UsageError(f"{source} has no __global__ function.")
     plain, bracket, _ = text.partition("<")
     plain = plain.strip().rpartition("::")[2]
-    named = [each for each in found if each.kernel == plain] if text else found
+    named = [each for each in declarations if each.kernel == plain] if text else declarations
     if not named:
-        raise UsageError(f"{source} has no kernel {text!r}{suggest(plain, _names(found))}.")
-    if not text and len(found) > 1:
+        raise UsageError(f"{source} has no kernel {text!r}{suggest(plain, _names(declarations))}.")
+    if not text and len(declarations) > 1:
         raise UsageError(
-            f"{source} has several kernels: say which with --entry: {join(_names(found))}."
+            f"{source} has several kernels: say which with --entry: {join(_names(declarations))}."
         )
     declaration = named[0]
     if declaration.template and not bracket:
@@ -63,7 +63,9 @@ def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
 
 
 def _names(found: Sequence[Declaration]) -> list[str]:
-    return list(dict.fromkeys(each.kernel + "<...>" * each.template for each in found))
+    return list(
+        dict.fromkeys(declaration.kernel + "<...>" * declaration.template for declaration in found)
+    )
 
 
 def compile_entry(
@@ -120,9 +122,9 @@ def _attempt(
         builds.append(one)
         found = () if one.ok else (*build.iter_errors(one.log), build.first_error(one.log))
         return tuple(
-            msgspec.structs.replace(each, file=each.file.removeprefix(prefix))
-            for each in dict.fromkeys(found)
-            if each
+            msgspec.structs.replace(fromkey, file=fromkey.file.removeprefix(prefix))
+            for fromkey in dict.fromkeys(found)
+            if fromkey
         )
 
     return attempt
@@ -131,11 +133,11 @@ def _attempt(
 def _entry(
     root: Path, variant: Variant, tools: Toolchain, built: Built, written: Sequence[str]
 ) -> Entry:
-    made = build.artefacts(root, built.identity)
-    assert made.ptx is not None  # of a source there always is one
-    ptx = made.ptx.read_text("utf-8", "replace")
+    artefacts = build.artefacts(root, built.identity)
+    assert artefacts.ptx is not None  # of a source there always is one
+    ptx = artefacts.ptx.read_text("utf-8", "replace")
     entry = entries.read(ptx, written)
-    if not any(each.is_structure for each in entry.parameters):
+    if not any(parameter.is_structure for parameter in entry.parameters):
         return entry
     members = structures.members(root, variant, tools, entry.symbol)
     return entries.read(ptx, written, members=members)

@@ -48,9 +48,9 @@ def read(cubin: bytes, symbol: str) -> dict[int, tuple[Member, ...]]:
 
     dwarf = ELFFile(io.BytesIO(cubin)).get_dwarf_info(relocate_dwarf_sections=False)
     for unit in dwarf.iter_CUs():
-        for each in unit.iter_DIEs():
-            if each.tag == "DW_TAG_subprogram" and symbol in _names(each):
-                parameters = (p for p in each.iter_children() if p.tag == "DW_TAG_formal_parameter")
+        for die in unit.iter_DIEs():
+            if die.tag == "DW_TAG_subprogram" and symbol in _names(die):
+                parameters = (p for p in die.iter_children() if p.tag == "DW_TAG_formal_parameter")
                 found = {n: tuple(_of_parameter(p)) for n, p in enumerate(parameters)}
                 return {place: inside for place, inside in found.items() if inside}
     return {}
@@ -78,14 +78,14 @@ def _inside(kind: Any, path: tuple[str, ...], offset: int) -> Iterator[Member]:
 
     Of a union the first; bit fields are left out, and so are the later elements of long arrays.
     """
-    for each in kind.iter_children():
-        if each.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
+    for child in kind.iter_children():
+        if child.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
             continue
-        if "DW_AT_bit_size" in each.attributes or _place(each) is None:
+        if "DW_AT_bit_size" in child.attributes or _place(child) is None:
             continue
-        name = _text(each, "DW_AT_name") if each.tag == "DW_TAG_member" else ""
+        name = _text(child, "DW_AT_name") if child.tag == "DW_TAG_member" else ""
         here = (*path, name) if name else path
-        yield from _value(_type(each), here, offset + (_place(each) or 0))
+        yield from _value(_type(child), here, offset + (_place(child) or 0))
         if _kind(kind) == "union_type":
             return
 
@@ -161,9 +161,9 @@ def _size(entry: Any) -> int:
 def _count(array: Any) -> int:
     """Elements of an array of all its dimensions."""
     count = 1
-    for each in array.iter_children():
-        bound = each.attributes.get("DW_AT_upper_bound")
-        total = each.attributes.get("DW_AT_count")
+    for child in array.iter_children():
+        bound = child.attributes.get("DW_AT_upper_bound")
+        total = child.attributes.get("DW_AT_count")
         count *= total.value if total else (bound.value + 1 if bound else 0)
     return int(count)
 

@@ -25,7 +25,7 @@ def guess(
 ) -> str:
     """The arguments of a guess, which scales with the outputs: roundings of a result, and those of
     sums over the extents that inputs have and outputs lack."""
-    types = [each.dtype or "f32" for each in outputs]
+    types = [parameter.dtype or "f32" for parameter in outputs]
     coarsest = max(types, key=lambda dtype: _ROUNDING.get(dtype, _ROUNDING["f32"]))
     rounding = _ROUNDING.get(coarsest, _ROUNDING["f32"])
     if not rounding:
@@ -34,8 +34,8 @@ def guess(
     summed = dict.fromkeys(
         extent
         for output in outputs
-        for each in given
-        for extent in shapes.get(each.name, ())
+        for parameter in given
+        for extent in shapes.get(parameter.name, ())
         if output.name in shapes and extent not in shapes[output.name]
     )
     term = max(_OF_SUM.get(each, 0.0) for each in types)

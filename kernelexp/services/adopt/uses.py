@@ -53,7 +53,9 @@ def find(entry: Function) -> Uses:
     """By the registers that are computed from parameters, whatever way the code takes."""
     places = {each.name: place for place, each in enumerate(entry.parameters)}
     addresses, addressed = _addresses(entry, places)
-    loaded = [one for each in entry.instructions for one in _loaded(each, places, addresses)]
+    loaded = [
+        one for instruction in entry.instructions for one in _loaded(instruction, places, addresses)
+    ]
     origins = _origins(entry, loaded)
     reads: set[_Place] = set()
     writes: set[_Place] = set()
@@ -82,14 +84,14 @@ def _addresses(entry: Function, places: dict[str, int]) -> tuple[dict[str, _Plac
     whose address goes where it is not followed."""
     found: dict[str, _Place] = {}
     lost: set[int] = set()
-    for each in entry.instructions:
-        if each.opcode.startswith("ld.") or not each.operands:
+    for instruction in entry.instructions:
+        if instruction.opcode.startswith("ld.") or not instruction.operands:
             continue
-        target, *sources = each.operands
+        target, *sources = instruction.operands
         held = [one for x in sources if (one := _address(x, places, found))]
         moved = sum(one.value for one in sources if isinstance(one, Immediate))
-        follows = each.opcode.startswith(("mov.", "cvta.", "add."))
-        if len(held) == 1 and follows and isinstance(target, Register) and not each.guard:
+        follows = instruction.opcode.startswith(("mov.", "cvta.", "add."))
+        if len(held) == 1 and follows and isinstance(target, Register) and not instruction.guard:
             if all(isinstance(one, Immediate) or _address(one, places, found) for one in sources):
                 found[target.name] = held[0][0], held[0][1] + moved
                 continue
@@ -125,13 +127,15 @@ def _origins(entry: Function, loaded: Sequence[tuple[str, _Place, int]]) -> dict
     changed = True
     while changed:
         changed = False
-        for each in entry.instructions:
-            if not each.operands or each.opcode.startswith(("ld.", "atom.")):
+        for instruction in entry.instructions:
+            if not instruction.operands or instruction.opcode.startswith(("ld.", "atom.")):
                 continue
-            if isinstance(each.operands[0], Address):
+            if isinstance(instruction.operands[0], Address):
                 continue  # it writes to memory, and no register
-            sources = set().union(*(_union(origins, operand) for operand in each.operands[1:]))
-            for name in _registers(each.operands[0]):
+            sources = set().union(
+                *(_union(origins, operand) for operand in instruction.operands[1:])
+            )
+            for name in _registers(instruction.operands[0]):
                 own = origins.setdefault(name, set())
                 if not sources <= own:
                     own |= sources
@@ -149,8 +153,8 @@ def _registers(operand: Any) -> Iterator[str]:
     elif isinstance(operand, Address):
         yield from _registers(operand.base)
     elif isinstance(operand, Vector):
-        for each in operand.items:
-            yield from _registers(each)
+        for item in operand.items:
+            yield from _registers(item)
     elif isinstance(operand, Pair):
         yield from _registers(operand.first)
         yield from _registers(operand.second)

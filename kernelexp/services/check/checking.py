@@ -134,7 +134,7 @@ def update(project: Project, asked: Asked) -> tuple[Path, int, list[Finding]]:
         changed = gates.compare(before, asked.tools.version, arms, {}, emulated=False)
         changed += _changed_extras(before, extras)
     path = gates.write_baseline(project.root, asked.tools.version, arms, extras)
-    return path, len(arms), [each for each in changed if each.outcome not in gates.PASSED]
+    return path, len(arms), [finding for finding in changed if finding.outcome not in gates.PASSED]
 
 
 def _look(project: Project, named: dict[str, Variant], asked: Asked) -> _Looked:
@@ -172,7 +172,7 @@ def _emulate(
     isas: tuple[Isa, ...],
 ) -> Prepared:
     """All arms, those that are wanted with what executing them showed."""
-    keys = {prepare.key(each) for each in wanted}
+    keys = {prepare.key(variant) for variant in wanted}
     if not keys:
         return prepared
     some = Prepared(

@@ -109,11 +109,11 @@ def judge(subject: Subject, committed: Committed) -> Iterator[Finding]:
         for text in gate.instructions:
             yield _instructions(subject, text, committed)
         for name, text in gate.emulated.items():
-            taken = _taken(name, subject.arm)
-            if taken and taken.unsupported:
-                why = f"could not be emulated: {taken.unsupported}"
+            emulated_evidence = _taken(name, subject.arm)
+            if emulated_evidence and emulated_evidence.unsupported:
+                why = f"could not be emulated: {emulated_evidence.unsupported}"
                 yield _finding(subject, f"{name}: {text}", "unchecked", why)
-            elif taken and taken.finished:
+            elif emulated_evidence and emulated_evidence.finished:
                 yield _counter(subject, name, text, committed)
 
 
@@ -205,11 +205,11 @@ def _counted(name: str, arm: Arm) -> int | None:
     """A counter of an emulation, 0 where it counted none; None where it knows no such name."""
     from warpsim.machine.counts.counter_names import named
 
-    taken = _taken(name, arm)
-    if taken is None or not taken.finished:
+    emulated_evidence = _taken(name, arm)
+    if emulated_evidence is None or not emulated_evidence.finished:
         return None
-    known = name in taken.counters or name in named([], taken.isa.upper())
-    return taken.counters.get(name, 0) if known else None
+    known = name in emulated_evidence.counters or name in named([], emulated_evidence.isa.upper())
+    return emulated_evidence.counters.get(name, 0) if known else None
 
 
 def _taken(name: str, arm: Arm) -> EmulatedEvidence | None:

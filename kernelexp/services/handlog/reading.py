@@ -72,7 +72,7 @@ def read(sections: Sequence[Section]) -> Log:
     for section in sections:
         lost: list[object] = [*section.texts, *section.other]
         heading = _HEADING.fullmatch(section.title)
-        if heading and any(each.label for each in section.texts):
+        if heading and any(text.label for text in section.texts):
             experiments.append(_experiment(section, heading[1], heading[2], steps, doubts))
             lost = []
         for table in section.tables:
@@ -163,7 +163,9 @@ def _variants(table: Table, section: Section, experiments: Sequence[Read]) -> Re
     rows = [(row, found) for row in table.rows if (found := _row_figures(table, row)) != NOTHING]
     if len(rows) < 2:
         return None
-    number = 1 + sum(each.id.startswith("T") and each.id[1:].isdigit() for each in experiments)
+    number = 1 + sum(
+        experiment.id.startswith("T") and experiment.id[1:].isdigit() for experiment in experiments
+    )
     name, (first, own) = f"T{number}", rows[0]
     listed = [f"{row[0]}: {text}" for row, _ in rows if (text := _notes(table, row, notes))]
     return Read(
@@ -192,12 +194,12 @@ def _token(text: str) -> str:
 def _experiment(
     section: Section, name: str, title: str, steps: Sequence[Read], doubts: list[str]
 ) -> Read:
-    own = {each.label.lower(): each for each in section.texts if each.label}
+    own = {text.label.lower(): text for text in section.texts if text.label}
     verdict, hypothesis = _first(own, "verdict"), _first(own, "hypothesis")
     changes, date = _first(own, "change"), _text(_first(own, "date"))
     whys = [each for label, each in own.items() if label.startswith(_WHY)]
     base, candidates = _candidates(section, name, own, doubts)
-    used = {id(each) for each in (verdict, hypothesis, changes, *whys) if each}
+    used = {id(why) for why in (verdict, hypothesis, changes, *whys) if why}
     shas = _SHA.findall(_text(_first(own, "commit"))) or _SHA.findall(_text(verdict))
     return Read(
         id=name,
@@ -209,7 +211,7 @@ def _experiment(
         why="\n\n".join(_named(each, bare=place == 0) for place, each in enumerate(whys)),
         decision=_text(verdict),
         notes="\n\n".join(
-            _named(each) for each in (*section.texts, *_others(section)) if id(each) not in used
+            _named(text) for text in (*section.texts, *_others(section)) if id(text) not in used
         ),
         date=date if re.fullmatch(r"\d{4}-\d\d-\d\d", date) else "",
         commit=shas[0] if shas else "",
@@ -224,8 +226,8 @@ def _candidates(
     base, found = _compared(name, own, doubts)
     found += [
         (match[1].strip(), figures.parse(match[2]))
-        for each in section.texts
-        for match in _ALSO.finditer(each.text)
+        for text in section.texts
+        for match in _ALSO.finditer(text.text)
     ]
     status = _status(_text(_first(own, "verdict")), len(found))
     if status is None and all(not figures.spell(each, NOTHING) for _, each in found):
@@ -298,7 +300,7 @@ def _compared(
 def _status(text: str, candidates: int) -> Status | None:
     """The verdict that a text begins with, if it is of the one candidate."""
     match = re.match(r"[A-Z_]+", text)
-    known = {each.value for each in Status}
+    known = {Statu.value for Statu in Status}
     return Status(match[0]) if match and match[0] in known and candidates == 1 else None
 
 

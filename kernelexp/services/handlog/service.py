@@ -63,7 +63,7 @@ def read(path: Path) -> tuple[str, Log, Subject]:
             f"{path} has nothing that can be imported: no table of commits with times, no headings "
             "like 'Experiment F1: title' with **Result:** under them, no table of variants."
         )
-    names = [each.id for each in (*log.steps, *log.experiments)]
+    names = [step.id for step in (*log.steps, *log.experiments)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{path} has two entries called {twice}: rename one of them.")
     return text, log, _subject(text, found)
@@ -93,9 +93,9 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
     entries = (*log.steps, *log.experiments)
     if name in project.kernels or folder.exists():
         raise UsageError(f"there is a kernel {name} already: give another name with --kernel.")
-    for each in entries:
-        if each.id in project.experiments or records.count(project.root, each.id):
-            raise UsageError(f"there is an experiment {each.id} already: rename it in {path}.")
+    for entry in entries:
+        if entry.id in project.experiments or records.count(project.root, entry.id):
+            raise UsageError(f"there is an experiment {entry.id} already: rename it in {path}.")
     if copy.exists():
         raise UsageError(f"{COPIES}/{path.name} is there already: this log was imported before.")
     main = (project.root / layout.FILE).resolve()
@@ -106,8 +106,8 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
         files.write(main, _extended(before, log, subject, name, target).encode())
         projects.load(project.root)
         files.write(copy, text.encode())
-        for each in entries:
-            record = _record(each, name, target, source or path.name)
+        for entry in entries:
+            record = _record(entry, name, target, source or path.name)
             files.write(records.place(project.root, record), records.encode(record).encode())
     return Imported(kernel=name, log=log, copy=copy)
 
@@ -132,7 +132,7 @@ def _template(name: str) -> bytes:
 def _extended(before: str, log: Log, subject: Subject, name: str, arch: str) -> str:
     """experiments.yaml with the kernel and the entries."""
     entries = (*log.steps, *log.experiments)
-    states = list(dict.fromkeys(state for each in entries for state in _states(each)))
+    states = list(dict.fromkeys(state for entry in entries for state in _states(entry)))
     default = log.steps[-1].id if log.steps else states[0]
     about = "what the imported log tells of; its sources are not here yet"
     kernel = {
@@ -147,21 +147,23 @@ def _extended(before: str, log: Log, subject: Subject, name: str, arch: str) -> 
         },
     }
     text = editing.insert(before, "kernels", {name: kernel})
-    steps = {each.id: _entry(each, name, arch, default) for each in log.steps}
-    others = {each.id: _entry(each, name, arch, default) for each in log.experiments}
+    steps = {step.id: _entry(step, name, arch, default) for step in log.steps}
+    others = {
+        experiment.id: _entry(experiment, name, arch, default) for experiment in log.experiments
+    }
     text = editing.insert(text, "experiments", others) if others else text
     return editing.insert(text, "history", steps) if steps else text
 
 
 def _states(entry: Read) -> Iterator[str]:
     yield entry.baseline.state
-    yield from (each.state for each in entry.candidates)
+    yield from (candidate.state for candidate in entry.candidates)
 
 
 def _entry(entry: Read, kernel: str, arch: str, default: str) -> dict[str, Any]:
-    points = [{AXIS: each.state} for each in entry.candidates]
+    points = [{AXIS: candidate.state} for candidate in entry.candidates]
     base = entry.baseline.state
-    titles = [each.title for each in entry.candidates if each.title]
+    titles = [candidate.title for candidate in entry.candidates if candidate.title]
     values: dict[str, Any] = {
         "kernel": kernel,
         "arch": arch,
@@ -196,9 +198,9 @@ def _record(entry: Read, kernel: str, arch: str, source: str) -> Record:
         hypothesis=entry.hypothesis,
         baseline=_arm(entry.baseline),
         candidates=tuple(
-            Candidate(arm=_arm(each), verdict=each.verdict)
-            for each in entry.candidates
-            if each.verdict
+            Candidate(arm=_arm(candidate), verdict=candidate.verdict)
+            for candidate in entry.candidates
+            if candidate.verdict
         ),
         commit=entry.commit,
         device=ARCHITECTURES[arch].card,

@@ -47,11 +47,11 @@ def add(costs: Iterable[Costs]) -> Costs:
     sass = 0
     emulated: dict[str, int] = {}
     profiled: dict[str, float] = {}
-    for each in costs:
-        sass += each.sass
-        for name, count in each.emulated.items():
+    for cost in costs:
+        sass += cost.sass
+        for name, count in cost.emulated.items():
             emulated[name] = emulated.get(name, 0) + count
-        for name, value in each.profiled.items():
+        for name, value in cost.profiled.items():
             profiled[name] = profiled.get(name, 0.0) + value
     return Costs(sass=sass, emulated=emulated, profiled=profiled)
 

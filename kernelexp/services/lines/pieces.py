@@ -75,13 +75,23 @@ def cut(
     """
     whose = RolesOfCode(lines, roles)
     same = is_of(profiled, sass)
-    rows = {each.offset: each for each in profiled} if same else {}
+    rows = (
+        {profiled_instruction.offset: profiled_instruction for profiled_instruction in profiled}
+        if same
+        else {}
+    )
     found = [_emulated(line, whose) for line in lines]
     found += [
-        _built(each, rows.get(each.offset), whose, executed) for each in sass if not each.is_padding
+        _built(sass_instruction, rows.get(sass_instruction.offset), whose, executed)
+        for sass_instruction in sass
+        if not sass_instruction.is_padding
     ]
     if not same:
-        found += [_named(each) for each in profiled if each.file]
+        found += [
+            _named(profiled_instruction)
+            for profiled_instruction in profiled
+            if profiled_instruction.file
+        ]
     groups: dict[tuple[str, int, tuple[str, ...]], list[Piece]] = {}
     for piece in found:
         groups.setdefault((piece.file, piece.line, piece.roles), []).append(piece)
@@ -90,15 +100,16 @@ def cut(
 
 def is_of(profiled: Sequence[ProfiledInstruction], sass: Sequence[SassInstruction]) -> bool:
     """Whether a profile is of this code: each of its instructions is at its offset."""
-    opcodes = {each.offset: each.opcode for each in sass}
+    opcodes = {sass_instruction.offset: sass_instruction.opcode for sass_instruction in sass}
     return bool(profiled) and all(
-        opcodes.get(each.offset) == opcode_of(each.sass) for each in profiled
+        opcodes.get(profiled_instruction.offset) == opcode_of(profiled_instruction.sass)
+        for profiled_instruction in profiled
     )
 
 
 def merge(pieces: Sequence[Piece]) -> Piece:
     """Pieces of one line as one, run by the roles of all."""
-    instructions = [each for piece in pieces for each in piece.instructions]
+    instructions = [instruction for piece in pieces for instruction in piece.instructions]
     return Piece(
         file=pieces[0].file,
         line=pieces[0].line,

@@ -14,7 +14,7 @@ NOT_RUN = "role not known"
 
 def rank(lines: Lines, by: str | None, role: str | None) -> tuple[Figure, list[Piece]]:
     """The figure, and the lines that have any of it, most first."""
-    total = costs.add(each.costs for each in lines.pieces)
+    total = costs.add(piece.costs for piece in lines.pieces)
     figure = costs.figure(by, total) if by else costs.preferred(total)
     found = pieces.by_line(lines.pieces, resolve_role(lines, role) if role else "")
     found = [each for each in found if figure.read(each.costs) > 0]

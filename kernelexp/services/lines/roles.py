@@ -148,8 +148,8 @@ def _called(
             if not line.warps & ~warps:
                 frames = reversed(line.source.frames())
                 names = [plain(functions.get((f.file, f.line), "")) for f in frames]
-                for each in dict.fromkeys(filter(None, names)):
-                    own[each] += executed(line)
+                for fromkey in dict.fromkeys(filter(None, names)):
+                    own[fromkey] += executed(line)
         counts.append(own)
     return [
         _choose(own, [other for other in counts if other is not own], _total(lines, warps))

@@ -64,8 +64,8 @@ def look(
     """
     prepare.refuse_programs(variants, "cost by source line")
     for kernel in dict.fromkeys(each.kernel for each in variants):
-        said = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
-        consult.require_size(kernel, said.sizes, size)
+        consulted = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        consult.require_size(kernel, consulted.sizes, size)
     prepared = prepare.built(project, variants, tools, limits, on_progress)
     prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size, isas=isas))
     found = [
@@ -98,7 +98,7 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
             whose,
             sass,
             sampled,
-            {each.offset: each.executed for each in counts if each.entry == arm.build.entry}
+            {count.offset: count.executed for count in counts if count.entry == arm.build.entry}
             if counts
             else None,
         ),

@@ -99,7 +99,9 @@ def _time(
     if isinstance(cards, str):
         return {}, cards
     arms = {
-        each.code: (each.arm, each.launches) for each in stages if each.arm and not each.arm.refused
+        stage.code: (stage.arm, stage.launches)
+        for stage in stages
+        if stage.arm and not stage.arm.refused
     }
     if len(arms) < 2:
         return {}, "there are no two revisions with different code that can be timed."
@@ -118,7 +120,7 @@ def _time(
         asked.executor,
         asked.on_progress,
     )
-    verdicts = (None, *(each.verdict for each in made.candidates))
+    verdicts = (None, *(candidate.verdict for candidate in made.candidates))
     return dict(zip(arms, zip(made.arms, verdicts, strict=True), strict=True)), ""
 
 

@@ -76,7 +76,7 @@ def _assemble(
         title=experiment.title,
         hypothesis=experiment.hypothesis,
         baseline=baseline,
-        candidates=tuple(_placeholder(each) for each in candidates),
+        candidates=tuple(_placeholder(candidate) for candidate in candidates),
         expect=tuple(experiment.expectations) if any(experiment.expectations) else (),
         tool=__version__,
         compiler=shared.tools.version,
@@ -88,7 +88,7 @@ def _assemble(
         margin=timed.margin,
         measurement=timed.measurement,
         estimate=estimate(timed.measurement) if timed.measurement else None,
-        heats=tuple(Heat(measurement=each, estimate=estimate(each)) for each in timed.heats),
+        heats=tuple(Heat(measurement=heat, estimate=estimate(heat)) for heat in timed.heats),
     )
 
 
@@ -136,8 +136,8 @@ def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
         return candidate.refused
     if made.baseline.refused:
         return verdict.without_baseline(made.baseline.refused)
-    if taken := measurement_of(made, name):
-        return verdict.measured(taken, name, made.margin)
+    if measurement := measurement_of(made, name):
+        return verdict.measured(measurement, name, made.margin)
     shown = candidate.emulated
     executed = shown is not None and not shown.unsupported
     return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)

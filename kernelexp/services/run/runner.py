@@ -172,10 +172,10 @@ def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
 
     With `reproduce`, a candidate that contradicts an earlier record is a regression.
     """
-    for each in outcomes:
-        if each.error:
-            return each.error.exit_code
-    made = [each.record for each in outcomes if each.record]
+    for outcome in outcomes:
+        if outcome.error:
+            return outcome.error.exit_code
+    made = [outcome.record for outcome in outcomes if outcome.record]
     candidates = [candidate for record in made for candidate in record.candidates]
     statuses = {candidate.verdict.status for candidate in candidates}
     statuses |= {record.baseline.refused.status for record in made if record.baseline.refused}

@@ -97,7 +97,7 @@ def plan(project: Project, name: str, choices: Sequence[str], baseline: Sequence
         )
         for values in product(*space.swept.values())
     ]
-    candidates = tuple(each for each in variants if each != start)
+    candidates = tuple(variant for variant in variants if variant != start)
     if not candidates:
         raise UsageError("this sweep has the baseline only: name more values.")
     return msgspec.structs.replace(space, candidates=candidates)
@@ -138,9 +138,11 @@ def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]
     variants = (grid.baseline, *grid.candidates)
     refused = prepare.refused(project, variants, limits)
     return {
-        spell_point({axis: each.axes[axis] for axis in grid.swept}): refused[prepare.key(each)]
-        for each in variants
-        if prepare.key(each) in refused
+        spell_point({axis: variant.axes[axis] for axis in grid.swept}): refused[
+            prepare.key(variant)
+        ]
+        for variant in variants
+        if prepare.key(variant) in refused
     }
 
 
@@ -166,8 +168,12 @@ def run(
         title=grid.title,
         baseline=base,
         candidate=[
-            {axis: value for axis, value in each.axes.items() if spell(base[axis]) != spell(value)}
-            for each in grid.candidates
+            {
+                axis: value
+                for axis, value in candidate.axes.items()
+                if spell(base[axis]) != spell(value)
+            }
+            for candidate in grid.candidates
         ],
         hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?",
     )
@@ -216,7 +222,9 @@ def objective(record: Record) -> dict[str, float]:
     if tuning is None or record.measurement is not None:
         return {}
     sign = 1.0 if tuning.better == "less" else -1.0
-    values = {each.arm: each.value for each in tuning.trials if each.arm and each.value is not None}
+    values = {
+        trial.arm: trial.value for trial in tuning.trials if trial.arm and trial.value is not None
+    }
     metric = metrics.searchable(tuning.objective)
     base = metric.read(record.baseline) if metric else None
     if isinstance(base, int | float):

@@ -44,9 +44,9 @@ def cards(gpus: tuple[Device, ...] | str, arch: str) -> int | str:
     """How many of the GPUs can time variants of an architecture, or why none can."""
     if isinstance(gpus, str):
         return gpus
-    fitting = [each for each in gpus if each.arch == arch]
+    fitting = [gpu for gpu in gpus if gpu.arch == arch]
     if not fitting:
-        names = dict.fromkeys(f"{each.name} ({each.arch})" for each in gpus)
+        names = dict.fromkeys(f"{gpu.name} ({gpu.arch})" for gpu in gpus)
         return f"this machine's is {', '.join(names)}."
     return len(fitting)
 

@@ -137,7 +137,7 @@ class _Tuning:
             return "Every variant of the space was tried."
         if not batch:
             return "The strategy proposes only variants that were tried."
-        spent = sum(each.measurement.elapsed_s for each in self._heats) / max(1, self._cards)
+        spent = sum(heat.measurement.elapsed_s for heat in self._heats) / max(1, self._cards)
         budget = self._early.budget_s if self._cards else None
         if budget is not None and spent >= budget:
             return f"The budget was spent after {len(self._trials)} trials."
@@ -205,14 +205,14 @@ class _Tuning:
             value = self._figure(arm)
             why = "" if value is not None else f"it has no {self._plan.objective}."
             return Trial(axes=own, arm=name, value=value, why=why)
-        for each in timed:
-            effects = ratios(each.measurement)[0]
-            failed = {failure.arm for failure in each.measurement.failures}
+        for taken in timed:
+            effects = ratios(taken.measurement)[0]
+            failed = {failure.arm for failure in taken.measurement.failures}
             value = next((effect.ratio for effect in effects if effect.arm == name), None)
             if value is not None and name not in failed:
                 return Trial(axes=own, arm=name, value=value)
-            if any(arm_.name == name for arm_ in each.measurement.arms):
-                said = verdict.measured(each.measurement, name, self._measuring.margin)
+            if any(arm_.name == name for arm_ in taken.measurement.arms):
+                said = verdict.measured(taken.measurement, name, self._measuring.margin)
                 return Trial(axes=own, arm=name, why=said.sentence)
         return Trial(axes=own, arm=name, why="it was not timed.")
 
@@ -227,7 +227,7 @@ class _Tuning:
         dealt = dealing.deal(names, dealing.count(len(names), self._cards))
         groups = [{name: self._arms[name] for name in ("baseline", *own)} for own in dealt]
         shared = self._shared
-        taken = heats.side_by_side(
+        takens = heats.side_by_side(
             shared.project.root,
             groups,
             # Each round has the time that a run of so many candidates has.
@@ -236,8 +236,8 @@ class _Tuning:
             shared.settings.executor.measure,
             on_progress=shared.on_progress,
         )
-        self._heats += taken
-        return taken
+        self._heats += takens
+        return takens
 
     def _conclude(self, ended: str) -> Outcome:
         faults: Faults = tuple(self._faults.values())
@@ -288,8 +288,8 @@ class _Tuning:
             title=self._grid.title,
             baseline=base,
             candidate=[
-                {k: v for k, v in each.axes.items() if spell(base[k]) != spell(v)}
-                for each in others
+                {k: v for k, v in other.axes.items() if spell(base[k]) != spell(v)}
+                for other in others
             ],
             hypothesis=f"Which of {self._grid.size:,} variants is the {figure}?",
         )

@@ -216,10 +216,10 @@ class Body:
         if self.p.accept("@"):
             negated = self.p.accept("!")
             name = self.p.take()
-            found = self.operand_name(name, scope)
-            if not isinstance(found, Register):
+            part = self.operand_name(name, scope)
+            if not isinstance(part, Register):
                 raise self.p.fault(f"{name!r} guards an instruction but is no register")
-            guard = found
+            guard = part
         opcode = self.p.take()
         operands = self.call_operands(scope) if opcode.startswith("call") else self.operands(scope)
         self.p.expect(";")
@@ -250,18 +250,18 @@ class Body:
 
     def call_operands(self, scope: _Scope) -> list[Operand]:
         """(results), function, (arguments): results and arguments as vectors of symbols."""
-        found: list[Operand] = []
+        operands: list[Operand] = []
         while self.p.peek() != ";":
             if self.p.accept("("):
                 items: list[Operand] = []
                 while not self.p.accept(")"):
                     items.append(self.operand(scope))
                     self.p.accept(",")
-                found.append(Vector(tuple(items)))
+                operands.append(Vector(tuple(items)))
             else:
-                found.append(self.operand(scope))
+                operands.append(self.operand(scope))
             self.p.accept(",")
-        return found
+        return operands
 
     def operand(self, scope: _Scope) -> Operand:
         if self.p.accept("{"):

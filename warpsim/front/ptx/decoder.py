@@ -257,7 +257,7 @@ class Decoder:
 
     def check_space(self, base: Operand) -> None:
         """Refuses a parameter's name as an address in another state space, as ptxas does."""
-        parameters = {each.name for each in self.function.parameters}
+        parameters = {parameter.name for parameter in self.function.parameters}
         if isinstance(base, Symbol) and base.name in parameters:
             spaces = {part.partition("::")[0] for part in self.parts}
             if "param" not in spaces:

@@ -133,8 +133,11 @@ def _filled(entry: Entry, number: int) -> Bank:
         size=len(entry.banks[number]),
         variables=entry.constants if number == CONSTANTS else {},
         data=entry.banks[number],
-        addresses=tuple(each for each in pointers if each.name in known),
+        addresses=tuple(pointer for pointer in pointers if pointer.name in known),
         absent=frozenset(
-            each.offset + at for each in pointers if each.name not in known for at in (0, WORD)
+            pointer.offset + at
+            for pointer in pointers
+            if pointer.name not in known
+            for at in (0, WORD)
         ),
     )

@@ -42,7 +42,7 @@ def _shown(text: str) -> str:
 
     def group(match: re.Match[str]) -> str:
         first, *others = match[1].split("|")
-        if len(others) > _FEW and all(each.isdigit() for each in others):
+        if len(others) > _FEW and all(other.isdigit() for other in others):
             others = [others[0], "...", others[-1]]
         if not first:
             return f"[{'/'.join(others)}]"

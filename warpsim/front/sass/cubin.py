@@ -130,7 +130,9 @@ def read(content: bytes, entry: str) -> Entry:
         banks=dict(_banks(elf, entry)),
         addresses={bank: tuple(_pointers(elf, entry, bank)) for bank, _ in _banks(elf, entry)},
         code=code.data(),
-        relocated=tuple(each["r_offset"] for each in _relocations(elf, f".text.{entry}")),
+        relocated=tuple(
+            relocation["r_offset"] for relocation in _relocations(elf, f".text.{entry}")
+        ),
     )
 
 
@@ -222,9 +224,9 @@ def _variables(elf: Any) -> Iterator[Variable]:
             size=size,
             data=data,
             addresses=tuple(
-                Pointed(each.offset - first, each.name, each.addend)
-                for each in pointers
-                if first <= each.offset < first + size
+                Pointed(pointer.offset - first, pointer.name, pointer.addend)
+                for pointer in pointers
+                if first <= pointer.offset < first + size
             ),
         )
 
@@ -254,9 +256,9 @@ def _pointers(elf: Any, entry: str, bank: int) -> Iterator[Pointed]:
 def _relocated(elf: Any, section: str) -> Iterator[Pointed]:
     """The addresses that the loader puts into a section of data."""
     symbols = elf.get_section_by_name(".symtab")
-    for each in _relocations(elf, section):
-        if each["r_info_type"] not in (_ABS_64, _GENERIC_64):
-            raise CubinError(f"{section} has a relocation of kind {each['r_info_type']}.")
-        name = symbols.get_symbol(each["r_info_sym"]).name
-        addend = each["r_addend"] if each.is_RELA() else 0
-        yield Pointed(each["r_offset"], name, addend)
+    for relocation in _relocations(elf, section):
+        if relocation["r_info_type"] not in (_ABS_64, _GENERIC_64):
+            raise CubinError(f"{section} has a relocation of kind {relocation['r_info_type']}.")
+        name = symbols.get_symbol(relocation["r_info_sym"]).name
+        addend = relocation["r_addend"] if relocation.is_RELA() else 0
+        yield Pointed(relocation["r_offset"], name, addend)

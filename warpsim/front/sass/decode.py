@@ -65,8 +65,8 @@ def decode(
 def _only_runtime(ins: Instruction, entry: Entry) -> None:
     """Refuses a call by an address if that may be of more than the runtime's functions."""
     known = {variable.name for variable in entry.variables} | set(FUNCTIONS)
-    pointed = [each for variable in entry.variables for each in variable.addresses]
-    pointed += [each for pointers in entry.addresses.values() for each in pointers]
+    pointed = [address for variable in entry.variables for address in variable.addresses]
+    pointed += [pointer for pointers in entry.addresses.values() for pointer in pointers]
     for each in pointed:
         if each.name not in known:
             raise refuse(ins, f"may call {each.name}, by its address, which is not covered")
@@ -128,8 +128,8 @@ def _reads(ins: Instruction, decoder: Decoder, name: str) -> bool:
     """Whether an operand is a field of constant bank 0, whatever register indexes it."""
     fields = decoder.banks[0].fields
     return any(
-        isinstance(each, Constant) and each.bank == 0 and fields.get(each.offset) == name
-        for each in ins.operands
+        isinstance(operand, Constant) and operand.bank == 0 and fields.get(operand.offset) == name
+        for operand in ins.operands
     )
 
 
@@ -191,7 +191,7 @@ def _noting(decoder: Decoder, number: int) -> Op:
 
 def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
     starts = {0}
-    if any(isinstance(each, Turn) and each.index is not None for each in made):
+    if any(isinstance(result, Turn) and result.index is not None for result in made):
         starts |= set(decoder.starts().values())
     for number, each in enumerate(made):
         if isinstance(each, Turn):

@@ -51,21 +51,21 @@ def read(
 ) -> list[Instruction]:
     """The instructions of a function; `sources` are lines by address."""
     lines = _body(listing, function)
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     for number, line in lines:
         match = _INSTRUCTION.match(line)
         if match is None:
             continue
         high = _HIGH.match(next(lines, (0, ""))[1])
-        if high is None or int(match["address"], 16) != words.BYTES * len(found):
+        if high is None or int(match["address"], 16) != words.BYTES * len(instructions):
             raise SassSyntaxError(
                 f"SASS line {number}: `{line.strip()}` is not one of cuobjdump's."
             )
         word = int(match["low"], 16) | int(high[1], 16) << 64
-        found.append(_instruction(match, word, number, len(found), sources or {}))
-    if not found:
+        instructions.append(_instruction(match, word, number, len(instructions), sources or {}))
+    if not instructions:
         raise SassSyntaxError(f"the listing has no function {function}.")
-    return found
+    return instructions
 
 
 def _body(listing: str, function: str) -> Iterator[tuple[int, str]]:
@@ -114,8 +114,8 @@ def _operands(text: str, word: int) -> Iterator[Operand]:
         return
     for part in _COMMA.split(text):
         pair = _RETURN.fullmatch(part)
-        for each in pair.groups() if pair else (part,):
-            yield operand(each.strip(), word)
+        for group in pair.groups() if pair else (part,):
+            yield operand(group.strip(), word)
 
 
 def operand(text: str, word: int) -> Operand:

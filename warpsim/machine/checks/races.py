@@ -395,7 +395,7 @@ class Unchecked(Races):
 def _first(bad: Array, *arrays: Array) -> list[int]:
     """What arrays hold where `bad` is first true."""
     index = first_true(bad)
-    return [int(np.broadcast_to(each, bad.shape)[index]) for each in arrays]
+    return [int(np.broadcast_to(array, bad.shape)[index]) for array in arrays]
 
 
 def _listed(units: Array | slice) -> Array:

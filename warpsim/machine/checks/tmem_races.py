@@ -175,7 +175,7 @@ class TmemRaces:
             epochs += [distinct(self._in_doubt(area, place)) for area in read]
         else:
             epochs += [self._written[area.cta].of(area) for area in read]
-        if all(self._ordered(each, place, own, self._warp(place)) for each in epochs):
+        if all(self._ordered(epoch, place, own, self._warp(place)) for epoch in epochs):
             return
         for now, before, by_place in (
             (f"overwritten by {what}", "wrote", self._wrote_by_place(written)),
@@ -205,9 +205,9 @@ class TmemRaces:
         written = self._written[area.cta].array(area)
         if not self._copied:
             return written
-        asked = self._asked[area.cta].array(area)
-        known = self.clocks.seen[place][(asked & THREAD) >> 5] >= asked >> THREAD_BITS
-        return np.where((asked != 0) & known, 0, written)
+        array = self._asked[area.cta].array(area)
+        known = self.clocks.seen[place][(array & THREAD) >> 5] >= array >> THREAD_BITS
+        return np.where((array != 0) & known, 0, written)
 
     def asked(self, issuer: Issuer) -> int:
         """The epoch of a request of now."""

@@ -28,7 +28,7 @@ class GroupsWait(PendingWait):
         return CopyWait(self.site, self.allowed), bulk
 
     def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
-        return [each for kind in self._kinds() for each in kind.waited(machine, fragment)]
+        return [pending for kind in self._kinds() for pending in kind.waited(machine, fragment)]
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         for kind in self._kinds():

@@ -123,7 +123,7 @@ def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: Execution
 def add_up(parts: Sequence[Counters]) -> Counters:
     """Counters of several launches together; an instruction that several executed is one."""
     counts: dict[int, InstructionCount] = {}
-    for count in (each for part in parts for each in part.instructions):
+    for count in (instruction for part in parts for instruction in part.instructions):
         old = counts.get(id(count.instruction))
         counts[id(count.instruction)] = _add(old, count) if old else count
     return Counters(listing=parts[0].listing, instructions=tuple(counts.values()))
@@ -131,8 +131,8 @@ def add_up(parts: Sequence[Counters]) -> Counters:
 
 def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
     sums = {
-        each.name: getattr(one.tally, each.name) + getattr(other.tally, each.name)
-        for each in fields(Tally)
+        field.name: getattr(one.tally, field.name) + getattr(other.tally, field.name)
+        for field in fields(Tally)
     }
     return InstructionCount(
         instruction=one.instruction,

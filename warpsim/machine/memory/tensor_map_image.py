@@ -69,8 +69,8 @@ class TensorMaps:
             for field, name in _FIELDS.items()
         }
         (address,) = struct.unpack_from("<Q", data, _ADDRESS)
-        found = PlacedMap(msgspec.structs.replace(tensor, **fields), address - self._origin)
-        return found if self._bytes(found, number) == data else None
+        placed_map = PlacedMap(msgspec.structs.replace(tensor, **fields), address - self._origin)
+        return placed_map if self._bytes(placed_map, number) == data else None
 
 
 _FIELDS = {"global_dim": "shape", "global_stride": "strides_bytes", "box_dim": "box"}

@@ -35,7 +35,7 @@ class Interpreter:
         arrays = self._guarded, self._costs, self._lanes, self._results
         self._layout = MachineLayout(
             machine.registers.layout.ctypes.data,
-            (ctypes.c_void_p * 2)(*(each.address() for each in self._memories if each)),
+            (ctypes.c_void_p * 2)(*(memory.address() for memory in self._memories if memory)),
             *(array.ctypes.data for array in arrays),
             *(machine.undefined.marks.address, ctypes.addressof(self._races)),
         )

@@ -113,13 +113,13 @@ def _sparse(
 ) -> Array:
     count, stored = len(a), a.shape[2]
     words = np.broadcast_to(R[sparsity.slot], (count, 32))
-    found = metadata(words, stored, product.width, sparsity)
-    for row, sentence in meaningless(found, product.width, sparsity.ordered):
+    array = metadata(words, stored, product.width, sparsity)
+    for row, sentence in meaningless(array, product.width, sparsity.ordered):
         warps.machine.report(METADATA, sentence, product.site, int(warps.warps[row]))
     widened = product.width == 8 and product.d_type != "s32" and not product.fused
     return sparse.product(
         *(a, b, c),
-        sparse.located(found, product.width),
+        sparse.located(array, product.width),
         functools.partial(_dense, product),
         by_row=widened or not is_finite(b, product.b_type),
     )

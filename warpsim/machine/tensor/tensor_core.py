@@ -213,7 +213,7 @@ def _multiply(machine: Machine, issuer: Issuer, area: Area, mma: Mma, a: Array, 
         tensor.mma(a, b, c, **types, precision=tensor.TCGEN05, out=d)
         tmem.wrote(area, lanes, window)
         return
-    factors = [each.read(machine, issuer, cta) for each in mma.factors]
+    factors = [factor.read(machine, issuer, cta) for factor in mma.factors]
     result = _product(a, b, c, shape, factors)
     if shape.parts > 1:
         result = np.concatenate(np.split(result, shape.parts, axis=1))

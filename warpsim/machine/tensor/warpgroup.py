@@ -223,10 +223,10 @@ def _stored(machine: Machine, wgmma: Wgmma, joining: Joining) -> Array:
     assert wgmma.sparsity is not None
     words = np.stack([joining.metadata[index] for index in range(WARPS)])
     width = 8 * wgmma.element
-    found = metadata(words, K_BYTES // wgmma.element, width, wgmma.sparsity)
-    for index, sentence in meaningless(found, width, wgmma.sparsity.ordered):
+    array = metadata(words, K_BYTES // wgmma.element, width, wgmma.sparsity)
+    for index, sentence in meaningless(array, width, wgmma.sparsity.ordered):
         machine.report(METADATA, sentence, wgmma.site, joining.places[index])
-    return sparse.located(found, width).reshape(ROWS, -1)
+    return sparse.located(array, width).reshape(ROWS, -1)
 
 
 def _multiply(

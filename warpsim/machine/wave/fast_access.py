@@ -79,8 +79,10 @@ class FastAccess:
             arrays = [
                 np.ascontiguousarray(a, np.int64) for a in (base, lower, warps.warps, columns)
             ]
-            made = WarpsLayout(*(array.ctypes.data for array in arrays), warps.count, extent)
-            found = self._sets[id(warps)] = ctypes.addressof(made), (made, arrays)
+            warps_layout = WarpsLayout(
+                *(array.ctypes.data for array in arrays), warps.count, extent
+            )
+            found = self._sets[id(warps)] = ctypes.addressof(warps_layout), (warps_layout, arrays)
             warps.native.warps[self._which] = found[0]
         return found[0]
 

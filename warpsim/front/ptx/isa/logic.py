@@ -102,8 +102,8 @@ def bfind(a: Array) -> Array:
 
 @alu("bfind.shiftamt.{t:u32|u64}", "u32 t")
 def bfind_shiftamt(a: Array) -> Array:
-    found = _highest(a)
-    return np.where(found < 0, -1, 8 * a.itemsize - 1 - found).astype(np.uint32)
+    array = _highest(a)
+    return np.where(array < 0, -1, 8 * a.itemsize - 1 - array).astype(np.uint32)
 
 
 @alu("bfind.shiftamt.{t:s32|s64}", "u32 t")

@@ -140,8 +140,8 @@ def cp(d: Decoder) -> Op:
     to, source = d.pointer(d.operands[0]), d.source(d.operands[1], "b64")
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
-        asked = Copy(shape, group, to.value(R, row, lane), int(R[source][row, lane]), bits)
-        tmem_copies.copy(machine, issuer, asked)
+        copy = Copy(shape, group, to.value(R, row, lane), int(R[source][row, lane]), bits)
+        tmem_copies.copy(machine, issuer, copy)
 
     return each_thread(d.site, act)
 

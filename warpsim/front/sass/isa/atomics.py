@@ -41,8 +41,8 @@ class Update:
 
     def __init__(self, d: Decoder, space: str) -> None:
         names = d.instruction.modifiers
-        self.name = next(each for each in names if each in _NAMES)
-        self.type = next((_KINDS[each] for each in names if each in _KINDS), "u32")
+        self.name = next(name for name in names if name in _NAMES)
+        self.type = next((_KINDS[name] for name in names if name in _KINDS), "u32")
         self.words = 2 if self.type.endswith("64") else 1
         self.space = space
         self.access = Access(d.site, 4 * self.words, 1, store=True, relaxed=True)
@@ -168,8 +168,8 @@ def wide(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         memory = warps.machine.spaces[space]
-        words = [np.stack([R[slot] for slot in each], axis=-1) for each in sources]
-        values = [np.ascontiguousarray(each).view(np.uint64) for each in words]
+        words = [np.stack([R[slot] for slot in source], axis=-1) for source in sources]
+        values = [np.ascontiguousarray(word).view(np.uint64) for word in words]
         old = atomics.update_pair(warps, memory, where(R), values, access, m, relaxed=True)
         for index, slot in enumerate(targets):
             copyto(R[slot], old.view(np.uint32)[..., index], where=m)

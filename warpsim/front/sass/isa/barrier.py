@@ -25,7 +25,7 @@ def _numbers(d: Decoder, operands: list[Operand]) -> tuple[int, int]:
     """The slots of the barrier's number and of its threads."""
     if is_packed(operands):
         return d.scratch("barrier", 32), d.scratch("threads", 32)
-    if len(operands) > 2 or not all(isinstance(each, Immediate) for each in operands[1:]):
+    if len(operands) > 2 or not all(isinstance(operand, Immediate) for operand in operands[1:]):
         raise d.refuse("has a number of threads that is not covered")
     number, threads = [*operands, Immediate(0)][:2]
     return d.words(d.unsigned(number), 1)[0], d.words(threads, 1)[0]
@@ -33,7 +33,9 @@ def _numbers(d: Decoder, operands: list[Operand]) -> tuple[int, int]:
 
 def is_packed(operands: Sequence[Operand]) -> bool:
     """Whether one register names both: the barrier in bits 0 to 3, the threads from bit 16 on."""
-    named = [each for each in operands if isinstance(each, Register) and each.file == "R"]
+    named = [
+        operand for operand in operands if isinstance(operand, Register) and operand.file == "R"
+    ]
     return len(named) == 2 and named[0].index == named[1].index
 
 
@@ -65,7 +67,7 @@ def bar_red(d: Decoder) -> CtaBarrier:
     *operands, source = d.operands
     number, count = _numbers(d, operands)
     name = d.instruction.modifiers[1].lower()
-    operation = next(each for each in get_args(VoteOperation) if each == name)
+    operation = next(get_arg for get_arg in get_args(VoteOperation) if get_arg == name)
     predicate, negated = d.predicate_slot(source)
     vote = Vote(operation, predicate, negated, d.scratch("vote", 32))
     return CtaBarrier(d.site, number=number, count=count, aligned=False, waits=True, vote=vote)
@@ -76,7 +78,7 @@ def result(d: Decoder) -> Op:
     """What the last reduction gave."""
     target, *others = d.operands
     slot, source = d.to(target), d.scratch("vote", 32)
-    predicates = [d.to_predicate(each) for each in others]
+    predicates = [d.to_predicate(other) for other in others]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         copyto(R[slot], R[source], where=m)

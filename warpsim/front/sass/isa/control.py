@@ -65,7 +65,7 @@ def bra(d: Decoder) -> Turn:
     """To an address, of the lanes for which the guard and the predicate hold."""
     *predicates, target = d.operands
     targets = (d.number_at(target),)
-    conditions = [d.predicate_slot(each) for each in predicates]
+    conditions = [d.predicate_slot(predicate) for predicate in predicates]
     if d.instruction.guard is not None:
         conditions.append(d.guard())
     if not conditions:
@@ -141,7 +141,7 @@ def break_(d: Decoder) -> Op:
     """The active lanes leave a barrier."""
     *predicates, barrier = d.operands
     number = _barrier(d, barrier)
-    conditions = [d.predicate(each) for each in predicates]
+    conditions = [d.predicate(predicate) for predicate in predicates]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         leaving = m

@@ -44,7 +44,7 @@ def _rounding(d: Decoder) -> str:
 @covers("F2F.F16.BF16", "F2F.BF16.F16")
 def f2f(d: Decoder) -> Op:
     target, a = d.take(d.operands, 2)
-    to, source = (each for each in d.instruction.modifiers if each in _FLOATS)
+    to, source = (modifier for modifier in d.instruction.modifiers if modifier in _FLOATS)
     read, rounding, ftz = _source(d, a, source), _rounding(d), "FTZ" in d.modifiers
     return _to(
         d,
@@ -58,7 +58,7 @@ def f2f(d: Decoder) -> Op:
 def frnd(d: Decoder) -> Op:
     """To an integral value, the nearest unless a modifier says which."""
     target, a = d.take(d.operands, 2)
-    kind = next((each for each in d.modifiers if each in _FLOATS), "F32")
+    kind = next((modifier for modifier in d.modifiers if modifier in _FLOATS), "F32")
     read, rounding = _source(d, a, kind), _integral(d)
     name, ftz = kind.lower(), "FTZ" in d.modifiers
     return _to(
@@ -76,8 +76,8 @@ def _integral(d: Decoder) -> str:
 def f2i(d: Decoder) -> Op:
     """The nearest integer of the type, extended to a word; of a NaN 0 (`.NTZ`), else 0x80...0."""
     target, a = d.take(d.operands, 2)
-    to = next((each for each in d.modifiers if each in _INTEGERS), "S32")
-    source = next((each for each in d.modifiers if each in _FLOATS), "F32")
+    to = next((modifier for modifier in d.modifiers if modifier in _INTEGERS), "S32")
+    source = next((modifier for modifier in d.modifiers if modifier in _FLOATS), "F32")
     read, rounding, ftz = _source(d, a, source), _integral(d), "FTZ" in d.modifiers
     return _to(
         d,
@@ -125,8 +125,8 @@ def i2ip(d: Decoder) -> Op:
 @covers(f"I2FP.F32.{{:S32|U32}}{_ROUND}")
 def i2f(d: Decoder) -> Op:
     target, a = d.take(d.operands, 2)
-    source = next((each for each in d.modifiers if each in _INTEGERS), "S32")
-    to = next((each for each in d.modifiers if each in _FLOATS), "F32")
+    source = next((modifier for modifier in d.modifiers if modifier in _INTEGERS), "S32")
+    to = next((modifier for modifier in d.modifiers if modifier in _FLOATS), "F32")
     read = d.pair(a) if source in ("U64", "S64") else d.bits(a)
     rounding = _rounding(d)
     return _to(
@@ -195,7 +195,9 @@ def f2fp_fp8(d: Decoder) -> Op:
 
 
 def _fp8(d: Decoder) -> str:
-    return next(each for each in d.instruction.modifiers if each in ("E4M3", "E5M2")).lower()
+    return next(
+        modifier for modifier in d.instruction.modifiers if modifier in ("E4M3", "E5M2")
+    ).lower()
 
 
 @covers(f"F2FP.SATFINITE{{:|.RELU}}.{_FP8}.F16.UNPACK_B_MERGE_C")

@@ -18,7 +18,7 @@ _ROUND = "{:|.RZ|.RM|.RP}"
 
 def _rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
     target, *operands = d.take(d.operands, count + 1)
-    sources, write = [d.double(each) for each in operands], d.to_pair(target)
+    sources, write = [d.double(operand) for operand in operands], d.to_pair(target)
     rounding = how(d)["rounding"]
     return lambda R, m, warps: write(R, function(*[s(R) for s in sources], rounding=rounding), m)
 

@@ -34,7 +34,7 @@ def extreme(d: Decoder) -> Op:
 def _chosen(d: Decoder) -> Sequence[Operand]:
     """The operands of a choice, without the predicates that Blackwell spells after the result."""
     target, predicates, rest = d.split()
-    if any(d.truth(each) is not True for each in predicates):
+    if any(d.truth(predicate) is not True for predicate in predicates):
         raise d.refuse("gives a predicate, which is not covered")
     return [target, *rest]
 

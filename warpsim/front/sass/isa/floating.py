@@ -33,7 +33,7 @@ def _rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
     target, *sources = d.take(d.operands, count + 1)
     keywords = how(d)
     return applied(
-        d.to(target), lambda *x: function(*x, **keywords), [d.real(each) for each in sources]
+        d.to(target), lambda *x: function(*x, **keywords), [d.real(source) for source in sources]
     )
 
 
@@ -74,7 +74,7 @@ def ffma2(d: Decoder) -> Op:
 
 def _two_rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
     target, *sources = d.take(d.operands, count + 1)
-    keywords, pairs = how(d), [_two(d, each) for each in sources]
+    keywords, pairs = how(d), [_two(d, source) for source in sources]
     lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
     low_to, high_to = d.to_words(target, 2)
 

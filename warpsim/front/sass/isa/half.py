@@ -63,8 +63,8 @@ def hmul2(d: Decoder) -> Op:
 def hfma2(d: Decoder) -> Op:
     """a * b + c. Compilers also load constants so: zero times zero and a literal, bit for bit."""
     _, *operands = d.operands
-    if len(operands) == 4 and all(isinstance(each, Immediate) for each in operands[2:]):
-        zeros = all(getattr(each, "index", 0) == -1 for each in operands[:2])
+    if len(operands) == 4 and all(isinstance(operand, Immediate) for operand in operands[2:]):
+        zeros = all(getattr(operand, "index", 0) == -1 for operand in operands[:2])
         if zeros and not {"FTZ", "RELU", "SAT"} & d.modifiers:
             return _constant(d)
     return _computed(d, "fma", 3)
@@ -113,9 +113,9 @@ def hsetp2(d: Decoder) -> Op:
     test, combine = _test(d)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        found = packed_bool(lambda x, y: test(format_, x, y), a(R), b(R))
+        masks = packed_bool(lambda x, y: test(format_, x, y), a(R), b(R))
         other_ = with_(R)
-        results = [combine(each, other_) for each in found]
+        results = [combine(mask, other_) for mask in masks]
         for slot, result in zip(slots, results, strict=True):
             copyto(R[slot], result, where=m)
 

@@ -69,7 +69,7 @@ def iadd3(d: Decoder) -> Op:
 def uiadd3_wide(d: Decoder) -> Op:
     """The same of 64 bits without carries; a literal is extended by its sign."""
     target, carries, rest = d.split()
-    if any(d.truth(each) is not True for each in carries):
+    if any(d.truth(carry) is not True for carry in carries):
         raise d.refuse("gives a carry, which is not covered")
     operands = d.take(rest, 3)
     write, terms = d.to_pair(target), [_wide(d, operand) for operand in operands]
@@ -211,7 +211,7 @@ def isetp(d: Decoder) -> Op:
     halves of numbers whose lower ones have been compared."""
     compare, combine = (
         d.instruction.modifiers[0],
-        next(each for each in d.instruction.modifiers if each in COMBINATIONS),
+        next(modifier for modifier in d.instruction.modifiers if modifier in COMBINATIONS),
     )
     extended, unsigned = "EX" in d.modifiers, "U32" in d.modifiers
     operands = d.take(d.operands, 6 if extended else 5)
@@ -277,7 +277,7 @@ def distance(d: Decoder) -> Op:
         x, y = (a, b) if unsigned else (signed(a), signed(b))
         return np.where(x > y, a - b, b - a) + c
 
-    return applied(d.to(target), function, [d.bits(each) for each in sources])
+    return applied(d.to(target), function, [d.bits(source) for source in sources])
 
 
 @covers("VABSDIFF4{:|.U8}")
@@ -303,7 +303,7 @@ def distances(d: Decoder) -> Op:
         x, y = (_bytes(each, kind).astype(np.int16) for each in (a, b))
         return np.abs(x - y).sum(axis=-1).astype(np.uint32) + c
 
-    return applied(d.to(target), function, [d.bits(each) for each in sources])
+    return applied(d.to(target), function, [d.bits(source) for source in sources])
 
 
 def _bytes(a: Array, kind: str) -> Array:
@@ -326,7 +326,7 @@ def dot(d: Decoder) -> Op:
             y = y[..., 2:] if high else y[..., :2]
         return (x * y).sum(axis=-1).astype(np.uint32) + c
 
-    return applied(d.to(target), function, [d.bits(each) for each in sources])
+    return applied(d.to(target), function, [d.bits(source) for source in sources])
 
 
 @covers("I2I.{:U8|S8|U16|S16}.S32.SAT")

@@ -22,7 +22,7 @@ _NARROW = "{:E4M3|E5M2|E3M2|E2M3|E2M1}"
 
 
 def _count(d: Decoder) -> int:
-    return next((int(each) for each in d.modifiers if each in ("2", "4")), 1)
+    return next((int(modifier) for modifier in d.modifiers if modifier in ("2", "4")), 1)
 
 
 @covers("LDSM.16.{:M88|MT88}{:|.2|.4}")

@@ -53,7 +53,7 @@ class Form:
 
     def __init__(self, d: Decoder) -> None:
         self.space = _SPACES[d.instruction.base]
-        narrow = next((_NARROW[each] for each in d.modifiers if each in _NARROW), None)
+        narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
         self.kind = narrow[1] if narrow else "u4"
         bits = next((int(each) for each in ("64", "128") if each in d.modifiers), 32)
         self.elements = bits // 32
@@ -174,7 +174,7 @@ def ldc(d: Decoder) -> Op:
     target, source = d.take(d.operands, 2)
     if not isinstance(source, Constant):
         raise d.refuse("reads no constant bank")
-    narrow = next((_NARROW[each] for each in d.modifiers if each in _NARROW), None)
+    narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
     count = next((int(each) // 32 for each in ("64", "128") if each in d.modifiers), 1)
     targets = d.to_words(target, count)
     if source.register is None and narrow is None:

@@ -19,7 +19,7 @@ _SPELLED = f"{{:{'|'.join(_KINDS)}}}"
 
 
 def _kind(d: Decoder) -> str:
-    return next(each for each in d.instruction.modifiers if each in _KINDS)
+    return next(modifier for modifier in d.instruction.modifiers if modifier in _KINDS)
 
 
 @covers(f"F2FP.SATFINITE{{:|.RELU}}.{_SPELLED}.F32.PACK_AB_MERGE_C")

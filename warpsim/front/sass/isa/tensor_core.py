@@ -82,7 +82,9 @@ def _group(d: Decoder) -> int:
 
 def _is_scaled(d: Decoder) -> bool:
     """Whether an operand says where scale factors lie."""
-    return any(isinstance(each, Described) and each.kind == "tmem" for each in d.operands[5:])
+    return any(
+        isinstance(operand, Described) and operand.kind == "tmem" for operand in d.operands[5:]
+    )
 
 
 @covers("{:UTCHMMA|UTCQMMA|UTCIMMA}{:|.2CTA}")
@@ -163,8 +165,8 @@ def copy(d: Decoder) -> Op:
     """From the shared memory of each CTA of the group to its tensor memory, 128 rows of 256 bits
     unless the opcode says another shape; codes of 4 and 6 bits are widened to bytes."""
     to, source = d.take(d.operands, 2)
-    shape = next((_SHAPES[each] for each in d.modifiers if each in _SHAPES), "128x256b")
-    bits = next((_WIDENED[each] for each in d.modifiers if each in _WIDENED), 0)
+    shape = next((_SHAPES[modifier] for modifier in d.modifiers if modifier in _SHAPES), "128x256b")
+    bits = next((_WIDENED[modifier] for modifier in d.modifiers if modifier in _WIDENED), 0)
     where, group = d.tensor_address(to), _group(d)
     descriptor = d.words(_described(d, source, "gdesc"), 2)
 

@@ -70,9 +70,9 @@ def relinquish(d: Decoder) -> Op:
 
 
 def _form(d: Decoder) -> Form:
-    spelled = next((each for each in d.modifiers if each in _SHAPES), "")
+    spelled = next((modifier for modifier in d.modifiers if modifier in _SHAPES), "")
     shape, threads = _SHAPES.get(spelled, "32x32b"), _THREADS.get(spelled, EVERY)
-    count = next((int(each[1:]) for each in d.modifiers if each[0] == "x"), 1)
+    count = next((int(modifier[1:]) for modifier in d.modifiers if modifier[0] == "x"), 1)
     return Form(d.site, shape, count, threads=threads)
 
 

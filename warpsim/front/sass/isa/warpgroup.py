@@ -120,7 +120,7 @@ def _registers(d: Decoder, operand: Operand) -> list[int]:
 def _scale(d: Decoder, target: Operand, rest: list[Operand]) -> tuple[int, bool] | None:
     """The predicate of adding to D, from the operands that follow the matrices; None: always."""
     addend, *predicates = rest
-    if len(predicates) > 1 or not all(is_predicate(each) for each in predicates):
+    if len(predicates) > 1 or not all(is_predicate(predicate) for predicate in predicates):
         raise d.refuse("has another number of operands than are covered")
     never = isinstance(addend, Register) and addend.index == ZERO
     if never:
