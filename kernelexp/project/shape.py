@@ -54,8 +54,8 @@ def check(document: Document, kind: type[msgspec.Struct]) -> Iterator[Fault]:
     import jsonschema
 
     faults = False
-    for error in jsonschema.Draft202012Validator(schema_of(kind)).iter_errors(document.value):
-        for fault in _spell_out(document, error):
+    for mismatch in jsonschema.Draft202012Validator(schema_of(kind)).iter_errors(document.value):
+        for fault in _spell_out(document, mismatch):
             yield fault
             faults = True
     if not faults:

@@ -15,7 +15,8 @@ def rooms() -> set[str]:
 
 
 def test_every_room_of_the_package_has_its_row():
-    assert rooms() == {name for name in re.findall(r"^\| `(\w+)/` \|", TEXT, re.MULTILINE)}
+    own = TEXT.partition("The emulator is a package")[0]
+    assert rooms() == set(re.findall(r"^\| `(\w+)/` \|", own, re.MULTILINE))
 
 
 def test_the_package_has_twelve_rooms_and_nothing_else_at_its_top():
