@@ -190,7 +190,7 @@ def test_without_landlock_a_hostile_text_is_refused(
 
 def test_an_emulation_can_allocate_no_more_than_its_limit() -> None:
     code = """
-from kernelexp import confine
+from kernelexp.system.process import confine
 confine.limit_growth(32 << 20)
 kept = bytearray(8 << 20)
 try:

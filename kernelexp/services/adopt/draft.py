@@ -135,17 +135,14 @@ def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str])
 
 
 def _imports(body: str) -> str:
-    lines = []
-    for module, names in _IMPORTED.items():
-        used = [name for name in names if f"{name}(" in body]
-        lines.append(f"from kernelexp.{module} import {', '.join(used)}\n")
-    return "".join(lines)
+    used = [name for name in _IMPORTED if f"{name}(" in body]
+    return f"from kernelexp import {', '.join(used)}\n"
 
 
-_IMPORTED = {
-    "launch": ("Field", "Launch", "Pointer", "Scalar", "StructValue"),
-    "problem": ("Array", "Chunk", "Tolerance", "blank"),
-}
+_IMPORTED = (
+    *("Array", "Chunk", "Field", "Launch", "Pointer", "Scalar", "StructValue", "Tolerance"),
+    "blank",
+)
 
 
 def _sizes(sizes: Sequence[Parameter], own: Sequence[str], answers: Answers) -> str:
