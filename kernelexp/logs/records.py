@@ -85,11 +85,11 @@ def last(root: Path, experiment: str, count: int, known: Mapping[str, Record]) -
 
     Runs that are in `known` are not read again.
     """
-    found = (
+    latest = (
         known.get(os.path.basename(path).split(".")[0]) or _read(path, experiment)
         for path in _list(root, experiment)[-count:]
     )
-    return [each for each in found if isinstance(each, Record)]
+    return [record for record in latest if isinstance(record, Record)]
 
 
 def read_file(path: Path) -> Record:
@@ -216,11 +216,11 @@ def _list(root: Path, experiment: str) -> list[str]:
 def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unreadable]]:
     records: list[Record] = []
     unreadable: list[Unreadable] = []
-    for each in read:
-        if isinstance(each, Record):
-            records.append(each)
+    for item in read:
+        if isinstance(item, Record):
+            records.append(item)
         else:
-            unreadable.append(each)
+            unreadable.append(item)
     return records, unreadable
 
 
@@ -243,8 +243,8 @@ def _with_latest_recount(path: str, record: Record) -> Record:
     folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     if not folder.endswith(os.path.join("", *FOLDER.split("/"))):
         return record
-    found = recounts.latest(folder.removesuffix(FOLDER), record.run)
-    if isinstance(found, Unreadable):
-        why = f"the file of the latest recount {found.why}"
+    recount = recounts.latest(folder.removesuffix(FOLDER), record.run)
+    if isinstance(recount, Unreadable):
+        why = f"the file of the latest recount {recount.why}"
         return msgspec.structs.replace(record, recounted=why)
-    return with_recount(record, found) if found else record
+    return with_recount(record, recount) if recount else record

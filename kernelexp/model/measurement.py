@@ -260,7 +260,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
     def departure(self, arm: str) -> Departure | None:
         """When and why this arm was settled early, if it was."""
-        return next((each for each in self.departures if each.arm == arm), None)
+        return next(
+            (arm_departure for arm_departure in self.departures if arm_departure.arm == arm), None
+        )
 
     def position(self, role: Role) -> int | None:
         """Where the first arm of this role stands in `arms`."""

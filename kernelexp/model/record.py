@@ -217,12 +217,12 @@ def measurement_of(record: Record, name: str) -> Measurement | None:
 def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
     own = record.measurement
     device = own.device.name if own else record.device
-    taken = [(device, record.estimate)] if record.estimate else []
-    taken += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
+    estimates = [(device, record.estimate)] if record.estimate else []
+    estimates += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
     printed = own.printed if own else None
     is_time = printed is None or printed.is_time
-    for device, found in taken:
-        for times in found.times:
+    for device, estimate in estimates:
+        for times in estimate.times:
             if times.arm == name:
                 return MeasuredEvidence(
                     device=device,
@@ -231,7 +231,9 @@ def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
                     low_us=times.low_us if is_time else None,
                     high_us=times.high_us if is_time else None,
                     flops=record.flops,
-                    effect=next((effect for effect in found.effects if effect.arm == name), None),
+                    effect=next(
+                        (effect for effect in estimate.effects if effect.arm == name), None
+                    ),
                     printed=_printed(printed, times) if printed else {},
                     judged="" if printed is None or printed.is_time else printed.figure,
                 )
@@ -246,10 +248,12 @@ def _printed(printed: Printed, times: Times) -> dict[str, PrintedResult]:
         results[printed.figure] = PrintedResult(
             value=value, unit=printed.unit, better=printed.better
         )
-    for name, each in printed.also.items():
-        if values := each.values.get(times.arm):
+    for name, also_printed in printed.also.items():
+        if values := also_printed.values.get(times.arm):
             value = statistics.median(values)
-            results[name] = PrintedResult(value=value, unit=each.unit, better=each.better)
+            results[name] = PrintedResult(
+                value=value, unit=also_printed.unit, better=also_printed.better
+            )
     return results
 
 

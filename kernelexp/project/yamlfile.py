@@ -40,8 +40,8 @@ def wanted(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Wanted:
     keys: dict[str, Wanted] = {}
     others = items = None
     for option in options:
-        for key, each in option.get("properties", {}).items():
-            keys[key] = wanted(each, definitions)
+        for key, property_schema in option.get("properties", {}).items():
+            keys[key] = wanted(property_schema, definitions)
         if isinstance(option.get("additionalProperties"), dict):
             others = wanted(option["additionalProperties"], definitions)
         if "items" in option:
@@ -152,7 +152,7 @@ def _is_merge(key: Scalar) -> bool:
 def _merge_sources(key: Scalar, value: Node) -> Sequence[Node]:
     if not _is_merge(key):
         return ()
-    return [each for _, each in value.items] if isinstance(value, yamlnodes.Sequence) else [value]
+    return [node for _, node in value.items] if isinstance(value, yamlnodes.Sequence) else [value]
 
 
 # ---- scalars -------------------------------------------------------------------------------------

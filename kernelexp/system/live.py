@@ -64,13 +64,13 @@ def published(root: Path, command: str) -> Iterator[OnProgress]:
 
 def read(root: Path) -> list[Work]:
     """The commands that run on the project at this moment, oldest first."""
-    found = []
+    works = []
     for path in _files(root):
         with contextlib.suppress(OSError, msgspec.DecodeError), path.open("rb") as file:
             if _is_running(file):
                 text = file.read(_BYTES_MAX).partition(b"\n")[0]
-                found.append(msgspec.json.decode(text, type=Work))
-    return sorted(found, key=lambda work: work.since)
+                works.append(msgspec.json.decode(text, type=Work))
+    return sorted(works, key=lambda work: work.since)
 
 
 def _files(root: Path) -> Iterator[Path]:

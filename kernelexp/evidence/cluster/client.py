@@ -112,14 +112,14 @@ class Cluster:
         names = [name for name, each in self._workers(0.0).items() if _archs(each)]
         if not names:
             return "no worker announces a GPU, as with --resources sm_90a=1."
-        found: dict[str, Device] = {}
+        devices: dict[str, Device] = {}
         for name, sealed in self._client.run(worker.gpu, workers=names).items():
             reply = messages.read_reply(sealed)
             if isinstance(reply, Fault):
                 raise EnvironmentFault(f"worker {name} announces a GPU, but {reply.sentence}")
             assert isinstance(reply, Card)
-            found[reply.device.uuid] = reply.device
-        return tuple(found.values())
+            devices[reply.device.uuid] = reply.device
+        return tuple(devices.values())
 
     def measure(
         self, question: Question, journal: Path | None, on_progress: OnProgress | None
@@ -127,7 +127,7 @@ class Cluster:
         """A measurement by the next worker with a GPU of the architecture; one that came home
         before is in the journal."""
         job = question.job
-        arms = tuple(each.arm for each in job.arms)
+        arms = tuple(job_arm.arm for job_arm in job.arms)
         if journal and (past := journals.find(journal, arms, question.options)):
             return past
         paths = {arm.cubin for arm in job.arms if arm.cubin}

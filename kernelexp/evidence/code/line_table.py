@@ -71,13 +71,13 @@ def _rows(cubin: Path, entry: str) -> list[Row]:
 def _entries(elf: Any) -> dict[int, str]:
     """The entries whose addresses the table has, by the places where it has them."""
     symbols = elf.get_section_by_name(".symtab")
-    found = {}
+    sections = {}
     for name in (".rel.debug_line", ".rela.debug_line"):  # before Hopper, and from there on
         relocations = elf.get_section_by_name(name)
         for relocation in relocations.iter_relocations() if relocations else ():
             section = symbols.get_symbol(relocation["r_info_sym"])["st_shndx"]
-            found[relocation["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
-    return found
+            sections[relocation["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
+    return sections
 
 
 @dataclass(slots=True)

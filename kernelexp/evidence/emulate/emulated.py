@@ -225,17 +225,17 @@ def _emulate(
     job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
     kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
     place = _place(root, wanted)
-    found = emulator(job)
+    emulated = emulator(job)
     files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     evidence = msgspec.structs.replace(
-        found.evidence,
+        emulated.evidence,
         emulator=version(),
-        widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
+        widths=_widths(root, arm, emulated.lines) if isa == "ptx" else (),
     )
-    parts = {"lines": found.lines, "instructions": found.instructions, "emulated": evidence}
+    parts = {"lines": emulated.lines, "instructions": emulated.instructions, "emulated": evidence}
     for what in kinds:
         place.keep(what, msgspec.json.encode(parts[what]))
-    return msgspec.structs.replace(found, evidence=evidence)
+    return msgspec.structs.replace(emulated, evidence=evidence)
 
 
 def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidths, ...]:
@@ -244,9 +244,9 @@ def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidt
     artefacts = build.artefacts(root, arm.identity)
     entries = (arm.build.entry, *arm.build.others)
     sass = [
-        each
+        instruction
         for entry in entries
-        for each in sass_lines.read(artefacts.cubin, artefacts.sass, entry)
+        for instruction in sass_lines.read(artefacts.cubin, artefacts.sass, entry)
     ]
     return widths.compare(lines, sass)
 

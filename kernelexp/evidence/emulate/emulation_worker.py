@@ -191,7 +191,7 @@ def _load(job: EmulationJob) -> Module:
 
     def sources(entry: str) -> dict[int, Source]:
         code = sass_lines.read(path, listing, entry)
-        return {each.offset: each.source for each in code if each.source}
+        return {cost.offset: cost.source for cost in code if cost.source}
 
     return emulator.load_cubin(path.read_bytes(), listing, sources)
 
@@ -247,8 +247,8 @@ def _numpy(tensor: torch.Tensor) -> Any:
 
 def _digests(outputs: Tensors) -> dict[str, str]:
     return {
-        name: hashlib.sha256(_numpy(each).tobytes()).hexdigest()[:DIGITS]
-        for name, each in outputs.items()
+        name: hashlib.sha256(_numpy(output).tobytes()).hexdigest()[:DIGITS]
+        for name, output in outputs.items()
     }
 
 

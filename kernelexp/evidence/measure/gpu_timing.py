@@ -131,8 +131,8 @@ class GraphSampler:
         self._stream = torch.cuda.current_stream()
 
     def enqueue(self, arm: int, turn: int, byte: int) -> Mark:
-        for each in self._sets:
-            each.reset(byte)
+        for argument_set in self._sets:
+            argument_set.reset(byte)
         self._flush()
         start, end = _event(), _event()
         start.record(self._stream)
@@ -154,7 +154,9 @@ def time_share(rows: Sequence[Row], arms: Sequence[int]) -> float:
     """The part of the launches' time that these arms took."""
     chosen = set(arms)
     pairs = [pair for row in rows for pair in zip(row.order, row.times_us, strict=True)]
-    return sum(each for arm, each in pairs if arm in chosen) / sum(each for _, each in pairs)
+    return sum(time_us for arm, time_us in pairs if arm in chosen) / sum(
+        time_us for _, time_us in pairs
+    )
 
 
 def orders(arms: Sequence[int], rng: random.Random) -> Iterator[tuple[int, ...]]:

@@ -91,8 +91,8 @@ def final(
     on_progress: OnProgress | None = None,
 ) -> Taken:
     """The best of all heats once more, on one GPU and in new samples; `taken` are the heats."""
-    played: tuple[Measurement, ...] = tuple(each.measurement for each in taken)
-    journals = tuple(path for each in taken for path in each.journals)
+    played: tuple[Measurement, ...] = tuple(heat.measurement for heat in taken)
+    journals = tuple(path for heat in taken for path in heat.journals)
     names = heats.finalists(played, measuring.margin)
     if len(played) == 1 or not names:
         # One heat had them all; of several without a finalist the first says why.

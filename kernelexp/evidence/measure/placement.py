@@ -60,10 +60,10 @@ class Placement:
         for index in rng.sample(sorted(self._kernels), len(self._kernels)):
             self._kernels[index].unload()
             self.load(index)
-        for each in self.sets:
-            each.move(rng)
+        for argument_set in self.sets:
+            argument_set.move(rng)
         for index in self._kernels:
-            self._calls[index] = [self._bind(index, each) for each in self.sets]
+            self._calls[index] = [self._bind(index, argument_set) for argument_set in self.sets]
 
     def calls(self, count: int) -> list[list[Launchable]]:
         """Launches by the arms' positions among all `count` arms, and by set."""

@@ -71,8 +71,8 @@ def take(
         goal=measuring.goal,
     )
     journal = measuring.journal(question)
-    taken = answerer(question, journal, on_progress)
-    return Taken(measurement=taken, flops=0, journals=(journal,) if journal else ())
+    answer = answerer(question, journal, on_progress)
+    return Taken(measurement=answer, flops=0, journals=(journal,) if journal else ())
 
 
 def answer_on(

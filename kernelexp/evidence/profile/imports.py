@@ -55,7 +55,7 @@ def read(
     among those. Raises UsageError where a file is no profile, or where several launches are left;
     EnvironmentFault where a report needs an ncu that is not there.
     """
-    found: list[Sequence[Launch]] = []
+    merged: list[Sequence[Launch]] = []
     sessions: list[Session] = []
     lost: list[str] = []
     sources = []
@@ -65,12 +65,12 @@ def read(
             if isinstance(content, Session):
                 sessions.append(content)
             else:
-                found.append(content.launches)
+                merged.append(content.launches)
                 lost += content.lost
         sources.append(f"{printable(path.name)} (SHA-256 {digest})")
-    if not found:
+    if not merged:
         raise UsageError(f"{printable(files[0].name)} {_NO_LAUNCH}")
-    launches = merge(found)
+    launches = merge(merged)
     chosen = _choose(launches, kernel, launch)
     if len(launches) > 1:
         sources.append(f"launch {launches.index(chosen) + 1} of {len(launches)}")
@@ -82,12 +82,14 @@ def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     """All launches of one file of ncu; raises as read() does."""
     _, head = _hash(path)
     contents = list(_contents(path, head, ncu))
-    found = [content for content in contents if not isinstance(content, Session)]
-    if not found:
+    pages_read = [content for content in contents if not isinstance(content, Session)]
+    if not pages_read:
         raise UsageError(f"{printable(path.name)} {_NO_LAUNCH}")
     sessions = [content for content in contents if isinstance(content, Session)]
-    launches = [_complete(launch, sessions) for launch in merge([each.launches for each in found])]
-    lost = (words for each in found for words in each.lost)
+    launches = [
+        _complete(launch, sessions) for launch in merge([page.launches for page in pages_read])
+    ]
+    lost = (words for page in pages_read for words in page.lost)
     return pages.Page(launches=tuple(launches), lost=tuple(lost))
 
 

@@ -35,7 +35,7 @@ def merge(pages: Sequence[Sequence[Launch]]) -> tuple[Launch, ...]:
     """
     merged: list[Launch] = []
     for page in sorted(
-        pages, key=lambda page: min((_ORDER[each.kind] for each in page), default=0)
+        pages, key=lambda page: min((_ORDER[launch.kind] for launch in page), default=0)
     ):
         _add(merged, page)
     return tuple(merged)
@@ -130,14 +130,19 @@ def _instructions(a: Launch, b: Launch) -> tuple[ProfiledInstruction, ...]:
     mine, other = a.evidence.instructions, b.evidence.instructions
     if not mine or not other:
         return mine or other
-    known = {a.first + each.offset for each in mine}
-    of_one_run = any(b.first + each.offset in known for each in other)
+    known = {a.first + instruction.offset for instruction in mine}
+    of_one_run = any(b.first + instruction.offset in known for instruction in other)
     first = _first(a, b)
-    found = {each.offset + (b.first - first if of_one_run else 0): each for each in other}
-    for each in mine:
-        offset = each.offset + (a.first - first if of_one_run else 0)
-        also = found.get(offset)
-        if also is not None and also.sass == each.sass and not each.line:
-            each = msgspec.structs.replace(each, file=also.file, line=also.line)
-        found[offset] = each
-    return tuple(msgspec.structs.replace(found[offset], offset=offset) for offset in sorted(found))
+    by_offset = {
+        instruction.offset + (b.first - first if of_one_run else 0): instruction
+        for instruction in other
+    }
+    for instruction in mine:
+        offset = instruction.offset + (a.first - first if of_one_run else 0)
+        also = by_offset.get(offset)
+        if also is not None and also.sass == instruction.sass and not instruction.line:
+            instruction = msgspec.structs.replace(instruction, file=also.file, line=also.line)
+        by_offset[offset] = instruction
+    return tuple(
+        msgspec.structs.replace(by_offset[offset], offset=offset) for offset in sorted(by_offset)
+    )

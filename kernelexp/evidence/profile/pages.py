@@ -80,9 +80,11 @@ def _launch(reading: Reading, mark: figures.Mark) -> Launch:
         factor, base = figures.base(unit)
         if (value := figures.number(text, mark)) is not None:
             values[metric] = value * factor
-        elif found := figures.instances(text, mark):
-            values[metric] = found[0] * factor
-            values.update((f"{metric}[{name}]", each * factor) for name, each in found[1].items())
+        elif instances := figures.instances(text, mark):
+            values[metric] = instances[0] * factor
+            values.update(
+                (f"{metric}[{name}]", number * factor) for name, number in instances[1].items()
+            )
         else:
             if not figures.is_none(text):
                 values[metric] = text
@@ -127,11 +129,11 @@ def _instructions(
         return (), 0
     first = min(reading.instructions)
     places = _places(reading.lines)
-    made = []
+    instructions = []
     for address, (sass, texts) in sorted(reading.instructions.items()):
         read = ((column, figures.number(text, mark)) for column, text in texts.items())
         file, line = places.get(address, ("", 0))
-        made.append(
+        instructions.append(
             ProfiledInstruction(
                 offset=address - first,
                 sass=sass,
@@ -140,7 +142,7 @@ def _instructions(
                 figures={column: value for column, value in read if value},
             )
         )
-    return tuple(made), first
+    return tuple(instructions), first
 
 
 def _places(lines: dict[tuple[str, int], list[int]]) -> dict[int, tuple[str, int]]:
@@ -148,9 +150,9 @@ def _places(lines: dict[tuple[str, int], list[int]]) -> dict[int, tuple[str, int
 
     Lines of the CUDA toolkit's headers come last: the line that uses them says more.
     """
-    found: dict[int, tuple[str, int]] = {}
+    places: dict[int, tuple[str, int]] = {}
     ranked = sorted(lines, key=lambda at: (bool(_TOOLKIT.search(at[0])), len(lines[at]), at))
     for place in ranked:
         for address in lines[place]:
-            found.setdefault(address, place)
-    return found
+            places.setdefault(address, place)
+    return places

@@ -166,8 +166,8 @@ class _Passes:
         folder.mkdir()
         self._write_job(folder)
         report = folder / "profile.ncu-rep"
-        said = self._run(folder, report, sections, metrics)
-        self._refuse(said, folder, report)
+        done = self._run(folder, report, sections, metrics)
+        self._refuse(done, folder, report)
         read = programs.read_report(self._ncu, report, pages)
         if (count := len(read[0].launches)) != 1:
             raise EnvironmentFault(
@@ -175,7 +175,7 @@ class _Passes:
                 "launches a kernel of the same name."
             )
         first, *_ = merge([page.launches for page in read])
-        gaps = (*first.evidence.missing, *programs.missing_metrics(said))
+        gaps = (*first.evidence.missing, *programs.missing_metrics(done))
         missing = tuple(name for name in dict.fromkeys(gaps) if name not in first.evidence.figures)
         evidence = msgspec.structs.replace(first.evidence, missing=missing)
         return msgspec.structs.replace(first, evidence=evidence)

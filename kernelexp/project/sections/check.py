@@ -75,8 +75,8 @@ def _formulas(
         return
     if not written:
         yield document.fault(path, "give at least one formula.")
-    for index, each in enumerate(written):
-        yield from _formula(document, (*path, index), each, known)
+    for index, text in enumerate(written):
+        yield from _formula(document, (*path, index), text, known)
 
 
 def _formula(document: Document, path: KeyPath, text: str, known: Iterable[str]) -> Iterator[Fault]:

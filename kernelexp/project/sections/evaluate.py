@@ -81,15 +81,18 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
     """The section's values for a profile. What is missing is said in them; nothing is raised."""
     family = family_of(evidence)
     values = [
-        *(_figure(name, each, evidence, family) for name, each in section.metrics.items()),
-        *(_sum(name, each, evidence) for name, each in section.sums.items()),
+        *(
+            _figure(name, formula_text, evidence, family)
+            for name, formula_text in section.metrics.items()
+        ),
+        *(_sum(name, parts, evidence) for name, parts in section.sums.items()),
     ]
     known = {
         **inputs(evidence, run),
         **{each.name: _as_input(each) for each in values if each.value is not None},
     }
-    for name, each in section.derived.items():
-        value = _derive(name, each, known)
+    for name, formulas in section.derived.items():
+        value = _derive(name, formulas, known)
         values.append(value)
         if value.value is not None:
             known[name] = _as_input(value)
@@ -141,7 +144,9 @@ def _figure(name: str, wanted: Metric, evidence: ProfiledEvidence, family: str) 
         return msgspec.structs.replace(value, value=float(figure), unit=unit)
     if figure is not None:
         return msgspec.structs.replace(value, missing="no number in this profile")
-    refused = any(metric == each or metric.startswith(f"{each}.") for each in evidence.missing)
+    refused = any(
+        metric == absent or metric.startswith(f"{absent}.") for absent in evidence.missing
+    )
     why = "ncu could not collect it" if refused else "not in this profile"
     return msgspec.structs.replace(value, missing=why)
 
@@ -221,14 +226,14 @@ def _holds(case: Case, known: Mapping[str, Input]) -> bool:
         return False
     if not case.when:
         return True
-    numbers = {name: each.value for name, each in known.items()}
+    numbers = {name: value.value for name, value in known.items()}
     return bool(formula.evaluate(formula.parse(case.when), numbers))
 
 
 def _fill(text: str, known: Mapping[str, Input]) -> str:
     def figure(name: str) -> str:
-        each = known.get(name)
-        return units.spell(each.value, each.unit) if each else "not known"
+        value_known = known.get(name)
+        return units.spell(value_known.value, value_known.unit) if value_known else "not known"
 
     return " ".join(PLACEHOLDER.sub(lambda match: figure(match[1]), text).split())
 
