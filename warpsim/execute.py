@@ -271,7 +271,7 @@ def _differing(
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each mistake as the first schedule that showed it found it."""
-    found: dict[tuple[str, str], Finding] = {}
+    distinct: dict[tuple[str, str], Finding] = {}
     for finding in findings:
-        found.setdefault((finding.name, finding.cause), finding)
-    return tuple(found.values())
+        distinct.setdefault((finding.name, finding.cause), finding)
+    return tuple(distinct.values())

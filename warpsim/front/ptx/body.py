@@ -241,12 +241,12 @@ class Body:
         self.used_bytes = None
 
     def operands(self, scope: _Scope) -> list[Operand]:
-        found: list[Operand] = []
+        read: list[Operand] = []
         while self.p.peek() != ";":
-            found.append(self.operand(scope))
+            read.append(self.operand(scope))
             if not self.p.accept(","):
                 break
-        return found
+        return read
 
     def call_operands(self, scope: _Scope) -> list[Operand]:
         """(results), function, (arguments): results and arguments as vectors of symbols."""

@@ -37,20 +37,20 @@ def decode(module: Module, name: str) -> Program:
     """The program of entry `name`; UnsupportedInstruction for the first that is not covered."""
     function = unguarded(inlined(module, name))
     decoder = Decoder(function, module.target)
-    made: list[Op | Gate | None] = []
+    operations: list[Op | Gate | None] = []
     cuts = set()
     for number, ins in enumerate(function.instructions):
         decoder.at(number)
         entry = find(ins.opcode)
         try:
-            made.append(None if _controls(ins) else _build(decoder, entry))
+            operations.append(None if _controls(ins) else _build(decoder, entry))
         except MALFORMED as error:
             raise refuse(ins, "has other operands than the emulator expects") from error
         if isinstance(entry, Built) and entry.gate:
             cuts |= {number, number + 1}
         elif isinstance(entry, Built) and entry.sync:
             cuts.add(number)
-    blocks = _blocks(decoder, made, sorted(cut for cut in cuts if cut < len(made)))
+    blocks = _blocks(decoder, operations, sorted(cut for cut in cuts if cut < len(operations)))
     return Program(_image(module, decoder), decoder.sites, blocks, decoder.uses())
 
 

@@ -78,14 +78,14 @@ class Outline:
 
     def candidates(self, call: Instruction, results: int, arguments: int) -> list[str]:
         """The functions that a call through a pointer may reach."""
-        found = [
+        names = [
             f.name
             for f in self._module.functions.values()
             if not f.entry and (len(f.results), len(f.parameters)) == (results, arguments)
         ]
-        if not found:
+        if not names:
             raise refuse(call, "calls a function that is not in this PTX")
-        return found
+        return names
 
     def call(
         self,

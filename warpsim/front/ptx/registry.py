@@ -97,9 +97,9 @@ def _chosen(groups: Sequence[_Group], opcode: str) -> dict[str, str] | None:
     after = opcode[len(before) :]
     for choice in choices:
         if after.startswith(choice):
-            found = _chosen(rest, after[len(choice) :])
-            if found is not None:
-                return {name: choice, **found}
+            chosen = _chosen(rest, after[len(choice) :])
+            if chosen is not None:
+                return {name: choice, **chosen}
     return None
 
 

@@ -57,8 +57,8 @@ def decode(
             _only_runtime(ins, entry)
     banks = constants.banks(entry)
     decoder = Decoder(list(_expanded(code)), entry.sm, banks)
-    made = [_build(decoder, number) for number in range(decoder.length())]
-    blocks = _blocks(decoder, made)
+    results = [_build(decoder, number) for number in range(decoder.length())]
+    blocks = _blocks(decoder, results)
     return Program(_image(entry, decoder), decoder.sites, blocks)
 
 
@@ -82,8 +82,8 @@ def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
         if ins.guard is not None and not _WHOLE.isdisjoint({ins.base, _two(ins.opcode)}):
             before.append(msgspec.structs.replace(ins, opcode=AROUND))
             ins = msgspec.structs.replace(ins, guard=None)
-        for each in (*before, ins):
-            yield msgspec.structs.replace(each, number=number)
+        for operation in (*before, ins):
+            yield msgspec.structs.replace(operation, number=number)
             number += 1
 
 
@@ -152,12 +152,12 @@ def _build(decoder: Decoder, number: int) -> Result:
     builder = find(ins.opcode)
     if builder is None:
         raise decoder.refuse()
-    made = builder(decoder)
-    if not callable(made):
-        return made
+    result = builder(decoder)
+    if not callable(result):
+        return result
     if is_uniform(ins):
-        return _uniform(decoder, made)
-    return made if ins.guard is None else guarded(made, *decoder.guard(), decoder.site.number)
+        return _uniform(decoder, result)
+    return result if ins.guard is None else guarded(result, *decoder.guard(), decoder.site.number)
 
 
 def _uniform(decoder: Decoder, op: Op) -> Op:

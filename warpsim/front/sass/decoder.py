@@ -54,8 +54,8 @@ class Decoder(Operands):
             literals = {o.value for i in self.code for o in i.operands if isinstance(o, Immediate)}
             table = self.banks[_TABLES].data if _TABLES in self.banks else b""
             words = np.frombuffer(table[: len(table) // 4 * 4], "<u4").tolist()
-            found = (after | literals | set(words)) & set(self._numbers)
-            self._starts = {address: self._numbers[address] for address in sorted(found)}
+            first_of_block = (after | literals | set(words)) & set(self._numbers)
+            self._starts = {address: self._numbers[address] for address in sorted(first_of_block)}
         return self._starts
 
     def unguarded(self) -> None:

@@ -122,14 +122,14 @@ class Operands:
     def words(self, operand: Operand, count: int) -> list[int]:
         """The slots of `count` consecutive 32-bit sources, without their signs."""
         if isinstance(operand, Register) and operand.file in ("R", "UR"):
-            found = [self.word_of(operand, part) for part in range(count)]
+            slots = [self.word_of(operand, part) for part in range(count)]
         elif isinstance(operand, Constant) and operand.register is None:
-            found = [self._constant(operand, part) for part in range(count)]
+            slots = [self._constant(operand, part) for part in range(count)]
         elif isinstance(operand, Immediate) and count == 1:
-            found = [self.slot(registers.Literal(operand.value, 32))]
+            slots = [self.slot(registers.Literal(operand.value, 32))]
         else:
             raise self.refuse(f"has an operand that is not covered: {operand}")
-        return found
+        return slots
 
     def _constant(self, operand: Constant, part: int) -> int:
         offset, bank = operand.offset + 4 * part, self.banks.get(operand.bank)

@@ -130,15 +130,15 @@ class Races:
             self._relaxed(units, warp, thread, access.site)
             return
         written = self.history.written[units]
-        found = [
+        conflicts = [
             (before, epochs, bad)
             for before, epochs in (("wrote", written), ("read", self.history.readers(units)))
             if (bad := self.clocks.unordered(warp, thread, epochs)).any()
         ]
-        if found or self.repeats:
+        if conflicts or self.repeats:
             changed = self._changed(offsets, values, access, m)
             changed = changed[..., None] if units.ndim > changed.ndim else changed
-            for before, epochs, bad in found:
+            for before, epochs, bad in conflicts:
                 if (bad & changed).any():
                     self._report("written", before, units, bad & changed, warp, epochs, access.site)
             units, thread = self._repeat(units, warp, thread, written, changed, access.site)

@@ -169,7 +169,7 @@ def _overwrite(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
 def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
     """A finding if another pending operation reads or writes these bytes."""
     site, pending = issuer.site, machine.engines.pending
-    for other in [each for each in pending if each.touches and each.site is not site]:
+    for other in [copy for copy in pending if copy.touches and copy.site is not site]:
         for first, end in other.touches:
             if first < base + size and base < end:
                 machine.report(

@@ -109,7 +109,7 @@ class Engines:
         signal; False if there is none."""
         if not self.pending:
             return False
-        due = self._due.union(*(self._signalling.get(each, ()) for each in self._awaited))
+        due = self._due.union(*(self._signalling.get(barrier, ()) for barrier in self._awaited))
         if self.oldest_first:
             operation = min(due, key=_number) if due else next(iter(self.pending))
         else:

@@ -144,9 +144,10 @@ class Gathering:
         for fragment in polling:
             lanes[fragment.warp] = lanes.get(fragment.warp, 0) | fragment.mask
         waiting = [
-            each
-            for each in self._parking.gathering
-            if self._blocks[each.pc].gate is not None and not lanes.get(each.warp, 0) & ~each.mask
+            group
+            for group in self._parking.gathering
+            if self._blocks[group.pc].gate is not None
+            and not lanes.get(group.warp, 0) & ~group.mask
         ]
         for fragment in waiting:
             self._release(fragment)

@@ -75,8 +75,8 @@ class Parking:
             changed.clear()
             return [fragment for fragment in self.fragments if not fragment.gathering]
         fragments, self._restless = self._restless, []
-        for each in changed:
-            fragments += self._watchers.pop(each, ())
+        for place in changed:
+            fragments += self._watchers.pop(place, ())
         changed.clear()
         if len(fragments) > 1:
             fragments.sort(key=self.fragments.__getitem__)

@@ -85,7 +85,7 @@ class Code:
     """A block for compiled code."""
 
     def __init__(self, block: Block, uses: Sequence[Uses]) -> None:
-        rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
+        rows = [_row(*operation) for operation in zip(block.numbers, block.forms, strict=True)]
         self._instructions = np.array(rows, INSTRUCTION)
         self._numbers, self._uses = block.numbers, uses
         self._used: Array | None = None
@@ -101,7 +101,7 @@ class Code:
         """From now on it can be executed with marked registers."""
         if self._used is None:
             known = (self._uses[number] if self._uses else None for number in self._numbers)
-            self._used = np.array([_uses_row(each) for each in known], USES)
+            self._used = np.array([_uses_row(uses) for uses in known], USES)
             self._layout.uses = self._used.ctypes.data
 
 

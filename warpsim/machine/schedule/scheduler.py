@@ -260,17 +260,17 @@ class Scheduler:
             target = self.end
         if end.guard is None or target == end.following:
             return target
-        taken = batch.set.R[end.guard]
+        taken_lanes = batch.set.R[end.guard]
         if batch.mask is not True:
-            taken = (~taken if end.negated else taken) & batch.mask
+            taken_lanes = (~taken_lanes if end.negated else taken_lanes) & batch.mask
         elif end.negated:
-            taken = ~taken
-        count = taken.tobytes().count(1)  # which NumPy takes longer for
+            taken_lanes = ~taken_lanes
+        count = taken_lanes.tobytes().count(1)  # which NumPy takes longer for
         if count == 0:
             return end.following
         if count == batch.lanes:
             return target
-        self.partings.part(batch, pack(taken), target, end.following, block.join)
+        self.partings.part(batch, pack(taken_lanes), target, end.following, block.join)
         return None
 
     def _exit(self, batch: Batch) -> None:
@@ -336,7 +336,7 @@ class Scheduler:
         ready = [fragment for group in self.ready.values() for fragment in group]
         parked = list(self.parking.fragments)
         waiting = hangs.ordered(self.machine, [*parked, *ready, *self.tired])
-        self.hang = tuple(hangs.waiter(self.machine, self.program, each) for each in waiting)
+        self.hang = tuple(hangs.waiter(self.machine, self.program, waiter) for waiter in waiting)
         first = self.hang[0]
         self.execution.findings.add(
             "hang",

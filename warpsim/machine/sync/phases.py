@@ -33,18 +33,18 @@ class PhaseTest(Gate):
         self, machine: Machine, fragment: Fragment
     ) -> tuple[tuple[Mbarrier | None, int, int], ...]:
         find, offset = machine.mbarriers.find, self.at.offset
-        asked = tuple(
+        waits = tuple(
             [
                 (find(fragment.warp, base + offset & WINDOW, self.site), want, lanes)
                 for (base, want), lanes in self._groups(machine, fragment).items()
             ]
         )
         number = machine.cta_of(fragment.warp).number
-        for barrier, _, _ in asked:
+        for barrier, _, _ in waits:
             if barrier is not None and barrier.cta != number:
                 sentence = f"a wait for an mbarrier of another CTA: {barrier.describe()}."
                 machine.report("mbarrier-misuse", sentence, self.site, fragment.warp)
-        return asked
+        return waits
 
     def _groups(self, machine: Machine, fragment: Fragment) -> dict[tuple[int, int], int]:
         """Lanes by the address without its offset, and the parity or state."""

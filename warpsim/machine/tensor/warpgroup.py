@@ -69,10 +69,10 @@ class Warpgroups:
         """The same, of each instruction."""
 
     def of(self, machine: Machine, place: int) -> Accumulators:
-        found = self.warps.get(place)
-        if found is None:
-            found = self.warps[place] = Accumulators(len(machine.registers.words))
-        return found
+        accumulators = self.warps.get(place)
+        if accumulators is None:
+            accumulators = self.warps[place] = Accumulators(len(machine.registers.words))
+        return accumulators
 
     def target(self, machine: Machine, wgmma: Wgmma) -> Destination:
         found = self.targets.get(wgmma)
@@ -113,8 +113,8 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
         if wgmma.a_in_registers:
             joining.a[index] = _a_registers(machine, wgmma, place).copy()
         if wgmma.sparsity is not None:
-            found = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
-            joining.metadata[index] = found.copy()
+            selector = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
+            joining.metadata[index] = selector.copy()
         mine = state.of(machine, place)
         if place not in state.fenced:
             _unfenced(machine, wgmma, place, mine)

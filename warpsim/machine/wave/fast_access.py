@@ -72,8 +72,8 @@ class FastAccess:
     def prepare(self, warps: Warps) -> int:
         """Lets a set of warps access the memory; the address of its layout. Sets live as the
         machine does."""
-        found = self._sets.get(id(warps))
-        if found is None:
+        prepared = self._sets.get(id(warps))
+        if prepared is None:
             base, lower, extent = self._bounds(warps)
             columns = self.races.columns(warps)
             arrays = [
@@ -82,9 +82,12 @@ class FastAccess:
             warps_layout = WarpsLayout(
                 *(array.ctypes.data for array in arrays), warps.count, extent
             )
-            found = self._sets[id(warps)] = ctypes.addressof(warps_layout), (warps_layout, arrays)
-            warps.native.warps[self._which] = found[0]
-        return found[0]
+            prepared = self._sets[id(warps)] = (
+                ctypes.addressof(warps_layout),
+                (warps_layout, arrays),
+            )
+            warps.native.warps[self._which] = prepared[0]
+        return prepared[0]
 
     def _count(self, access: Access) -> None:
         """Counts the access just done."""

@@ -214,9 +214,9 @@ def fns(mask: Array, base: Array, offset: Array) -> Array:
     for at in np.ndindex(mask.shape):
         value, start, count = int(mask[at]), int(base[at]), int(offset[at].astype(np.int32))
         order = range(start, 32) if count >= 0 else range(min(start, 31), -1, -1)
-        found = [bit for bit in order if value >> bit & 1]
+        positions = [bit for bit in order if value >> bit & 1]
         if count == 0:
             result[at] = start if value >> start & 1 else 0xFFFF_FFFF
-        elif len(found) >= abs(count):
-            result[at] = found[abs(count) - 1]
+        elif len(positions) >= abs(count):
+            result[at] = positions[abs(count) - 1]
     return result

@@ -83,12 +83,12 @@ def _tensor_out(d: Decoder, operation: str | None) -> Op:
     box, source, site = _box(d.operands[0], dimensions, d), d.pointer(d.operands[1]), d.site
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        asked: set[tuple[object, ...]] = set()
+        copies: set[tuple[object, ...]] = set()
         for row, place, lane in warps.each_lane(m):
             store = (*box(R, row, lane), source.value(R, row, lane))
-            if operation is None and (place, store) in asked:
+            if operation is None and (place, store) in copies:
                 continue
-            asked.add((place, store))
+            copies.add((place, store))
             issuer = Issuer(warps.machine.clocks, place, lane, site)
             tensor_copies.store(warps.machine, issuer, *store, operation)
 

@@ -48,8 +48,8 @@ def mma_async_sparse(d: Decoder) -> Op:
     target, a, b, metadata, selector, *rest = d.operands
     element = ELEMENT[d.parts[7]]
     lanes = sparse.groups(K_BYTES // element, 8 * element) // 4
-    found = sparsity(d, metadata, selector, False, lanes)
-    return _joined(_decoded(d, target, a, b, *rest, sparsity=found))
+    sparse_part = sparsity(d, metadata, selector, False, lanes)
+    return _joined(_decoded(d, target, a, b, *rest, sparsity=sparse_part))
 
 
 def _joined(wgmma: Wgmma) -> Op:

@@ -71,9 +71,9 @@ def lop3(d: Decoder) -> Op:
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         result = bits.lop3(x(R), y(R), z(R), lut)
         if out is not None:
-            found = result != 0
-            found = found & with_(R) if both else found | with_(R)
-            copyto(R[out], found, where=m)
+            nonzero = result != 0
+            nonzero = nonzero & with_(R) if both else nonzero | with_(R)
+            copyto(R[out], nonzero, where=m)
         copyto(R[slot], result, where=m)
 
     return op

@@ -254,7 +254,7 @@ def _indirect(d: Decoder, source: Reader, offset: int) -> Turn:
         number = np.where(inside, known[np.where(inside, at, 0).astype(np.int64)], -1)
         lost = (number < 0) & warps.active(m)
         if lost.any():
-            row, lane = (int(each[0]) for each in np.nonzero(lost))
+            row, lane = (int(indices[0]) for indices in np.nonzero(lost))
             sentence = f"a branch to {int(at[row, lane]):#x}, where no code is known to begin."
             warps.machine.report("out-of-bounds", sentence, site, int(warps.warps[row]))
             raise Fatal

@@ -67,7 +67,7 @@ def frnd(d: Decoder) -> Op:
 
 
 def _integral(d: Decoder) -> str:
-    return next((_INTEGRAL[each] for each in _INTEGRAL if each in d.modifiers), "rni")
+    return next((_INTEGRAL[modifier] for modifier in _INTEGRAL if modifier in d.modifiers), "rni")
 
 
 @covers("F2I{:|.FTZ}{:|.U8|.S8|.U16|.S16|.U32}{:|.F16|.BF16}{:|.TRUNC|.FLOOR|.CEIL}.NTZ")
@@ -93,7 +93,7 @@ def f2i(d: Decoder) -> Op:
 def f2ip(d: Decoder) -> Op:
     """The nearest byte to f32, extended by zeros. What else would be packed must be nothing."""
     target, a, b, c = d.take(d.operands, 4)
-    if any(getattr(each, "index", 0) != ZERO for each in (a, c)):
+    if any(getattr(operand, "index", 0) != ZERO for operand in (a, c)):
         raise d.refuse("packs more than one number, which is not covered")
     read, rounding = d.real(b), _integral(d)
     return _to(
@@ -112,8 +112,8 @@ def i2ip(d: Decoder) -> Op:
 
     def function(x: Array, y: Array, rest: Array) -> Array:
         high, low = (
-            convert.int_to_int(each, "s32", kind.lower(), sat=True).astype(np.uint32) & mask
-            for each in (x, y)
+            convert.int_to_int(source, "s32", kind.lower(), sat=True).astype(np.uint32) & mask
+            for source in (x, y)
         )
         above = rest << np.uint32(2 * bits) if bits == 8 else np.uint32(0)
         return above | high << np.uint32(bits) | low

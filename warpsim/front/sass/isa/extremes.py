@@ -48,13 +48,13 @@ def extreme_pairs(d: Decoder) -> Op:
 
     def function(*values: Array) -> Array:
         *words, smaller = values
-        found = []
+        values_read = []
         for half in zip(*(halves(word) for word in words), strict=True):
             parts = [part.view(kind) for part in half]
             least, most = functools.reduce(np.minimum, parts), functools.reduce(np.maximum, parts)
             result: Array = np.where(smaller, least, most)
-            found.append((np.maximum(result, 0) if relu else result).view(np.uint16))
-        return join(*found)
+            values_read.append((np.maximum(result, 0) if relu else result).view(np.uint16))
+        return join(*values_read)
 
     return applied(d.to(target), function, [*map(d.bits, sources), d.predicate(p)])
 
@@ -68,7 +68,7 @@ def extreme_of_more(d: Decoder) -> Op:
 
     def function(a: Array, b: Array, c: Array, smaller: Array) -> Array:
         every = [a + b, c] if adds else [a, b, c]
-        values = every if unsigned else [signed(each) for each in every]
+        values = every if unsigned else [signed(value) for value in every]
         least, most = functools.reduce(np.minimum, values), functools.reduce(np.maximum, values)
         result: Array = np.where(smaller, least, most)
         return (np.maximum(result, 0) if relu else result).view(np.uint32)

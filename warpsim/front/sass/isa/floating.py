@@ -162,8 +162,8 @@ def compared(
     (yes, no), (a, b) = slots, sources
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        found, other = test(format_, a(R), b(R), ftz), with_(R)
-        first, second = combine(found, other), combine(~found, other)
+        holds, other = test(format_, a(R), b(R), ftz), with_(R)
+        first, second = combine(holds, other), combine(~holds, other)
         copyto(R[yes], first, where=m)
         copyto(R[no], second, where=m)
 
@@ -198,7 +198,7 @@ def fchk(d: Decoder) -> Op:
     x, y, slot = d.real(a), d.real(b), d.to_predicate(target)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        over, under = (((each(R) >> np.uint32(23)) & 0xFF).astype(np.int64) for each in (x, y))
+        over, under = (((read(R) >> np.uint32(23)) & 0xFF).astype(np.int64) for read in (x, y))
         usual = (over > 25) & (over < 254) & (under > 1) & (under < 252)
         usual &= (over - under > -125) & (over - under < 126)
         copyto(R[slot], ~usual, where=m)

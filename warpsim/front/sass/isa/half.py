@@ -95,7 +95,7 @@ def hmnmx2(d: Decoder) -> Op:
 
     def function(x: Array, y: Array, smaller: Array) -> Array:
         least, most = (
-            packed(each, x, y, **keywords) for each in (format_.minimum, format_.maximum)
+            packed(extremum, x, y, **keywords) for extremum in (format_.minimum, format_.maximum)
         )
         return np.where(smaller, least, most)
 

@@ -222,11 +222,11 @@ def isetp(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         x, y = a(R), b(R)
-        found = test(x, y) if unsigned else test(signed(x), signed(y))
+        holds = test(x, y) if unsigned else test(signed(x), signed(y))
         if low is not None and compare not in "FT":
-            found = np.where(x == y, low(R), found)
+            holds = np.where(x == y, low(R), holds)
         with_ = other(R)
-        first, second = join_(found, with_), join_(~found, with_)
+        first, second = join_(holds, with_), join_(~holds, with_)
         copyto(R[yes], first, where=m)
         copyto(R[no], second, where=m)
 
@@ -287,7 +287,7 @@ def byte_distances(d: Decoder) -> Op:
     kind = "u1" if "U8" in d.modifiers else "i1"
 
     def function(x: Array, y: Array) -> Array:
-        u, v = (_bytes(each, kind).astype(np.int16) for each in (x, y))
+        u, v = (_bytes(source, kind).astype(np.int16) for source in (x, y))
         return np.ascontiguousarray(np.abs(u - v).astype(np.uint8)).view(np.uint32)[..., 0]
 
     return applied(d.to(target), function, (d.bits(a), d.bits(b)))

@@ -113,7 +113,7 @@ def mma_scaled(d: Decoder) -> Op:
     """Of sm_120: a register each with scale factors of A and of B, and one of the warp that selects
     them: byte and thread of A's in bits 0 and 2, of B's in bits 3 and 5."""
     *matrices, a, b, selector = d.take(d.operands, 7)
-    slots = [d.words(d.unsigned(each), 1)[0] for each in (a, b, selector)]
+    slots = [d.words(d.unsigned(source), 1)[0] for source in (a, b, selector)]
     per_row = 1 if d.instruction.base == "QMMA" else 4 if "4X" in d.modifiers else 2
     scales = Scales(
         kind="ue4m3" if "UE4M3" in d.modifiers else "ue8m0",

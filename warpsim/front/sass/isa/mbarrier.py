@@ -39,12 +39,12 @@ def init(d: Decoder) -> Op:
     where, new, site = d.shared_address(address), d.pair(source), d.site
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        found = counts(new(R))
-        if ((found < 0) & warps.active(m)).any():
+        value = counts(new(R))
+        if ((value < 0) & warps.active(m)).any():
             sentence = "an mbarrier is initialised with a word that is not a new one's."
             warps.machine.report("mbarrier-misuse", sentence, site, int(warps.warps[0]))
             raise Fatal
-        mbarrier_ops.init(warps, m, where(R), found, site)
+        mbarrier_ops.init(warps, m, where(R), value, site)
 
     return op
 
@@ -127,8 +127,8 @@ def _pointer(d: Decoder, operand: Operand) -> tuple[Pointer, int | None]:
     """[base + uniform + offset] as a slot with an offset, and a slot that is added."""
     if not isinstance(operand, Address):
         raise d.refuse("has no memory operand where one is expected")
-    named = [each for each in (operand.base, operand.uniform) if each is not None]
-    slots = [d.words(d.unsigned(each), 1)[0] for each in named if each.index != ZERO]
+    named = [part for part in (operand.base, operand.uniform) if part is not None]
+    slots = [d.words(d.unsigned(part), 1)[0] for part in named if part.index != ZERO]
     slots = slots or [d.slot(registers.Literal(0, _WORD))]
     return Pointer(slots[0], operand.offset), slots[1] if len(slots) > 1 else None
 

@@ -55,7 +55,7 @@ class Form:
         self.space = _SPACES[d.instruction.base]
         narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
         self.kind = narrow[1] if narrow else "u4"
-        bits = next((int(each) for each in ("64", "128") if each in d.modifiers), 32)
+        bits = next((int(width) for width in ("64", "128") if width in d.modifiers), 32)
         self.elements = bits // 32
         element = narrow[0] if narrow else 4
         self.relaxed = "STRONG" in d.modifiers
@@ -175,7 +175,7 @@ def ldc(d: Decoder) -> Op:
     if not isinstance(source, Constant):
         raise d.refuse("reads no constant bank")
     narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
-    count = next((int(each) // 32 for each in ("64", "128") if each in d.modifiers), 1)
+    count = next((int(width) // 32 for width in ("64", "128") if width in d.modifiers), 1)
     targets = d.to_words(target, count)
     if source.register is None and narrow is None:
         slots = d.words(d.unsigned(source), count)
@@ -217,7 +217,7 @@ def ldgsts(d: Decoder) -> Op:
     """Lands late. Where the predicate does not hold zeros are written; with `.ZFILL` the low bits
     of the address in global memory say how many of the last bytes are zeros."""
     to, source, *others = d.operands
-    size = next((int(each) // 8 for each in ("64", "128") if each in d.modifiers), 4)
+    size = next((int(width) // 8 for width in ("64", "128") if width in d.modifiers), 4)
     fills = "ZFILL" in d.modifiers
     bypasses, low = "BYPASS" in d.modifiers, np.uint64(size - 1)
     copy = LaneCopy(d.site, size, bypasses=bypasses, fills=fills or bool(others))

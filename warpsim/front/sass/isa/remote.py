@@ -31,7 +31,7 @@ def store(d: Decoder) -> Op:
     """Lands late, then completes its bytes on the mbarrier."""
     address, source = d.take(d.operands, 2)
     to, barrier = _places(d, address)
-    count = next((int(each) // 32 for each in ("64", "128") if each in d.modifiers), 1)
+    count = next((int(width) // 32 for width in ("64", "128") if width in d.modifiers), 1)
     slots = d.words(d.unsigned(source), count)
     access = Access(d.site, 4, count, store=True, relaxed=True)
 

@@ -96,7 +96,7 @@ def mma(d: Decoder) -> Op:
         return scaled_mma(d)
     group, base = _group(d), d.instruction.base
     operands = _Operands(d, 1 if len(d.operands) > 6 else 0)
-    disabled = [slot for each in operands.own for slot in _lanes(d, each, 4 * group)]
+    disabled = [slot for operand in operands.own for slot in _lanes(d, operand, 4 * group)]
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         value = operands.descriptor(R, row)
@@ -133,7 +133,7 @@ def stationary_mma(d: Decoder) -> Op:
     """Weight-stationary. A pair of registers may hold a mask of columns of B that are zeros, which
     must be empty; A in tensor memory needs M = 128."""
     base, operands = d.instruction.base, _Operands(d, 1 if len(d.operands) > 6 else 0)
-    mask = [slot for each in operands.own for slot in _lanes(d, each, 2)]
+    mask = [slot for operand in operands.own for slot in _lanes(d, operand, 2)]
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         value = operands.descriptor(R, row)

@@ -85,11 +85,11 @@ def _vote(d: Decoder, *, uniform: bool) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
-        ballot, found = _votes(name, here & read(R), here)
+        ballot, holds = _votes(name, here & read(R), here)
         where: Mask = np.asarray(here.any(axis=1, keepdims=True)) if uniform else m
         for slot in slots:
             copyto(R[slot], ballot, where=where)
-        copyto(R[p], found, where=where)
+        copyto(R[p], holds, where=where)
 
     return op
 
