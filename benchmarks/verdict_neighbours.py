@@ -32,9 +32,9 @@ def gemm():
 def knob(folder):
     import torch
 
-    problem = load_file(ROOT / "kernelexp/evidence/measure/knob/problem.py")
+    problem = load_file(ROOT / "kernelexp/services/knob/problem.py")
     size = problem.sizes["full"]
-    cubin = compiled(ROOT / "kernelexp/evidence/measure/knob/knob.cu", device.find().arch, folder)
+    cubin = compiled(ROOT / "kernelexp/services/knob/knob.cu", device.find().arch, folder)
     torch.zeros(1, device="cuda")
     arrays = {**problem.inputs(size, 1, "cuda")}
     arrays["y"] = torch.empty_like(arrays["x"])
