@@ -1,6 +1,6 @@
 """The page of covered instructions, from the tables that decoding uses.
 
-python -m warpsim.coverage > docs/emulator-instructions.md
+python -m warpsim.coverage > warpsim/docs/instructions.md
 """
 
 from __future__ import annotations

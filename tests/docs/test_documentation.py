@@ -41,9 +41,9 @@ def options_of(command: str) -> Iterator[str]:
             yield word.partition("=")[0].rstrip(".,;:")
 
 
-@pytest.mark.parametrize("page", ["faq.md", "emulator.md"])
+@pytest.mark.parametrize("page", ["faq.md", "warpsim/emulator.md"])
 def test_a_page_counts_the_correct_kernels_that_are_listed(page: str) -> None:
-    listed = (ROOT / "docs/emulator-kernels.md").read_text().count("\n| `")
+    listed = (ROOT / "warpsim/docs/kernels.md").read_text().count("\n| `")
     text = (ROOT / "docs" / page).read_text()
     assert re.findall(r"\b(\d+) (?:correct )?kernels (?:of unusual|that are correct)", text) == [
         str(listed)

@@ -1,4 +1,4 @@
-"""The correct kernels as a page: python -m correct.page > docs/emulator-kernels.md"""
+"""The correct kernels as a page: python -m correct.page > warpsim/docs/kernels.md"""
 
 from __future__ import annotations
 

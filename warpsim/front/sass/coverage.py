@@ -1,4 +1,4 @@
-"""The table of covered opcodes, from the one that decoding uses; docs/sass.md has it."""
+"""The table of covered opcodes, from the one that decoding uses; warpsim/docs/sass.md has it."""
 
 from __future__ import annotations
 
