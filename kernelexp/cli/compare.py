@@ -91,10 +91,10 @@ def _compare(
         tools = common.tools(project, nvcc)
         with progress_bars(project.root) as bars:
             making = subjects.Making(tools=tools, emulate=emulate, on_progress=bars)
-            found = [subjects.find(project, text, making) for text in (one, other)]
+            sides = subjects.find_both(project, one, other, making)
     else:
-        found = [subjects.find(project, text) for text in (one, other)]
-    return comparisons.compare(found[0], found[1], options)
+        sides = subjects.find_both(project, one, other)
+    return comparisons.compare(*sides, options)
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kernelexp.dossier import emulations, prepare, standing
+from kernelexp.dossier import emulations, prepare, speaking, standing
+from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts import chips
@@ -25,15 +26,6 @@ from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import main_launch
-
-
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """What a record says of one variant."""
-
-    record: Record
-    arm: Arm
-    changed: tuple[str, ...] = ()
-    """What has changed since."""
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +54,7 @@ def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
 
     BuildError where it is impossible or does not build, KernelFault where it is wrong.
     """
-    found = recorded(project, wanted)
+    found = speaking.of_variant(project, wanted)
     (examined,) = _examine(project, [wanted], {0: found} if found else {}, asked)
     if refused := examined.case.arm.refused:
         kind = KernelFault if refused.status in verdict.WRONG else BuildError
@@ -169,29 +161,3 @@ def _with_conditions(case: Case, record: Record) -> Case:
         f"({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz})"
         + (f", throttled by {throttled} of the time" if throttled else ", never throttled"),
     )
-
-
-def recorded(project: Project, wanted: Variant) -> Recorded | None:
-    """What was measured, else published, of a variant in any experiment that names it."""
-    tree = standing.Tree(project.root)
-    recordeds: list[Recorded] = []
-    for name, each in project.experiments.items():
-        if (each.kernel, each.arch) != (wanted.kernel, wanted.arch):
-            continue
-        baseline, candidates = project.variants(each)
-        if wanted not in (baseline, *candidates):
-            continue
-        for spoken in standing.of_experiment(project, name, tree).candidates:
-            # By its place: published arms name few axes, so that they are of many variants.
-            sides = {wanted == baseline: 0, wanted == spoken.variant: 1}
-            if True not in sides or spoken.record is None or spoken.arm is None:
-                continue
-            arm = (spoken.record.baseline, spoken.arm)[sides[True]]
-            if arm.measured or arm.published:
-                recordeds.append(Recorded(record=spoken.record, arm=arm, changed=spoken.changed))
-    return max(recordeds, key=_weight, default=None)
-
-
-def _weight(each: Recorded) -> tuple[bool, bool, str]:
-    """What is current and measured says most; of several the latest."""
-    return bool(each.arm.measured) and not each.changed, bool(each.arm.measured), each.record.run

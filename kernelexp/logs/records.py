@@ -139,24 +139,25 @@ def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
     return (_read(path, experiment) for path in paths)
 
 
-def latest_measured(
-    root: Path, variant: Placed, files: Mapping[str, str] | None = None
-) -> tuple[Record, Arm] | None:
-    """The latest run that measured exactly this variant, of any experiment, and its arm there.
-
-    With `files`, the latest that was built from these.
-    """
+def measured(root: Path) -> Iterator[Record]:
+    """The runs that measured, of all experiments, the latest first; each is read when asked for."""
     paths = [path for path in _all(root) if path.endswith(".measured.json")]
     for path in sorted(paths, key=os.path.basename, reverse=True):
         record = _read(path)
-        if isinstance(record, Unreadable):
-            continue
-        if (record.kernel, record.arch) != (variant.kernel, variant.arch):
-            continue
-        for arm in record.arms:
-            if arm.measured and arm.axes.keys() == variant.axes.keys():
-                if is_of(dict(variant.axes), arm) and (not files or files == arm.files):
-                    return record, arm
+        if isinstance(record, Record):
+            yield record
+
+
+def latest_measured(
+    root: Path, variant: Placed, files: Mapping[str, str]
+) -> tuple[Record, Arm] | None:
+    """The latest run that measured exactly this variant, built from `files`, and its arm there."""
+    for record in measured(root):
+        if (record.kernel, record.arch) == (variant.kernel, variant.arch):
+            for arm in record.arms:
+                if arm.measured and arm.axes.keys() == variant.axes.keys():
+                    if is_of(dict(variant.axes), arm) and files == arm.files:
+                        return record, arm
     return None
 
 

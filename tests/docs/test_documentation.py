@@ -16,7 +16,9 @@ from support import ROOT
 from kernelexp.cli import app
 
 _FOLDERS = (ROOT / "docs", ROOT / "warpsim/docs")
-PAGES = sorted([ROOT / "README.md", *(page for folder in _FOLDERS for page in folder.rglob("*.md"))])
+PAGES = sorted(
+    [ROOT / "README.md", *(page for folder in _FOLDERS for page in folder.rglob("*.md"))]
+)
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 _BLOCK = re.compile(r"^```(?:console|bash)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(kernelexp [a-z]+[^`]*)`")
