@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "warpsim"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
 
 import msgspec
 import patch_embed
@@ -36,7 +36,7 @@ from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.limits import Limits
 from kernelexp.project import parse_variant
 from kernelexp.system import toolchain
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from warpsim import compiled
 from warpsim.arithmetic import tensor
 from warpsim.launch import Launch
@@ -202,7 +202,10 @@ def job_of(name: str) -> EmulationJob:
     """An emulation of a variant of this repository under the usual schedules."""
     loaded = project.load(ROOT)
     tools = toolchain.find(None, ROOT / CACHE)
-    variant, limit = parse_variant(loaded, name), Limit(name="emulation", seconds=900.0, of=name)
+    variant, limit = (
+        parse_variant(loaded, name),
+        TimeLimit(name="emulation", seconds=900.0, of=name),
+    )
     arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
     return jobs.emulation(ROOT, arm, "emulated", limit, limit)
 

@@ -19,7 +19,7 @@ from kernelexp.model.arm import Status
 from kernelexp.model.experiment import Program
 from kernelexp.model.limits import Limits
 from kernelexp.services import evaluation
-from kernelexp.services.run.runs import Settings
+from kernelexp.services.run.runs import RunSettings
 from kernelexp.system import confined
 from kernelexp.system.process import confine
 from kernelexp.system.toolchain import Toolchain
@@ -235,4 +235,4 @@ def test_a_program_is_never_taken_as_hostile(cold: Path, tools: Toolchain) -> No
     variant = loaded.variant("scale", None)
     program = msgspec.structs.replace(variant, program=Program(figures={}))
     with pytest.raises(errors.UsageError, match="scale is a program"):
-        evaluation.evaluate(loaded, program, b"", tools, Settings(), hostile=True)
+        evaluation.evaluate(loaded, program, b"", tools, RunSettings(), hostile=True)

@@ -40,7 +40,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """What has changed since it was profiled."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ExamineOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to examine."""
 
     tools: Toolchain
@@ -49,7 +49,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     on_progress: OnProgress | None = None
 
 
-def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
+def variant(project: Project, wanted: Variant, asked: ExamineOptions) -> Examined:
     """One variant by itself, with the measurement that speaks for it in any experiment.
 
     BuildError where it is impossible or does not build, KernelFault where it is wrong.
@@ -63,7 +63,7 @@ def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
 
 
 def experiment(
-    project: Project, name: str, number: int, asked: Asked
+    project: Project, name: str, number: int, asked: ExamineOptions
 ) -> tuple[Examined, Examined, Standing]:
     """Baseline and candidate `number`, counted from 1, with the record that speaks for them."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
@@ -81,7 +81,10 @@ def experiment(
 
 
 def _examine(
-    project: Project, variants: Sequence[Variant], found: Mapping[int, Recorded], asked: Asked
+    project: Project,
+    variants: Sequence[Variant],
+    found: Mapping[int, Recorded],
+    asked: ExamineOptions,
 ) -> list[Examined]:
     """Raises the fault that keeps a variant from being built or emulated."""
     prepare.refuse_programs(variants, "an explanation or an opportunity")
@@ -96,7 +99,7 @@ def _examine(
 
 
 def _one(
-    project: Project, wanted: Variant, arm: Arm, found: Recorded | None, asked: Asked
+    project: Project, wanted: Variant, arm: Arm, found: Recorded | None, asked: ExamineOptions
 ) -> Examined:
     profile = profiles.latest(project.root, wanted.kernel, wanted.arch, wanted.axes)
     tree = standing.Tree(project.root)
@@ -127,7 +130,7 @@ def _one(
     )
 
 
-def _with_launch(project: Project, case: Case, asked: Asked) -> Case:
+def _with_launch(project: Project, case: Case, asked: ExamineOptions) -> Case:
     """The grid, the work and the counters of the full problem."""
     sizes = consult.consult(project.root, case.arm.kernel, timeout_s=asked.limits.problem_s).sizes
     if SIZE not in sizes:

@@ -70,7 +70,7 @@ def new_name(moment: datetime) -> str:
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def write(root: Path, decision: Decision, files: wholefile.Together | None = None) -> Path:
+def write(root: Path, decision: Decision, files: wholefile.FilesTogether | None = None) -> Path:
     """Writes the decision, with others if there are `files`; a kill leaves none or whole ones."""
     text = msgspec.json.format(_encoder.encode(decision), indent=1) + b"\n"
     path = root / FOLDER / f"{decision.name}.json"

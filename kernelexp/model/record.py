@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.model.arm import Arm, MeasuredEvidence, PrintedResult, Verdict
 from kernelexp.model.axes import AxisValue, Point, holds
-from kernelexp.model.measurement import Estimate, Measurement, Printed, Times
+from kernelexp.model.measurement import Estimate, Measurement, PrintedSamples, Times
 from kernelexp.model.variant import arm_names
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
@@ -35,7 +35,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     dirty: bool
 
 
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
+class HostMachine(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run ran."""
 
     host: str
@@ -121,7 +121,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The run whose variants this one took again from its record."""
     commit: str = ""
     """The commit of the kernel's own repository that a published result names."""
-    machine: Machine | None = None
+    machine: HostMachine | None = None
     device: str = ""
     """The GPU that times are from; empty where nothing was timed."""
     source: str = ""
@@ -177,7 +177,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool: str = ""
     compiler: str = ""
     git: Git | None = None
-    machine: Machine | None = None
+    machine: HostMachine | None = None
 
     @property
     def short_source(self) -> str:
@@ -240,7 +240,7 @@ def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
     return None
 
 
-def _printed(printed: Printed, times: Times) -> dict[str, PrintedResult]:
+def _printed(printed: PrintedSamples, times: Times) -> dict[str, PrintedResult]:
     """Medians of what an arm printed; of a time that it is judged by, the samples speak."""
     results: dict[str, PrintedResult] = {}
     if not printed.is_time:

@@ -67,7 +67,7 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
         )
     if ignore.is_file():
         wanted[ignore] = _extended(ignore.read_text(), wanted[ignore])
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         for path, text in wanted.items():
             files.write(path, text.encode())
         loaded = project.load(root)

@@ -15,7 +15,7 @@ import msgspec
 from kernelexp.model.text import CONTROL, printable, shorten
 from kernelexp.project import yamlnodes
 from kernelexp.project.faults import Fault, KeyPath, Place, spell_path
-from kernelexp.project.yamlnodes import MAX_DEPTH, MAX_VALUES, Node, Scalar, Unreadable
+from kernelexp.project.yamlnodes import MAX_DEPTH, MAX_VALUES, Node, ScalarNode, UnreadableYaml
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class Document:
             root = yamlnodes.compose(text, file, most)
             if root is not None:
                 self.value = self._build(root, (), shape)
-        except Unreadable as error:
+        except UnreadableYaml as error:
             self.faults += error.faults
             self.readable = False
         self._merged.clear()
@@ -145,11 +145,11 @@ class Document:
             raise yamlnodes.too_many(self.file, (1, 1))
 
 
-def _is_merge(key: Scalar) -> bool:
+def _is_merge(key: ScalarNode) -> bool:
     return key.plain and key.text == "<<"
 
 
-def _merge_sources(key: Scalar, value: Node) -> Sequence[Node]:
+def _merge_sources(key: ScalarNode, value: Node) -> Sequence[Node]:
     if not _is_merge(key):
         return ()
     return [node for _, node in value.items] if isinstance(value, yamlnodes.Sequence) else [value]
@@ -167,7 +167,7 @@ _FRACTION = re.compile(
 )
 
 
-def _read_scalar(node: Scalar, text_wanted: bool) -> tuple[bool | int | str | None, str]:
+def _read_scalar(node: ScalarNode, text_wanted: bool) -> tuple[bool | int | str | None, str]:
     """A scalar's value, and what is wrong with it."""
     text = node.text
     hidden = None if text.isprintable() else CONTROL.search(text)

@@ -26,7 +26,7 @@ from kernelexp.model.record import Profile, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, parse_arm
 from kernelexp.services import comparisons
-from kernelexp.services.comparisons import Options
+from kernelexp.services.comparisons import ComparisonOptions
 from kernelexp.system.toolchain import Toolchain
 
 STALLS = "stalls"
@@ -36,7 +36,7 @@ FLOOR = 0.05
 """Of the findings: a relative change."""
 _STALLED = 0.01
 """A reason for stalls that both have less of, in percent, is left out."""
-_EVERYTHING = Options(metric=re.compile(""))
+_EVERYTHING = ComparisonOptions(metric=re.compile(""))
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,13 +91,13 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """How the ratio was taken."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     tools: Toolchain
     limits: Limits = Limits()
     on_progress: OnProgress | None = None
 
 
-def audit(project: Project, text: str, against: str | None, asked: Asked) -> Audit:
+def audit(project: Project, text: str, against: str | None, asked: AuditOptions) -> Audit:
     """Builds both variants, and takes times, counters and words from the records.
 
     Without `against` an experiment's candidate is compared with its baseline.

@@ -34,7 +34,7 @@ def test_compare_and_audit_give_one_ratio(
 ) -> None:
     making = subjects.Making(tools=tools)
     one, other = subjects.find_both(house, before, after, making)
-    audit = auditing.audit(house, after, before, auditing.Asked(tools=tools))
+    audit = auditing.audit(house, after, before, auditing.AuditOptions(tools=tools))
     assert one.arm.measured
     assert other.arm.measured
     assert one.run == other.run == audit.after.subject.run
@@ -44,7 +44,7 @@ def test_compare_and_audit_give_one_ratio(
 def test_an_audit_of_a_candidate_takes_the_run_that_interleaved_both(
     house: Project, tools: Toolchain
 ) -> None:
-    audit = auditing.audit(house, "H1", None, auditing.Asked(tools=tools))
+    audit = auditing.audit(house, "H1", None, auditing.AuditOptions(tools=tools))
     assert audit.how == "interleaved in one run"
     assert audit.ratio == pytest.approx(1.0395, abs=5e-4)
     assert audit.before.record == audit.after.record
@@ -54,7 +54,7 @@ def test_a_variant_has_one_time_wherever_it_is_shown(house: Project, tools: Tool
     variant = parse_variant(house, "patch_embed_gemm@sm_90a:stages=4")
     recorded = speaking.of_variant(house, variant)
     subject = subjects.find(house, "patch_embed_gemm@sm_90a:stages=4", subjects.Making(tools=tools))
-    explained = examine.variant(house, variant, examine.Asked(tools=tools, emulate=False))
+    explained = examine.variant(house, variant, examine.ExamineOptions(tools=tools, emulate=False))
     assert recorded
     assert recorded.arm.measured
     assert recorded.arm.measured == subject.arm.measured == explained.case.arm.measured

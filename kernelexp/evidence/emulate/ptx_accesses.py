@@ -15,7 +15,7 @@ from kernelexp.facts.accesses import Access, tensor_bits, times
 from kernelexp.model.errors import KernelexpError
 
 if TYPE_CHECKING:
-    from warpsim.front.ptx.syntax import Instruction, Module
+    from warpsim.front.ptx.syntax import Instruction, PtxModule
 
 _TYPE = re.compile(r"[bsufe]\w*?(\d+)(x2)?$")
 
@@ -35,7 +35,7 @@ def count(text: str, entry: str) -> dict[Access, int] | None:
     return dict(sorted(counter.items()))
 
 
-def _instructions(module: Module, entry: str) -> Iterator[Instruction]:
+def _instructions(module: PtxModule, entry: str) -> Iterator[Instruction]:
     from warpsim.front.ptx.outline import callees
 
     rest, seen = [entry], {entry}

@@ -60,7 +60,7 @@ def check(result: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-class Kernel:
+class LoadedKernel:
     """The entries of a cubin that a job launches, loaded into torch's context; a module of its own
     each time."""
 

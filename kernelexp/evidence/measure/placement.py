@@ -9,7 +9,7 @@ from pathlib import Path
 from kernelexp.evidence.measure.arrays import InputSet
 from kernelexp.evidence.measure.gpu_timing import Launchable
 from kernelexp.evidence.measure.job import ArmJob
-from kernelexp.evidence.measure.launch import Kernel
+from kernelexp.evidence.measure.launch import LoadedKernel
 from kernelexp.model.problem import Problem, Size
 
 
@@ -20,7 +20,7 @@ class Placement:
         self._problem, self._size = problem, size
         self.arms = dict(arms)
         self.sets: list[InputSet] = []
-        self._kernels: dict[int, Kernel] = {}
+        self._kernels: dict[int, LoadedKernel] = {}
         self._calls: dict[int, list[Launchable]] = {index: [] for index in arms}
 
     def judged(self) -> list[int]:
@@ -31,7 +31,7 @@ class Placement:
         """Loads the arm's cubin; peers have none."""
         arm = self.arms[index]
         if arm.launches:
-            self._kernels[index] = Kernel(Path(arm.cubin), arm.launches)
+            self._kernels[index] = LoadedKernel(Path(arm.cubin), arm.launches)
 
     def add_set(self, seed: int) -> None:
         judged = {self.arms[index].arm.name: self.arms[index] for index in self.judged()}

@@ -35,7 +35,7 @@ from kernelexp.model.measurement import (
     Fault,
     Measurement,
     Options,
-    Printed,
+    PrintedSamples,
     Row,
     TimedArm,
     Worker,
@@ -109,9 +109,9 @@ def measure(
         return _Rounds(job, begun, look, on_progress, journal).run()
 
 
-def _described(program: Program) -> Printed:
+def _described(program: Program) -> PrintedSamples:
     figure = program.figures[program.judged]
-    return Printed(
+    return PrintedSamples(
         figure=program.judged,
         unit=figure.unit,
         better=figure.better or "less",
@@ -215,7 +215,7 @@ class _Rounds:
         row = Row(order=tuple(timed), times_us=tuple(samples))
         return Block(before=before, after=self._state(), rows=(row,))
 
-    def _with(self, also: Mapping[str, list[tuple[str, float]]]) -> Printed | None:
+    def _with(self, also: Mapping[str, list[tuple[str, float]]]) -> PrintedSamples | None:
         """What was printed so far, and one more round."""
         so_far = self._so_far.printed
         assert so_far is not None
@@ -323,7 +323,7 @@ def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> d
         raise _Failed("INCORRECT", words)
     try:
         return printed.read(job.program, done.stdout)
-    except printed.Unreadable as unreadable:
+    except printed.MissingFigure as unreadable:
         if each.arm.role in ("baseline", "placebo"):
             raise ConfigurationError(
                 f"experiments.yaml: kernels.{job.kernel}.program does not fit what the "

@@ -13,7 +13,7 @@ import msgspec
 
 from kernelexp.evidence.profile import pages
 from kernelexp.evidence.profile import session as recorded
-from kernelexp.evidence.profile.merging import Launch, bare, merge
+from kernelexp.evidence.profile.merging import ProfiledLaunch, bare, merge
 from kernelexp.evidence.profile.session import Session
 from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.model.errors import EnvironmentFault, UsageError
@@ -36,7 +36,7 @@ _MARKS = {
 _NO_LAUNCH = f"is a session page, and has no launch: {pages.PRINT}."
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
+class ImportedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of the files, and where it is from."""
 
     evidence: ProfiledEvidence
@@ -48,14 +48,14 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(
     files: Sequence[Path], kernel: str = "", launch: int | None = None, ncu: str | None = None
-) -> Imported:
+) -> ImportedLaunch:
     """The launch that several files of ncu are about: reports, or CSV of raw, details and source.
 
     `kernel` is a regular expression that the name of its kernel matches, `launch` its number from 1
     among those. Raises UsageError where a file is no profile, or where several launches are left;
     EnvironmentFault where a report needs an ncu that is not there.
     """
-    merged: list[Sequence[Launch]] = []
+    merged: list[Sequence[ProfiledLaunch]] = []
     sessions: list[Session] = []
     lost: list[str] = []
     sources = []
@@ -75,7 +75,7 @@ def read(
     if len(launches) > 1:
         sources.append(f"launch {launches.index(chosen) + 1} of {len(launches)}")
     evidence = _complete(chosen, sessions).evidence
-    return Imported(evidence=evidence, source=", ".join(sources), lost=tuple(lost))
+    return ImportedLaunch(evidence=evidence, source=", ".join(sources), lost=tuple(lost))
 
 
 def read_file(path: Path, ncu: str | None = None) -> pages.Page:
@@ -93,7 +93,7 @@ def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     return pages.Page(launches=tuple(launches), lost=tuple(lost))
 
 
-def _complete(launch: Launch, sessions: Sequence[Session]) -> Launch:
+def _complete(launch: ProfiledLaunch, sessions: Sequence[Session]) -> ProfiledLaunch:
     evidence = launch.evidence
     for session in sessions:
         evidence = recorded.complete(evidence, session)
@@ -143,7 +143,7 @@ def _contents(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page
         yield pages.parse(lines, path.name)
 
 
-def _choose(launches: Sequence[Launch], kernel: str, number: int | None) -> Launch:
+def _choose(launches: Sequence[ProfiledLaunch], kernel: str, number: int | None) -> ProfiledLaunch:
     try:
         pattern = re.compile(kernel)
     except re.error as error:
@@ -164,7 +164,7 @@ def _choose(launches: Sequence[Launch], kernel: str, number: int | None) -> Laun
     return fitting[(number or 1) - 1]
 
 
-def _spell(launch: Launch) -> str:
+def _spell(launch: ProfiledLaunch) -> str:
     evidence = launch.evidence
     parts = [printable(bare(evidence.entry)) or "(no name)"]
     if evidence.grid and evidence.block:

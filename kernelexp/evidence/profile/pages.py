@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import msgspec
 
 from kernelexp.evidence.profile import figures, rows
-from kernelexp.evidence.profile.merging import Launch, merge
-from kernelexp.evidence.profile.reader import Reader, Reading
+from kernelexp.evidence.profile.merging import ProfiledLaunch, merge
+from kernelexp.evidence.profile.reader import LaunchReading, Reader
 from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
 from kernelexp.model.errors import UsageError
 from kernelexp.model.text import printable
@@ -29,7 +29,7 @@ _TOOLKIT = re.compile(r"[/\\](?:cuda[^/\\]*|CUDA)[/\\].*include[/\\]")
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What was read from one text."""
 
-    launches: tuple[Launch, ...]
+    launches: tuple[ProfiledLaunch, ...]
     lost: tuple[str, ...] = ()
     """What could not be read, a sentence each."""
 
@@ -72,7 +72,7 @@ def _what_it_is(reader: Reader) -> str:
 # ---- launches to evidence ------------------------------------------------------------------------
 
 
-def _launch(reading: Reading, mark: figures.Mark) -> Launch:
+def _launch(reading: LaunchReading, mark: figures.Mark) -> ProfiledLaunch:
     values: dict[str, float | str] = {}
     units: dict[str, str] = {}
     missing: list[str] = []
@@ -108,7 +108,7 @@ def _launch(reading: Reading, mark: figures.Mark) -> Launch:
         advice=tuple(reading.advice),
         instructions=instructions,
     )
-    return Launch(
+    return ProfiledLaunch(
         kind=reading.kind,
         process=reading.process,
         id=reading.number,
@@ -123,7 +123,7 @@ def _triple(text: str) -> tuple[int, int, int] | None:
 
 
 def _instructions(
-    reading: Reading, mark: figures.Mark
+    reading: LaunchReading, mark: figures.Mark
 ) -> tuple[tuple[ProfiledInstruction, ...], int]:
     if not reading.instructions:
         return (), 0

@@ -36,7 +36,7 @@ from kernelexp.project.problem.faults import (
     launch_faults,
     tensor_fault,
 )
-from kernelexp.project.problem.source import Source
+from kernelexp.project.problem.source import ProblemFile
 from warpsim.dtypes import SCALARS, TORCH_NAMES, own_name
 from warpsim.launch import Launch, Scalar, StructValue, TensorMap
 
@@ -56,7 +56,7 @@ def load_file(
 
     Each call of one of its functions runs inside `around(function)`.
     """
-    source = Source(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
+    source = ProblemFile(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
     module = source.execute()
     missing = [each for each in REQUIRED if not hasattr(module, each)]
     if missing:
@@ -69,7 +69,7 @@ def load_file(
 class _Functions:
     """The functions of a problem.py, each called under blame and its result checked."""
 
-    def __init__(self, source: Source, module: ModuleType) -> None:
+    def __init__(self, source: ProblemFile, module: ModuleType) -> None:
         self._source, self._module = source, module
 
     def problem(self) -> Problem:

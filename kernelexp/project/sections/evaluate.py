@@ -13,11 +13,11 @@ from kernelexp.project.sections import formula, units
 from kernelexp.project.sections.check import PLACEHOLDER
 from kernelexp.project.sections.given import NOTHING, Input, Run, family_of, inputs
 from kernelexp.project.sections.shape import (
-    Case,
+    ConditionalSentence,
     Derived,
     Instructions,
-    Metric,
     Section,
+    SectionMetric,
     Sum,
     Texts,
 )
@@ -61,7 +61,7 @@ class Hot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int = 0
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SectionReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A section, read from one profile."""
 
     section: str
@@ -77,7 +77,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the section needs and the profile does not have, as sentences."""
 
 
-def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -> Reading:
+def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -> SectionReading:
     """The section's values for a profile. What is missing is said in them; nothing is raised."""
     family = family_of(evidence)
     values = [
@@ -96,7 +96,7 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
         values.append(value)
         if value.value is not None:
             known[name] = _as_input(value)
-    written: dict[str, Metric | Sum | Derived] = {
+    written: dict[str, SectionMetric | Sum | Derived] = {
         **section.metrics,
         **section.sums,
         **section.derived,
@@ -108,7 +108,7 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
         for value in values
     )
     listed = section.instructions
-    return Reading(
+    return SectionReading(
         section=section.name,
         title=section.title,
         about=section.about.strip(),
@@ -127,13 +127,13 @@ def _needs_source(section: Section, evidence: ProfiledEvidence) -> tuple[str, ..
     return ("The profile has no source page: nothing is attributed to instructions.",)
 
 
-def _row(name: str, wanted: Metric | Sum | Derived) -> Value:
+def _row(name: str, wanted: SectionMetric | Sum | Derived) -> Value:
     return Value(
         name=name, label=wanted.label, group=wanted.group, unit=wanted.unit, shown=wanted.shown
     )
 
 
-def _figure(name: str, wanted: Metric, evidence: ProfiledEvidence, family: str) -> Value:
+def _figure(name: str, wanted: SectionMetric, evidence: ProfiledEvidence, family: str) -> Value:
     metric = _name_on(wanted, evidence, family)
     value = msgspec.structs.replace(_row(name, wanted), metric=metric)
     if not metric:
@@ -151,7 +151,7 @@ def _figure(name: str, wanted: Metric, evidence: ProfiledEvidence, family: str) 
     return msgspec.structs.replace(value, missing=why)
 
 
-def _name_on(wanted: Metric, evidence: ProfiledEvidence, family: str) -> str:
+def _name_on(wanted: SectionMetric, evidence: ProfiledEvidence, family: str) -> str:
     """ncu's name on the chip; empty where the chip has none."""
     if isinstance(wanted.metric, str):
         return wanted.metric
@@ -216,11 +216,11 @@ def _as_input(value: Value) -> Input:
 
 
 def _explain(texts: Texts, known: Mapping[str, Input]) -> str:
-    cases = [Case(text=texts)] if isinstance(texts, str) else texts
+    cases = [ConditionalSentence(text=texts)] if isinstance(texts, str) else texts
     return next((_fill(case.text, known) for case in cases if _holds(case, known)), "")
 
 
-def _holds(case: Case, known: Mapping[str, Input]) -> bool:
+def _holds(case: ConditionalSentence, known: Mapping[str, Input]) -> bool:
     """Whether its condition is known to hold."""
     if case.without and case.without in known:
         return False

@@ -33,7 +33,7 @@ OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 T = TypeVar("T")
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
+class TimeLimit(msgspec.Struct, frozen=True, kw_only=True):
     """How long something may take, and the name by which `--limit NAME=TIME` changes that."""
 
     name: str
@@ -76,7 +76,7 @@ class Watch:
         self._file = file
 
     @contextlib.contextmanager
-    def stage(self, limit: Limit) -> Iterator[None]:
+    def stage(self, limit: TimeLimit) -> Iterator[None]:
         """A part of the work; stages do not nest."""
         os.write(self._file.fileno(), f"{limit.name}\n".encode())
         # By a thread of C code: it ends Python code and libraries alike.
@@ -116,7 +116,7 @@ def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
 
 
 def call(
-    module: str, request: msgspec.Struct, kind: type[T], name: str, limits: tuple[Limit, ...]
+    module: str, request: msgspec.Struct, kind: type[T], name: str, limits: tuple[TimeLimit, ...]
 ) -> T:
     """What the `main` of a module answers to `request`; `name` is the problem.py that it runs.
 
@@ -159,7 +159,7 @@ def call(
     return msgspec.json.decode(envelope.answer, type=kind)
 
 
-def ended(returncode: int, dump: str, name: str, limits: tuple[Limit, ...]) -> KernelexpError:
+def ended(returncode: int, dump: str, name: str, limits: tuple[TimeLimit, ...]) -> KernelexpError:
     """What to say of a worker that ended without an answer; `dump` is faulthandler's."""
     place, function = where(dump, name)
     if _TIMEOUT in dump:

@@ -20,7 +20,7 @@ from warpsim.front.ptx.syntax import (
     Pair,
     Part,
     Register,
-    Special,
+    SpecialName,
     Symbol,
     Vector,
 )
@@ -303,7 +303,7 @@ class Body:
 
     def operand_name(
         self, name: str, scope: _Scope
-    ) -> Register | Special | Symbol | Immediate | Part:
+    ) -> Register | SpecialName | Symbol | Immediate | Part:
         if name in scope.known:
             return scope.known[name]
         unique = scope.register(name)
@@ -314,7 +314,7 @@ class Body:
         if name == "WARP_SZ":
             return Immediate(32)
         if _SPECIAL.match(name):
-            return Special(name)
+            return SpecialName(name)
         stem, _, which = name.rpartition(".")
         if re.fullmatch(r"[bh][0-7]+", which) and scope.register(stem) is not None:
             whole = self.operand_name(stem, scope)

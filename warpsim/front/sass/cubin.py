@@ -34,7 +34,7 @@ _NO_VALUE, _BYTE, _HALF, _SIZED = 1, 2, 3, 4
 """Formats of attributes."""
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class CubinParameter(msgspec.Struct, frozen=True, kw_only=True):
     """A parameter of an entry."""
 
     offset: int
@@ -42,13 +42,13 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CubinEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a cubin: its code, and what the loader has to know of it."""
 
     name: str
     sm: int
     """90 for sm_90 and sm_90a."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CubinParameter, ...]
     parameter_base: int
     """Where they begin in constant bank 0."""
     registers: int
@@ -94,7 +94,7 @@ def _architecture(elf: Any) -> int:
     return sm
 
 
-def read(content: bytes, entry: str) -> Entry:
+def read(content: bytes, entry: str) -> CubinEntry:
     """What a cubin says of `entry`; CubinError for a file that is none, or for an architecture that
     is not covered."""
     elf = _elf(content)
@@ -113,10 +113,10 @@ def read(content: bytes, entry: str) -> Entry:
     reserved = SHARED_RESERVED if sm >= HOPPER else 0
     shared = elf.get_section_by_name(f".nv.shared.{entry}")
     most = _three(own, _MAX_THREADS)
-    return Entry(
+    return CubinEntry(
         name=entry,
         sm=sm,
-        parameters=tuple(Parameter(offset=p[2], size=p[3] >> 18) for p in parameters),
+        parameters=tuple(CubinParameter(offset=p[2], size=p[3] >> 18) for p in parameters),
         parameter_base=_parameter_base(own),
         registers=sizes.get(_REGCOUNT, 0),
         frame_bytes=max(sizes.get(_FRAME_SIZE, 0), sizes.get(_MIN_STACK_SIZE, 0)),

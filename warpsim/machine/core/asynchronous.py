@@ -161,7 +161,7 @@ class Issuer:
 P = TypeVar("P", bound=Pending)
 
 
-class Groups(Generic[P]):
+class CommitGroups(Generic[P]):
     """Operations of each thread, or warp, in the groups in which it waits for them."""
 
     def __init__(self) -> None:

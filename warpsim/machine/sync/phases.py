@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from warpsim.machine.core.warps import ALL, lanes_of
 from warpsim.machine.memory.layout import WINDOW
-from warpsim.machine.sync.gates import Fragment, Gate, Pointer
+from warpsim.machine.sync.gates import AddressSlot, Fragment, WaitGate
 from warpsim.machine.wave.machine import Machine
 from warpsim.machine.wave.mbarrier import STATE_SHIFT, Mbarrier
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PhaseTest(Gate):
+class PhaseTest(WaitGate):
     """Whether a phase has completed, by its parity or by the state that an arrival returned."""
 
-    at: Pointer
+    at: AddressSlot
     plus: int | None = None
     """Slot that is added to the address."""
     wanted: int

@@ -16,7 +16,7 @@ from warpsim.machine.core.clocks import THREAD_BITS
 from warpsim.machine.core.forms import MEMORIES
 from warpsim.machine.core.native_layout import MemoryLayout, WarpsLayout
 from warpsim.machine.core.warps import Warps
-from warpsim.machine.counts.access import Access, Cost
+from warpsim.machine.counts.access import AccessCost, AccessKind
 from warpsim.machine.counts.tally import Tally
 from warpsim.machine.memory.tma import CHUNK_BYTES
 
@@ -89,12 +89,12 @@ class FastAccess:
             warps.native.warps[self._which] = prepared[0]
         return prepared[0]
 
-    def _count(self, access: Access) -> None:
+    def _count(self, access: AccessKind) -> None:
         """Counts the access just done."""
         if access.counted:
-            self._tally(access.site.number).add(Cost(*self._memory.cost))
+            self._tally(access.site.number).add(AccessCost(*self._memory.cost))
 
-    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array | None:
+    def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array | None:
         """As Space.load; None if declined."""
         if access.relaxed or self.withheld()[0]:
             return None
@@ -109,7 +109,9 @@ class FastAccess:
         self._count(access)
         return out
 
-    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> bool:
+    def store(
+        self, warps: Warps, address: Array, values: Array, access: AccessKind, m: Mask
+    ) -> bool:
         """As Space.store; False if declined."""
         if access.relaxed or self.withheld()[1] or values.itemsize != access.element:
             return False
@@ -122,7 +124,7 @@ class FastAccess:
         return not declined
 
     def load_matrices(
-        self, warps: Warps, address: Array, count: int, transposed: bool, access: Access
+        self, warps: Warps, address: Array, count: int, transposed: bool, access: AccessKind
     ) -> Array | None:
         """As MatrixAccess.load; None if declined."""
         out = np.empty((len(address), count, 32), np.uint32)
@@ -142,7 +144,7 @@ class FastAccess:
         count: int,
         transposed: bool,
         values: Array,
-        access: Access,
+        access: AccessKind,
     ) -> bool:
         """As MatrixAccess.store; False if declined."""
         values = np.ascontiguousarray(values, np.uint32)

@@ -8,10 +8,10 @@ import numpy as np
 
 from warpsim.arithmetic.bits import permute
 from warpsim.arithmetic.integers import bits, typed
-from warpsim.front.ptx.decoder import Decoder, copyto
+from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.registry import alu, builder
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.forms import Form, Formed
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _BITS = "{t:b16|b32|b64}"
@@ -184,7 +184,7 @@ def _lop3(a: Array, b: Array, c: Array, table: int) -> Array:
 
 
 @builder("lop3.b32")
-def lop3(d: Decoder) -> Op:
+def lop3(d: PtxDecoder) -> Op:
     """Any logic function of three operands, by its truth table."""
     target = d.destination(d.operands[0])
     a, b, c = (d.source(operand, "b32") for operand in d.operands[1:4])
@@ -193,7 +193,7 @@ def lop3(d: Decoder) -> Op:
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         copyto(R[target], _lop3(R[a], R[b], R[c], table), where=m)
 
-    return Formed(op, Form("lop3.b32", (target, a, b, c), (table,)))
+    return Formed(op, CompiledForm("lop3.b32", (target, a, b, c), (table,)))
 
 
 @alu("prmt.b32", "b32 b32 b32 b32")
