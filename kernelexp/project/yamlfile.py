@@ -86,7 +86,8 @@ class Document:
         key = tuple(path)
         while key not in self.places:
             key = key[:-1]
-        return Fault(self.file, self.places[key], spell_path(path), shorten(message, 1000))
+        line = " ".join(message.splitlines())  # a value that is quoted may span lines
+        return Fault(self.file, self.places[key], spell_path(path), shorten(line, 1000))
 
     def _build(self, node: Node, path: KeyPath, shape: Wanted) -> Any:
         self._count(1)

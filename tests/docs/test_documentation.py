@@ -44,7 +44,7 @@ def options_of(command: str) -> Iterator[str]:
             yield word.partition("=")[0].rstrip(".,;:")
 
 
-@pytest.mark.parametrize("page", ["faq.md", "warpsim/emulator.md"])
+@pytest.mark.parametrize("page", ["faq.md", "emulator/emulator.md"])
 def test_a_page_counts_the_correct_kernels_that_are_listed(page: str) -> None:
     listed = (ROOT / "warpsim/docs/kernels.md").read_text().count("\n| `")
     text = (ROOT / "docs" / page).read_text()
