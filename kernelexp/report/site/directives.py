@@ -14,11 +14,7 @@ _LONGEST = 1000
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|\s(\w+))")
 _LONG = re.compile(r"\b(0[xX][\da-fA-F]+|\d+)[lL]+\b")
 # C's `!` binds as tightly as Python's `~`, and `not` does not.
-_SPELLED = (
-    (re.compile(r"!(?!=)"), "~"),
-    (re.compile("&&"), " and "),
-    (re.compile(r"\|\|"), " or "),
-)
+_NOT = re.compile(r"!(?!=)")
 
 
 def decide(word: str, condition: str, defines: Mapping[str, str]) -> bool | None:
