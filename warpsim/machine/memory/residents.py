@@ -110,9 +110,18 @@ class Residents:
     def warp_name(self, place: int) -> str:
         return f"warp {self.warp_of(place)} of CTA {self.cta_of(place).number}"
 
-    def shared_name(self, offset: int) -> str:
+    def thread_name(self, thread: int) -> str:
+        """`thread (1, 0, 0) of block (3, 0, 0)`, of a warp's place * 32 + lane."""
+        place, lane = divmod(thread, 32)
+        width, height, _ = self.execution.launch.block
+        rows, x = divmod(32 * self.warp_of(place) + lane, width)
+        z, y = divmod(rows, height)
+        return f"thread ({x}, {y}, {z}) of block {self.cta_of(place).index}"
+
+    def shared_name(self, offset: int, element: int = 0) -> str:
+        """An arena offset as findings name it; element: in elements of that many bytes, if any."""
         cta, low = divmod(offset - SCRATCH_BYTES, self.shared_stride)
-        return f"{self.layout.spell(low)} of CTA {self.ctas[cta].number}"
+        return f"{self.layout.spell(low, element)} of CTA {self.ctas[cta].number}"
 
     def shared_object(self, offset: int) -> str:
         """The variable at an arena offset."""
