@@ -47,11 +47,11 @@ class RaceReports:
         cause = f"{self._object_of(offset)} {now}, {before}"
         if self._residents.execution.findings.again("race", cause):
             return
-        name = self._name_of(offset, site.element)
+        name, who = self._name_of(offset, site.element), self._residents.thread_name(thread)
         self._residents.report(
             "race",
-            f"{name} is {now} here by {self._residents.thread_name(thread)}; {self._who(epoch)} "
-            f"{before} it{self._at(epoch, site)}, and nothing orders the two accesses.",
+            f"{name} is {now} here by {who}; {self._who(epoch, thread >> 5)} {before} it"
+            f"{self._at(epoch, site)}, and nothing orders the two accesses.",
             site,
             thread >> 5,
             cause=cause,
@@ -63,7 +63,7 @@ class RaceReports:
         address = self._name_of(offset, 0)
         self._residents.report(
             name,
-            f"{address} is {now.format(self._agent(agent))}; {self._who(epoch)} {before} it"
+            f"{address} is {now.format(self._agent(agent))}; {self._who(epoch, -1)} {before} it"
             f"{self._at(epoch, issuer.site)}, {tail}.",
             issuer.site,
             issuer.place,
@@ -99,10 +99,10 @@ class RaceReports:
         other = sites[number]
         return " by the same instruction" if other is site else f" at {other.where()}"
 
-    def _who(self, epoch: int) -> str:
+    def _who(self, epoch: int, beside: int) -> str:
         agent = (epoch & THREAD) >> 5
         if agent < self._clocks.warps:
-            return self._residents.thread_name(epoch & THREAD)
+            return self._residents.thread_name(epoch & THREAD, beside)
         return self._agent(agent)
 
     def _agent(self, agent: int) -> str:
