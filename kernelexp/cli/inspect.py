@@ -67,7 +67,7 @@ def inspect(
     Of several variants, or an experiment, only differences from the first are shown.
 
     For example:
-        kernelexp inspect flash_attention@sm_89:phase=3
+        kernelexp inspect flash_attention@sm_89:phase=3,block_m=32
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
     """
     import msgspec

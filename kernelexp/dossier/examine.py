@@ -148,7 +148,7 @@ def _with_launch(project: Project, case: Case, asked: Asked) -> Case:
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
-        ctas=math.prod(main_launch(facts.launches[SIZE]).grid),
+        ctas=math.prod(main_launch(facts.launch_of(SIZE)).grid),
         tiles=facts.tiles.get(SIZE, 0),
         counters=full.counters if full else {},
         scaled=full.how if full else "",

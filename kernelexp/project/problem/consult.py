@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.model.axes import AxisValue
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.problem import Budget, Work
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Limit
@@ -38,7 +38,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...]
     launches_of: tuple[str, ...]
     separately: bool
-    """Whether a point whose launches can't be had says so, instead of ending the whole answer."""
+    """Whether launches of a size that can't be had are left out, with why, instead of ending the
+    whole answer."""
     limit: Limit
 
 
@@ -52,8 +53,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     launches: dict[str, tuple[Launch, ...]] = {}
     """By the name of the size: those of a job in their order."""
     tiles: dict[str, int] = {}
-    fault: str = ""
-    """Why the launches can't be had."""
+    faults: dict[str, str] = {}
+    """Why those of a size can't be had, by its name."""
+
+    def launch_of(self, size: str) -> tuple[Launch, ...]:
+        """ConfigurationError where there is none of this size."""
+        if size not in self.launches:
+            raise ConfigurationError(self.faults.get(size, f"there is no launch of size {size!r}."))
+        return self.launches[size]
 
 
 class Consulted(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +86,7 @@ def consult(
     """Reasons against and budget of each point without exports; launches of the sizes
     `launches_of`, and their tiles, of each point with exports.
 
-    ConfigurationError for a fault of problem.py, but for one that is a point's own where they are
+    ConfigurationError for a fault of problem.py, but for one of a point's launches where they are
     to be had `separately`; UsageError for a size that it does not have.
     """
     question = Question(

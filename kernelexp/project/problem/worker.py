@@ -10,6 +10,7 @@ from kernelexp.project.problem import consult, loader
 from kernelexp.project.problem.consult import Consulted, Facts, Point, Question
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
+from warpsim.launch import Launch
 
 
 def answer(question: Question, watch: Watch) -> Consulted:
@@ -45,25 +46,24 @@ def _rules(problem: Problem, point: Point) -> Facts:
 def _try_launches(
     problem: Problem, point: Point, exports: dict[str, int], question: Question
 ) -> Facts:
-    try:
-        return _launches(problem, point, exports, question.launches_of)
-    except ConfigurationError as error:
-        if not question.separately:
-            raise
-        return Facts(fault=str(error))
-
-
-def _launches(
-    problem: Problem, point: Point, exports: dict[str, int], names: tuple[str, ...]
-) -> Facts:
-    sizes = {name: problem.sizes[name] for name in names}
-    tiles = {name: problem.tiles(point.axes, size, exports) for name, size in sizes.items()}
-    return Facts(
-        launches={
-            name: problem.launches(point.axes, size, exports) for name, size in sizes.items()
-        },
-        tiles={name: count for name, count in tiles.items() if count is not None},
-    )
+    """A size may be beyond one variant, as heads of 128 columns are beyond room for 64."""
+    launches: dict[str, tuple[Launch, ...]] = {}
+    tiles: dict[str, int] = {}
+    faults: dict[str, str] = {}
+    for name in question.launches_of:
+        size = problem.sizes[name]
+        try:
+            launches[name] = problem.launches(point.axes, size, exports)
+            count = problem.tiles(point.axes, size, exports)
+        except ConfigurationError as error:
+            if not question.separately:
+                raise
+            launches.pop(name, None)
+            faults[name] = str(error)
+            continue
+        if count is not None:
+            tiles[name] = count
+    return Facts(launches=launches, tiles=tiles, faults=faults)
 
 
 def main() -> None:
