@@ -26,6 +26,7 @@ from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Profile, Record, is_of, unusual
 from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
+from kernelexp.project.problem import reads
 from kernelexp.system import ownfiles
 
 # Of the records that neither timed anything nor were published, how many are looked through.
@@ -263,6 +264,9 @@ def changes(
             yield f"baseline {axis}={_spell(now, axis)} (was {spell(value)})"
     if record.provenance == "published":
         return
+    for name, digest in record.environment.items():
+        if reads.value_digest(name) != digest:
+            yield f"the environment variable {name}"
     yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
 
 

@@ -114,7 +114,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compiler: str = ""
     git: Git | None = None
     host_files: dict[str, str] = {}
-    """SHA-256 of problem.py and the Python files next to it, by path from the root."""
+    """SHA-256 of problem.py, the files next to it and the modules of the repository that it
+    imports, by path from the root."""
+    environment: dict[str, str] = {}
+    """SHA-256 of the environment variables that problem.py reads, by name; `unset` of one that is
+    not set."""
     sources_kept: bool = False
     """Every file of the run is in logs/sources, since no commit has all of them as they were."""
     repeats: str = ""

@@ -31,8 +31,10 @@ from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.model.problem import Problem, Size, Tensors, Tolerance
+from kernelexp.project.problem import reads
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
+from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import confine, isolated
 from kernelexp.system.process.isolated import Limit, Watch
 from warpsim.launch import Launch, of_entries
@@ -88,6 +90,8 @@ class Emulated(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[LineCost, ...] = ()
     instructions: tuple[InstructionCost, ...] = ()
     """Of SASS, those that were executed."""
+    used: Used = Used()
+    """What problem.py read."""
 
 
 def emulate(job: EmulationJob, watch: Watch) -> Emulated:
@@ -103,7 +107,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
     try:
-        return _emulate(_load(job), job, watch)
+        found = _emulate(_load(job), job, watch)
+        return msgspec.structs.replace(found, used=reads.used(Path(job.root), job.kernel))
     except emulator.REFUSALS as fault:
         isa: Isa = "sass" if job.cubin else "ptx"
         return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))

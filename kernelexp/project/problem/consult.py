@@ -10,6 +10,8 @@ import msgspec
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.problem import Budget, Work
+from kernelexp.project.problem import files
+from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Limit
 from warpsim.launch import Launch
@@ -72,6 +74,7 @@ class Consulted(msgspec.Struct, frozen=True, kw_only=True):
     work: dict[str, Work]
     """By the name of the size; empty where the problem does not say."""
     points: tuple[Facts, ...]
+    used: Used = Used()
 
 
 def consult(
@@ -99,7 +102,9 @@ def consult(
     )
     name = f"variants/{kernel}/problem.py"
     worker = "kernelexp.project.problem.worker"
-    return isolated.call(worker, question, Consulted, name, (question.limit,))
+    answer = isolated.call(worker, question, Consulted, name, (question.limit,))
+    files.note(root, kernel, answer.used)
+    return answer
 
 
 def require_size(kernel: str, sizes: Iterable[str], size: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Problem
-from kernelexp.project.problem import consult, loader
+from kernelexp.project.problem import consult, loader, reads
 from kernelexp.project.problem.consult import Consulted, Facts, Point, Question
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
@@ -20,7 +22,7 @@ def answer(question: Question, watch: Watch) -> Consulted:
         for size in question.launches_of:
             consult.require_size(question.kernel, problem.sizes, size)
         works = {name: problem.work(size) for name, size in problem.sizes.items()}
-        return Consulted(
+        answered = Consulted(
             kernel=question.kernel,
             sizes={name: dict(size) for name, size in problem.sizes.items()},
             peers=problem.peer_names,
@@ -32,6 +34,8 @@ def answer(question: Question, watch: Watch) -> Consulted:
                 for point in question.points
             ),
         )
+    used = reads.used(Path(question.root), question.kernel)
+    return msgspec.structs.replace(answered, used=used)
 
 
 def _rules(problem: Problem, point: Point) -> Facts:

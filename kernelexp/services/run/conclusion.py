@@ -43,6 +43,7 @@ def conclude(
     made = msgspec.structs.replace(
         _assemble(shared, name, experiment, arms, timed),
         host_files=host_files,
+        environment=files.environment(shared.project.root, experiment.kernel),
         repeats=repeats,
         overrides=overrides or {},
         tuning=tuning,
@@ -100,7 +101,8 @@ def _unchanged(shared: Shared, experiment: Experiment, name: str, timed: Timed) 
     except ConfigurationError:
         _remove_journals(timed)
         raise
-    return before
+    # With what problem.py was only now seen to import.
+    return files.digests(shared.project.root, experiment.kernel)
 
 
 def _remove_journals(timed: Timed) -> None:
