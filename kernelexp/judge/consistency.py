@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelexp.judge import verdict
+from kernelexp.judge import plausible, verdict
 from kernelexp.judge.stats import estimate
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Record, measurement_of
@@ -27,6 +27,7 @@ def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
         yield f"its estimate ({words[0]}, where its samples give {words[1]})"
     own = measurement_of(record, name) or record.measurement
     now = candidate.arm.refused or verdict.measured(own, name, record.margin)
+    now = plausible.qualified(record, name, candidate, now)
     if now.status != candidate.verdict.status:
         yield f"its verdict ({candidate.verdict.status}, where its samples give {now.status})"
 

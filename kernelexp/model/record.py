@@ -26,6 +26,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether this agrees with earlier records of the experiment, as a sentence."""
     reproduces: bool | None = None
     """The same as an answer; None where nothing earlier could be confirmed or contradicted."""
+    same_code: bool = False
+    """Whether its instructions and its launch are the baseline's."""
+    remarks: tuple[str, ...] = ()
+    """Why being right says little, a sentence each."""
 
 
 class Git(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +138,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """--set values that changed the candidate from what experiments.yaml says."""
     size: str = ""
     """The problem's named size that was timed."""
+    bytes: int = 0
+    """That a launch of the size that was timed must move, as problem.py states it."""
     flops: int = 0
     """Useful FLOPs of one launch at that size, where the problem tells them."""
     margin: float = 0.01

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.judge import consistency, verdict
+from kernelexp.judge import consistency, plausible, verdict
 from kernelexp.judge.stats import estimate
 from kernelexp.logs import records
 from kernelexp.model.arm import Verdict
@@ -40,7 +40,12 @@ def judge(path: Path, margin: float | None) -> Rejudged:
         margin=margin,
         verdicts=tuple(
             candidate.arm.refused
-            or verdict.measured(measurement_of(record, name) or measurement, name, margin)
+            or plausible.qualified(
+                record,
+                name,
+                candidate,
+                verdict.measured(measurement_of(record, name) or measurement, name, margin),
+            )
             for name, candidate in zip(record.names[1:], record.candidates, strict=True)
         ),
         remarks=tuple(consistency.remarks(record)),

@@ -19,7 +19,7 @@ import msgspec
 from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.emulate import emulated_costs as costs
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
-from kernelexp.evidence.measure import results, tensors
+from kernelexp.evidence.measure import doubts, results, tensors
 from kernelexp.model.arm import (
     EmulatedEvidence,
     EmulatedFinding,
@@ -216,6 +216,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     """Outputs and workspaces that hold nothing before the launch."""
     launches: tuple[Launch, ...]
     tolerance: Tolerance
+    doubts: tuple[str, ...]
 
 
 def _prepare(problem: Problem, job: EmulationJob) -> _Case:
@@ -227,6 +228,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     workspaces = problem.workspaces(job.axes, size, job.exports)
     tensors.check_names(problem, others, given, outputs, workspaces)
     written = {**outputs, **workspaces}
+    tolerance = problem.tolerance(size, job.arch, job.axes)
     launches = problem.launches(job.axes, size, job.exports)
     return _Case(
         size_name=job.size,
@@ -237,7 +239,8 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         workspaces=tensors.allocate(workspaces),
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
         launches=tuple(of_entries(launch, job.entries) for launch in launches),
-        tolerance=problem.tolerance(size, job.arch, job.axes),
+        tolerance=tolerance,
+        doubts=tuple(doubts.find(problem, size, job.seed, inputs, outputs, tolerance)),
     )
 
 
@@ -273,6 +276,8 @@ def _evidence(
         outputs=_digests(case.outputs),
         schedules=tuple(str(result.schedule) for result in runs),
         arrays=checked,
+        tolerance={name: getattr(case.tolerance, name) for name in ("rtol", "atol", "of_rms")},
+        doubts=case.doubts,
         changed=changed,
         differing=compared.differing,
         varying=compared.varying,

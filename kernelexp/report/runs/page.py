@@ -48,7 +48,8 @@ def render(
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
-    for sentence in consistency.remarks(record):
+    own = (sentence for candidate in record.candidates for sentence in candidate.remarks)
+    for sentence in (*dict.fromkeys(own), *consistency.remarks(record)):
         yield paragraph(sentence, style="warn")
     yield from expectations.render(judging.of_record(record))
     if not verbose and (hidden := _hidden(record)):
