@@ -24,8 +24,8 @@ import msgspec
 from kernelexp import project
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.model.limits import Limits
 from kernelexp.project.problem import loader
 from kernelexp.system import device, toolchain
 
@@ -83,13 +83,13 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     """Each variant's launch, then those of the first one's peers."""
     import torch
 
-    from kernelexp.evidence.measure.launch import Kernel
+    from kernelexp.evidence.measure.launch import LoadedKernel
     from kernelexp.evidence.measure.tensors import torch_dtype
 
     loaded = project.load(ROOT)
     variants = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, ROOT / build.CACHE)
-    built = prepare.built(loaded, variants, tools, Limits())
+    built = prepare.built(loaded, variants, Session(tools=tools))
     torch.zeros(1, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     kept: dict[str, Any] = {}
@@ -109,7 +109,9 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
         given = module.arrange(inputs, each.axes)
         exports = each.build.exports
         cubin = build.artefacts(ROOT, each.identity).cubin
-        bound = Kernel(cubin, module.launches(each.axes, size, exports)).bind({**given, **outputs})
+        bound = LoadedKernel(cubin, module.launches(each.axes, size, exports)).bind(
+            {**given, **outputs}
+        )
         yield label, lambda bound=bound: bound(stream)
     first = variants[0].kernel
     module = loader.load(ROOT, first)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from kernelexp import project
 from kernelexp.dossier import emulations
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.evidence.emulate.emulated import BOTH, How
+from kernelexp.evidence.emulate.emulated import BOTH, EmulationOptions
 from kernelexp.judge import agreement
 from kernelexp.model.arm import Arm, EmulatedEvidence
-from kernelexp.model.limits import Limits
 from kernelexp.services.check import gates
 from kernelexp.system import toolchain
 from warpsim.schedule import first_schedules
@@ -37,11 +37,13 @@ def main(kernels: list[str]) -> None:
     """Prints a line for each variant."""
     loaded = project.load(ROOT)
     tools = toolchain.find(None, ROOT / build.CACHE)
-    how = How(schedules=first_schedules(1), isas=BOTH)
+    how = EmulationOptions(schedules=first_schedules(1), isas=BOTH)
     print("| variant | bits | traffic |")
     print("|---|---|---|")
     for label, variant in gates.named_variants(loaded, kernels).items():
-        found, faults = emulations.emulate(loaded, [variant], tools, how, False, Limits())
+        found, faults = emulations.emulate(
+            loaded, [variant], Session(tools=tools), how=how, full=False
+        )
         for each in found:
             print(f"| {label} | {bits(each.arm)} | {traffic(each.arm)} |", flush=True)
         for fault in faults:

@@ -13,8 +13,9 @@ from pathlib import Path
 from kernelexp import project
 from kernelexp.dossier import emulations, examine, standing
 from kernelexp.dossier.emulations import Emulation
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, executor
-from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError
@@ -33,7 +34,6 @@ from kernelexp.services import evaluation
 from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.run import runner, runs
 from kernelexp.system import toolchain
-from kernelexp.system.toolchain import Toolchain
 
 __all__ = [
     "emulate",
@@ -94,8 +94,8 @@ def run(
 
     One that fails has its `error`, and leaves the others to be done.
     """
-    settings = _settings(emulate, gpu, device, limits, keep=keep)
-    return ran.to_values(runner.run(project, experiments, _tools(project), settings))
+    session = _session(project, limits, emulate=emulate, device=device)
+    return ran.to_values(runner.run(project, experiments, session, _settings(gpu, keep)))
 
 
 def emulate(
@@ -111,10 +111,8 @@ def emulate(
     Raises the first fault of those that could not be examined.
     """
     wanted = [parse_variant(project, text) for text in variants]
-    how = How(size=size)
-    found, faults = emulations.emulate(
-        project, wanted, _tools(project), how, full, limits or Limits()
-    )
+    how = EmulationOptions(size=size)
+    found, faults = emulations.emulate(project, wanted, _session(project, limits), how, full=full)
     if faults:
         raise faults[0]
     return found
@@ -142,14 +140,11 @@ def evaluate(
     if source is None:
         source = (project.root / wanted.source).read_bytes()
         against = project.variant(wanted.kernel, wanted.arch)
+    text = source.encode() if isinstance(source, str) else source
+    session = _session(project, limits, emulate=emulate, device=device)
+    settings = _settings(gpu, keep=False)
     return evaluation.evaluate(
-        project,
-        wanted,
-        source.encode() if isinstance(source, str) else source,
-        _tools(project),
-        _settings(emulate, gpu, device, limits, keep=False),
-        against=against,
-        hostile=hostile,
+        project, wanted, text, session, settings, against=against, hostile=hostile
     )
 
 
@@ -165,23 +160,26 @@ def explain(
     written = project.experiment(experiment)
     if not 1 <= candidate <= len(written.candidates):
         raise UsageError(f"{experiment} has no candidate {candidate}.")
-    asked = examine.Asked(tools=_tools(project), limits=limits or Limits(), emulate=emulate)
-    one, other, spoken = examine.experiment(project, experiment, candidate, asked)
+    session = _session(project, limits, emulate=emulate)
+    one, other, spoken = examine.experiment(project, experiment, candidate, session)
     found = explanation.assemble(experiment, written, candidate, spoken, one, other)
     return explanation.to_values(found)
 
 
-def _tools(project: Project) -> Toolchain:
-    return toolchain.find(None, project.root / build.CACHE)
-
-
-def _settings(
-    emulate: bool, gpu: bool, device: str | None, limits: Limits | None, *, keep: bool
-) -> runs.Settings:
-    return runs.Settings(
-        emulate=emulate,
-        measuring=Measuring() if gpu else None,
-        keep=keep,
+def _session(
+    project: Project,
+    limits: Limits | None,
+    *,
+    emulate: bool = False,
+    device: str | None = None,
+) -> Session:
+    return Session(
+        tools=toolchain.find(None, project.root / build.CACHE),
         limits=limits or Limits(),
         executor=executor.Local(device),
+        emulate=emulate,
     )
+
+
+def _settings(gpu: bool, keep: bool) -> runs.RunSettings:
+    return runs.RunSettings(measuring=Measuring() if gpu else None, keep=keep)

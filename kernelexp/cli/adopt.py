@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernelexp.services.adopt.adopted import Compiled
     from kernelexp.services.adopt.copying import Omitted
     from kernelexp.services.adopt.draft import Answers
-    from kernelexp.services.adopt.entry import Parameter
+    from kernelexp.services.adopt.entry import KernelParameter
     from kernelexp.system.toolchain import Toolchain
 
 T = TypeVar("T")
@@ -112,15 +112,14 @@ def _is_only_inexact(root: Path, kernel: str, nvcc: str | None) -> bool:
     """Whether the launch came to its end with wrong values and no other fault, by the emulation
     that was just kept."""
     from kernelexp.dossier import emulations
-    from kernelexp.evidence.emulate.emulated import How
-    from kernelexp.model.limits import Limits
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
     from kernelexp.project import parse_variant
 
     loaded = common.load(root)
     wanted = [parse_variant(loaded, kernel)]
-    tools = common.tools(loaded, nvcc)
-    found, _ = emulations.emulate(loaded, wanted, tools, How(), False, Limits())
-    evidence = found[0].arm.emulated if found else None
+    with common.session(loaded, nvcc) as session:
+        kept, _ = emulations.emulate(loaded, wanted, session, EmulationOptions(), full=False)
+    evidence = kept[0].arm.emulated if kept else None
     return bool(evidence and evidence.finished and any(x.wrong for x in evidence.arrays))
 
 
@@ -202,7 +201,7 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
         typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
 
 
-def _describe(parameter: Parameter) -> str:
+def _describe(parameter: KernelParameter) -> str:
     """x: float*, 8 bytes, read"""
     used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
     if parameter.ignored:
@@ -244,7 +243,7 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
     )
 
 
-def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
+def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answers:
 
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
 

@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
-from kernelexp.cli.console import output, print_message, progress_bars
+from kernelexp.cli.arguments import parse_isas, parse_variants
+from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
     IsaOption,
@@ -25,7 +25,7 @@ from kernelexp.cli.options import (
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.evidence.emulate.emulated import How
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim.schedule import Schedule
 
 
@@ -75,19 +75,18 @@ def emulate(
     if not variants:
         raise UsageError("name the variants to emulate (kernelexp list shows kernels and axes).")
     wanted = parse_variants(loaded, variants, set_)
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        found, faults = emulations.emulate(
-            loaded, wanted, tools, how, full, parse_limits(limit), bars
-        )
+    with common.session(loaded, nvcc, limit) as session:
+        found, faults = emulations.emulate(loaded, wanted, session, how, full=full)
     for fault in faults:
         print_message(f"error: {fault}")
     output("emulate", found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
 
 
-def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: str) -> How:
-    from kernelexp.evidence.emulate.emulated import How
+def _how(
+    size: str, count: int | None, named: str | None, pedantic: bool, isa: str
+) -> EmulationOptions:
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim import schedule
 
     if count is not None and named is not None:
@@ -97,4 +96,4 @@ def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: s
         chosen = (schedule.parse(named),)
     elif count:
         chosen = schedule.first_schedules(count)
-    return How(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))
+    return EmulationOptions(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

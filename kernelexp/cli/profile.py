@@ -9,9 +9,9 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import output, print_message, progress_bars
+from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -115,7 +115,7 @@ def profile(
     """
     from kernelexp.evidence.profile import imports
     from kernelexp.evidence.profile import ncu as programs
-    from kernelexp.evidence.profile.take import Settings
+    from kernelexp.evidence.profile.take import ProfileSettings
     from kernelexp.services import profiling
 
     loaded = common.load(project)
@@ -138,7 +138,7 @@ def profile(
     wanted = parse_variants(loaded, variants, set_)
     found = programs.find(ncu)
     counters, metrics = _counters(found, sections, device)
-    settings = Settings(
+    settings = ProfileSettings(
         size=size,
         sections=counters,
         metrics=metrics,
@@ -146,10 +146,8 @@ def profile(
         cache_control=cache_control,
         device=device,
     )
-    with progress_bars(loaded.root) as bars:
-        done = profiling.profile(
-            loaded, wanted, common.tools(loaded, nvcc), found, settings, parse_limits(limit), bars
-        )
+    with common.session(loaded, nvcc, limit) as session:
+        done = profiling.profile(loaded, wanted, session, ncu=found, settings=settings)
     for fault in dict.fromkeys(each.fault for each in done if each.fault):
         print_message(f"error: {fault}")
     _print(done, json, markdown)

@@ -12,7 +12,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
-from kernelexp.cli.console import output, print_message, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -31,7 +31,7 @@ from kernelexp.cli.options import (
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.services.run.runs import Outcome
+    from kernelexp.services.run.runs import Concluded
 
 
 class StrategyName(StrEnum):
@@ -130,7 +130,6 @@ def sweep(
     For example:
         kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
-    import msgspec
 
     from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.model.measurement import Options
@@ -140,9 +139,9 @@ def sweep(
     from kernelexp.report.runs import tuning as searches
     from kernelexp.services.run import sweep as service
     from kernelexp.services.run import tune
-    from kernelexp.services.run.runs import Settings
+    from kernelexp.services.run.runs import RunSettings
     from kernelexp.services.run.search import Strategy
-    from kernelexp.services.run.tune import Plan
+    from kernelexp.services.run.tune import SearchPlan
 
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
@@ -151,7 +150,7 @@ def sweep(
         record = service.latest(loaded, words[0])
         print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
-    tuning = strategy and Plan(
+    tuning = strategy and SearchPlan(
         strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective
     )
     if tuning:
@@ -176,8 +175,7 @@ def sweep(
         shared_gpu=shared_gpu,
         problem_timeout_s=limits.problem_s,
     )
-    settings = Settings(
-        emulate=emulate,
+    settings = RunSettings(
         measuring=Measuring(
             options=options,
             margin=margin / 100,
@@ -187,18 +185,14 @@ def sweep(
         if gpu
         else None,
         keep=not no_record,
-        limits=limits,
     )
-    tools = common.tools(loaded, nvcc)
-    with (
-        common.executor(device, devices, scheduler) as executor,
-        progress_bars(loaded.root) as bars,
-    ):
-        settings = msgspec.structs.replace(settings, executor=executor)
+    with common.session(
+        loaded, nvcc, limit, emulate=emulate, device=device, devices=devices, scheduler=scheduler
+    ) as session:
         if tuning:
-            outcome = tune.run(loaded, grid, tuning, tools, settings, bars)
+            outcome = tune.run(loaded, grid, tuning, session, settings)
         else:
-            outcome = service.run(loaded, grid, tools, settings, bars)
+            outcome = service.run(loaded, grid, session, settings)
     if not no_record:
         common.refresh_log(loaded)
     _print(outcome, loaded.root, mapped, verbose, json, csv)
@@ -219,7 +213,7 @@ def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
 
 
 def _print(
-    outcome: Outcome,
+    outcome: Concluded,
     root: Path,
     mapped: tuple[str, str] | None,
     verbose: bool,

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import emulations, prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.code import sass_flow, sass_lines
@@ -19,18 +20,15 @@ from kernelexp.evidence.emulate import emulated, ptx_accesses
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import PTX
-from kernelexp.judge.instructions import Counts
+from kernelexp.judge.instructions import InstructionCounts
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.services.lines.service import read_texts
-from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import main_launch
 from warpsim.lineinfo import Source
 
@@ -59,7 +57,7 @@ class BarrierCount(msgspec.Struct, frozen=True, kw_only=True):
         return self.executed / self.warps
 
 
-class Executed(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutedBarriers(msgspec.Struct, frozen=True, kw_only=True):
     """The barriers that an emulated launch passed."""
 
     isa: Isa
@@ -90,7 +88,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """Accesses to memory in the PTX; None where it is not understood."""
     texts: dict[str, dict[int, str]] = {}
     """The lines of the sources, by path from the root and number."""
-    executed: Executed | None = None
+    executed: ExecutedBarriers | None = None
     """None where the variant was not emulated."""
     costs: dict[int, InstructionCost] = {}
     """What each instruction of `code` costs in an emulated launch, by offset; those that were not
@@ -102,7 +100,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
         """The number of its innermost loop; 0 for none."""
         return self.flow.innermost.get(each.offset, 0)
 
-    def counts(self) -> Counts:
+    def counts(self) -> InstructionCounts:
         return _count(self.code, self.flow)
 
     def executed_by_mnemonic(self) -> dict[str, int]:
@@ -121,27 +119,24 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 def look(
     project: Project,
     variants: Sequence[Variant],
-    tools: Toolchain,
-    limits: Limits,
-    emulate: bool,
-    on_progress: OnProgress | None = None,
+    session: Session,
 ) -> tuple[list[Inspection], list[KernelexpError]]:
     """The variants, and the faults of those that could not be examined.
 
     Without `emulate`, what was executed is counted where an emulation is kept.
     """
     prepare.refuse_programs(variants, "an inspection")
-    prepared = prepare.built(project, variants, tools, limits, on_progress)
-    if emulate:
-        prepared = prepare.emulated(project, prepared, limits, on_progress)
+    prepared = prepare.built(project, variants, session)
+    if session.emulate:
+        prepared = prepare.emulated(project, prepared, session)
     found = [
-        _look(project, project.label(variant), arm, limits, emulate)
+        _look(project, project.label(variant), arm, session)
         for variant, arm in prepared.named(variants)
     ]
     return found, list(dict.fromkeys(prepared.faults.values()))
 
 
-def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool) -> Inspection:
+def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspection:
     if arm.build is None:
         return Inspection(label=label, arm=arm)
     root, entry = project.root, arm.build.entry
@@ -149,7 +144,7 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
     artefacts = build.artefacts(root, arm.identity)
     code, flow = _read(artefacts, entry)
     taken = arm.counted
-    costs = emulated.instructions(root, arm, taken.size, limits, label) if taken else ()
+    costs = emulated.instructions(root, arm, taken.size, session.limits, label) if taken else ()
     files = {frame.file for each in code if each.source for frame in each.source.frames()}
     return Inspection(
         label=label,
@@ -158,7 +153,7 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         flow=flow,
         asked=_asked(artefacts, entry),
         texts=read_texts(root, files),
-        executed=_executed(project, label, arm, limits, emulate),
+        executed=_executed(project, label, arm, session),
         profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
         costs={cost.offset: cost for cost in costs if cost.entry == entry},
     )
@@ -171,7 +166,7 @@ def _asked(made: Artefacts, entry: str) -> dict[Access, int] | None:
     return ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry)
 
 
-def counts(root: Path, arm: Arm) -> Counts:
+def counts(root: Path, arm: Arm) -> InstructionCounts:
     """The instructions of an arm that is built: what judge/instructions.py judges a gate by."""
     assert arm.build is not None
     return _count(*_read(build.artefacts(root, arm.identity), arm.build.entry))
@@ -184,7 +179,7 @@ def _read(made: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flo
     return code, sass_flow.analyse(every)
 
 
-def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
+def _count(code: Sequence[SassInstruction], flow: Flow) -> InstructionCounts:
     """By opcode with modifiers, most frequent first."""
     every = Counter(sass_instruction.mnemonic for sass_instruction in code)
     in_loops = Counter(
@@ -192,34 +187,32 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
         for sass_instruction in code
         if sass_instruction.offset in flow.innermost
     )
-    return Counts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
+    return InstructionCounts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
 
 
 # ---- barriers that were executed -----------------------------------------------------------------
 
 
-def _executed(
-    project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
-) -> Executed | None:
+def _executed(project: Project, label: str, arm: Arm, session: Session) -> ExecutedBarriers | None:
     shown = arm.emulated
     if shown is None or not shown.finished or shown.unsupported:
         return None
     size = shown.size
-    every = emulated.lines(project.root, arm, size, limits, label)
+    every = emulated.lines(project.root, arm, size, session.limits, label)
     lines = [each for each in every if arm.build and each.entry == arm.build.entry]
     # All sizes: what counts the full problem chooses another one among them.
-    sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
-    said = emulations.launches(project, arm, list(sizes), limits)
+    sizes = consult.consult(project.root, arm.kernel, timeout_s=session.limits.problem_s).sizes
+    said = emulations.launches(project, arm, list(sizes), session.limits)
     (facts,) = said.points
-    executed = Executed(
+    executed = ExecutedBarriers(
         isa=shown.isa,
         size=size,
         ctas=math.prod(main_launch(facts.launch_of(size)).grid),
         tiles=facts.tiles.get(size, 0),
         lines=tuple(each for kind in BARRIERS for each in _passed(lines, kind)),
     )
-    alone = emulate and not shown.launches
-    full = emulations.count_full(project, arm, said, limits) if alone else None
+    alone = session.emulate and not shown.launches
+    full = emulations.count_full(project, arm, said, session.limits) if alone else None
     if full is None:
         return executed
     return msgspec.structs.replace(
@@ -244,7 +237,7 @@ def _counter(counters: dict[str, int], kind: str) -> int:
     return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
 
 
-def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:
+def _scaled(found: ExecutedBarriers, counters: dict[str, int]) -> dict[str, float]:
     """Barriers from warp instructions: each has as many warps as in the emulated launch."""
     scaled = {}
     for kind in BARRIERS:

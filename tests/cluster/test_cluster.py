@@ -17,15 +17,15 @@ from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, cluster
 from kernelexp.evidence.cluster import Cluster, messages, sources, worker
 from kernelexp.evidence.measure import journals, measured
 from kernelexp.evidence.measure.job import ArmJob, Job
-from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Options, TimedArm
 from kernelexp.system.toolchain import Toolchain
 
@@ -57,8 +57,8 @@ def variants_of(root: Path):
 def examined(root: Path, tools: Toolchain, address: str):
     loaded, variants = variants_of(root)
     with cluster.connect(address) as executor:
-        made = prepare.built(loaded, variants, tools, Limits(), executor=executor)
-        made = prepare.emulated(loaded, made, Limits(), executor=executor)
+        made = prepare.built(loaded, variants, Session(tools=tools, executor=executor))
+        made = prepare.emulated(loaded, made, Session(tools=tools, executor=executor))
     return made, variants
 
 
@@ -75,7 +75,9 @@ def test_arms_from_workers_equal_local_ones(
     shutil.copytree(warm, here / build.CACHE)
     loaded, variants = variants_of(here)
     local = prepare.emulated(
-        loaded, prepare.built(loaded, variants, tools, Limits()), Limits()
+        loaded,
+        prepare.built(loaded, variants, Session(tools=tools)),
+        Session(tools=tools),
     )  # all found in the cache
     forbidden = "nothing is compiled or emulated on this machine"
     monkeypatch.setattr(
@@ -169,7 +171,7 @@ def test_another_version_of_kernelexp_is_refused(
     monkeypatch.setattr(messages, "code", lambda: "0" * 16)
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
-        made = prepare.built(loaded, variants[:1], tools, Limits(), executor=executor)
+        made = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
     assert "has another version of kernelexp" in str(made.fault(variants[0]))
 
 
@@ -180,12 +182,12 @@ def test_another_compiler_is_refused(
     monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DX=1")
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
-        made = prepare.built(loaded, variants[:1], tools, Limits(), executor=executor)
+        made = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
     assert "another compiler" in str(made.fault(variants[0]))
 
 
 def test_a_message_that_was_damaged_is_refused() -> None:
-    sealed = bytearray(messages.seal(messages.Fault(sentence="x", exit_code=6)))
+    sealed = bytearray(messages.seal(messages.SentFault(sentence="x", exit_code=6)))
     assert messages.read_reply(bytes(sealed)).sentence == "x"
     sealed[-1] ^= 1
     with pytest.raises(EnvironmentFault, match="was damaged"):
@@ -203,7 +205,7 @@ def test_a_measurement_gets_the_cubins_and_the_problem_of_the_client(
         for each in ("baseline", "candidate")
     )
     job = Job(problem=str(tmp_path / name), name=name, size={}, arms=arms)
-    question = Question(job=job, options=Options(), margin=0.01, goal="verdicts")
+    question = MeasurementQuestion(job=job, options=Options(), margin=0.01, goal="verdicts")
     task = messages.MeasureTask(question=question, cubins={str(cubin): cubin.read_bytes()})
     cubin.unlink()
     asked = []
@@ -224,7 +226,7 @@ def test_a_measurement_that_came_home_is_not_taken_again(tmp_path: Path) -> None
     journals.save(journal, taken)
     arms = tuple(ArmJob(arm=each, arch="sm_90a") for each in taken.arms)
     job = Job(problem="", size={}, arms=arms)
-    question = Question(job=job, options=taken.options, margin=0.01, goal="verdicts")
+    question = MeasurementQuestion(job=job, options=taken.options, margin=0.01, goal="verdicts")
     nobody = Cluster(client=None, address="")  # would fail if it were asked
     assert nobody.measure(question, journal, None) == taken
     assert journals.find(journal, taken.arms[:2], taken.options) is None

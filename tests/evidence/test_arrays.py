@@ -11,15 +11,15 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, jobs
 from kernelexp.evidence.emulate.emulation_worker import emulate
 from kernelexp.judge.verdict import emulated as judge
 from kernelexp.model.arm import Arm, EmulatedEvidence
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.model.limits import Limits
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from kernelexp.system.toolchain import Toolchain
 
 # y += factor * x; a CTA that draws a ticket which is none leaves its last element as it is.
@@ -65,7 +65,7 @@ def accumulating(
     edit(root / "variants/scale/problem.py", *PROBLEM)
     loaded = project.load(root)
     variant = loaded.variant("scale", "sm_90a")
-    return root, prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    return root, prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
 
 
 def evidence(accumulating: tuple[Path, Arm], *edits: tuple[str, str]) -> EmulatedEvidence:
@@ -75,7 +75,7 @@ def evidence(accumulating: tuple[Path, Arm], *edits: tuple[str, str]) -> Emulate
     before = problem.read_text()
     edit(problem, *edits)
     try:
-        limit = Limit(name="emulation", seconds=60.0)
+        limit = TimeLimit(name="emulation", seconds=60.0)
         job = jobs.emulation(root, arm, "emulated", consult.limit(), limit)
         return emulate(job, isolated.Watch(sys.stderr)).evidence
     finally:

@@ -14,6 +14,7 @@ from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import emulate
@@ -26,7 +27,7 @@ from kernelexp.model.measurement import ArrayResult
 from kernelexp.project.problem import consult
 from kernelexp.report.variants import emulation
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from kernelexp.system.toolchain import Toolchain
 from warpsim.schedule import first_schedules
 
@@ -45,7 +46,7 @@ class Home(NamedTuple):
 def built(root: Path, tools: Toolchain) -> Home:
     loaded = project.load(root)
     variant = loaded.variant("scale", "sm_90a")
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     assert arm.build
     return Home(root, arm)
 
@@ -59,7 +60,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
 
 def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
     """The built variant with the problem.py of another copy, in this process."""
-    limit = Limit(name="emulation", seconds=60.0)
+    limit = TimeLimit(name="emulation", seconds=60.0)
     job = jobs.emulation(home.root, home.arm, "emulated", consult.limit(), limit)
     job = msgspec.structs.replace(job, root=str(root))
     return emulate(job, isolated.Watch(sys.stderr)).evidence

@@ -12,9 +12,10 @@ from support import ROOT, TOKEN, alive, wait_until
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.profile import imports, take
 from kernelexp.evidence.profile import ncu as programs
-from kernelexp.evidence.profile.take import Settings
+from kernelexp.evidence.profile.take import ProfileSettings
 from kernelexp.facts.metrics import figures
 from kernelexp.logs import profiles
 from kernelexp.model import errors
@@ -27,8 +28,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("ncu") is None, reason="ncu is not on the PATH"),
 ]
 GEMM = "patch_embed_gemm"
-SMALL = Settings(size="emulated")
-FEW = Settings(size="emulated", sections=("SpeedOfLight", "LaunchStats"))
+SMALL = ProfileSettings(size="emulated")
+FEW = ProfileSettings(size="emulated", sections=("SpeedOfLight", "LaunchStats"))
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 
 
@@ -48,7 +49,13 @@ def run(root, kernel, settings, limits=None, **axes):
     variant = loaded.variant(kernel, "sm_90a", axes)
     tools = toolchain.find(None, root / ".kernelexp")
     ncu = programs.find()
-    (done,) = profiling.profile(loaded, [variant], tools, ncu, settings, limits or Limits())
+    (done,) = profiling.profile(
+        loaded,
+        [variant],
+        Session(tools=tools, limits=limits or Limits()),
+        ncu=ncu,
+        settings=settings,
+    )
     return done
 
 
@@ -65,7 +72,7 @@ def replace(root, name, before, after):
 
 
 def test_a_gemm_has_counters_advice_and_source(root):
-    done = run(root, GEMM, Settings())
+    done = run(root, GEMM, ProfileSettings())
     evidence = evidence_of(done)
     assert done.lost == ()
     assert evidence.entry.startswith(GEMM)
@@ -109,7 +116,9 @@ def test_another_size_clock_and_cache_are_kept_with_the_profile(root):
 def test_all_sections_of_this_ncu_can_be_collected(root):
     sections = programs.sections(programs.find(), "all")
     assert set(programs.SECTIONS) < set(sections)
-    evidence = evidence_of(run(root, "transpose", Settings(size="emulated", sections=sections)))
+    evidence = evidence_of(
+        run(root, "transpose", ProfileSettings(size="emulated", sections=sections))
+    )
     assert len(evidence.figures) > 1000
 
 
@@ -143,7 +152,9 @@ def test_a_variant_for_another_gpu_is_refused(root):
     loaded = project.load(root)
     variant = loaded.variant(GEMM, "sm_100a", {})
     tools = toolchain.find(None, root / ".kernelexp")
-    (done,) = profiling.profile(loaded, [variant], tools, programs.find(), FEW, Limits())
+    (done,) = profiling.profile(
+        loaded, [variant], Session(tools=tools), ncu=programs.find(), settings=FEW
+    )
     assert done.exit_code == errors.USAGE
     assert "was built for sm_100a" in done.fault
 
@@ -161,7 +172,7 @@ def test_a_report_is_imported_as_its_pages_are(root, tmp_path, monkeypatch):
     loaded = project.load(root)
     variant = loaded.variant("transpose", "sm_90a", {})
     tools = toolchain.find(None, root / ".kernelexp")
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     taken = take.take(root, arm, FEW, Limits(), programs.find())
     imported = imports.read([kept])
     assert imported.evidence.figures == taken.evidence.figures

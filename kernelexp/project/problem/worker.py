@@ -9,13 +9,13 @@ import msgspec
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Problem
 from kernelexp.project.problem import consult, loader, reads
-from kernelexp.project.problem.consult import Consulted, Facts, Point, Question
+from kernelexp.project.problem.consult import Consulted, Facts, Point, ProblemQuestion
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
 from warpsim.launch import Launch
 
 
-def answer(question: Question, watch: Watch) -> Consulted:
+def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
     """Everything that was asked."""
     with watch.stage(question.limit):
         problem = loader.load(Path(question.root), question.kernel)
@@ -48,7 +48,7 @@ def _rules(problem: Problem, point: Point) -> Facts:
 
 
 def _try_launches(
-    problem: Problem, point: Point, exports: dict[str, int], question: Question
+    problem: Problem, point: Point, exports: dict[str, int], question: ProblemQuestion
 ) -> Facts:
     """A size may be beyond one variant, as heads of 128 columns are beyond room for 64."""
     launches: dict[str, tuple[Launch, ...]] = {}
@@ -72,4 +72,4 @@ def _try_launches(
 
 def main() -> None:
     """The question on standard input, the answer on standard output."""
-    isolated.serve(Question, answer)
+    isolated.serve(ProblemQuestion, answer)

@@ -40,7 +40,7 @@ class Pages:
         self._root = project.load(start, sources=False).root
         self._lock = threading.Lock()
         self._version = ""
-        self._site: site.Site | None = None
+        self._site: site.ProjectSite | None = None
         self._rendered: dict[str, bytes | None] = {}
 
     def version(self) -> str:
@@ -57,7 +57,7 @@ class Pages:
         with self._lock:
             now = self.version()
             if self._site is None or now != self._version:
-                self._site = site.Site(project.load(self._start, sources=False), live=True)
+                self._site = site.ProjectSite(project.load(self._start, sources=False), live=True)
                 self._version, self._rendered = now, {}
             if path not in self._rendered:
                 if len(self._rendered) >= _KEPT:
@@ -84,7 +84,7 @@ def _states(root: Path) -> Iterator[str]:
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD of this machine; anything else is refused, and nothing is written."""
 
-    server: _Server
+    server: _PageServer
     timeout = _SLOWEST_S
     server_version = "kernelexp"
     sys_version = ""
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
-class _Server(ThreadingHTTPServer):
+class _PageServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = _WAITING
 
@@ -159,11 +159,11 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def make(start: Path, port: int) -> _Server:
+def make(start: Path, port: int) -> _PageServer:
     """A server that listens; EnvironmentFault where the port is taken."""
     pages = Pages(start)
     try:
-        return _Server(pages, port)
+        return _PageServer(pages, port)
     except OSError as error:
         raise EnvironmentFault(
             f"port {port} of {ADDRESS} can't be had: {error.strerror}; choose one with --port."

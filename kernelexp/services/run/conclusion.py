@@ -20,12 +20,12 @@ from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Heat, Record, Tuning, measurement_of
 from kernelexp.project.problem import files
-from kernelexp.services.run.runs import Faults, Outcome, Shared
+from kernelexp.services.run.runs import Concluded, Faults, RunContext
 from kernelexp.services.run.timing import Timed
 
 
 def conclude(
-    shared: Shared,
+    shared: RunContext,
     name: str,
     experiment: Experiment,
     arms: Sequence[Arm],
@@ -35,7 +35,7 @@ def conclude(
     overrides: Point | None = None,
     repeats: str = "",
     tuning: Tuning | None = None,
-) -> Outcome:
+) -> Concluded:
     """The record of arms, the baseline first, with its verdicts; written if records are kept."""
     host_files = _unchanged(shared, experiment, name, timed)
     earlier, unreadable = records.read(shared.home, name)
@@ -52,8 +52,7 @@ def conclude(
     made = _judge(record.complete(made), timed.why_not, earlier)
     made, path = _keep(shared, made) if shared.settings.keep else (made, None)
     _remove_journals(timed)
-    return Outcome(
-        experiment=name,
+    return Concluded(
         record=made,
         path=path,
         earlier=tuple(earlier),
@@ -63,7 +62,7 @@ def conclude(
 
 
 def _assemble(
-    shared: Shared, name: str, experiment: Experiment, arms: Sequence[Arm], timed: Timed
+    shared: RunContext, name: str, experiment: Experiment, arms: Sequence[Arm], timed: Timed
 ) -> Record:
     """The record of arms that are not judged yet."""
     baseline, *candidates = arms
@@ -83,7 +82,7 @@ def _assemble(
         ),
         expect=tuple(experiment.expectations) if any(experiment.expectations) else (),
         tool=__version__,
-        compiler=shared.tools.version,
+        compiler=shared.session.tools.version,
         git=shared.git,
         machine=shared.machine,
         device=timed.measurement.device.name if timed.measurement else "",
@@ -97,7 +96,9 @@ def _assemble(
     )
 
 
-def _unchanged(shared: Shared, experiment: Experiment, name: str, timed: Timed) -> dict[str, str]:
+def _unchanged(
+    shared: RunContext, experiment: Experiment, name: str, timed: Timed
+) -> dict[str, str]:
     """The files of the problem, as they were all the time; else samples of two versions go."""
     before = shared.host_files[experiment.kernel]
     try:
@@ -170,7 +171,7 @@ def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
     return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)
 
 
-def _keep(shared: Shared, made: Record) -> tuple[Record, Path]:
+def _keep(shared: RunContext, made: Record) -> tuple[Record, Path]:
     """Writes the record, and the files of the run where no commit has them."""
     files_of_run = sources.of_record(made)
     around = any(name.startswith("..") for name in files_of_run)  # git was not asked about these

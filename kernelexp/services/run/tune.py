@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure import heats
-from kernelexp.evidence.measure.measured import Measuring, Taken
+from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Metric
 from kernelexp.judge import heats as dealing
@@ -31,22 +32,21 @@ from kernelexp.model.errors import (
     suggest,
 )
 from kernelexp.model.experiment import Experiment
-from kernelexp.model.progress import OnProgress
+from kernelexp.model.measurement import Gpus
 from kernelexp.model.record import Trial, Tuning
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner, timing
-from kernelexp.services.run.runs import Faults, Outcome, Settings, Shared
+from kernelexp.services.run.runs import Concluded, Faults, RunContext, RunSettings
 from kernelexp.services.run.search import Better, Search, Strategy
 from kernelexp.services.run.sweep import JOURNALS, Grid
-from kernelexp.system.toolchain import Toolchain
 
 TIME = "time_ms"
 ROUND = 8
 """Proposals of a round on each GPU: the optimiser learns from round to round."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How to search, as the command line says it."""
 
     strategy: Strategy
@@ -74,11 +74,10 @@ def metric_of(objective: str) -> Metric:
 def run(
     project: Project,
     grid: Grid,
-    plan: Plan,
-    tools: Toolchain,
-    settings: Settings,
-    on_progress: OnProgress | None = None,
-) -> Outcome:
+    plan: SearchPlan,
+    session: Session,
+    settings: RunSettings,
+) -> Concluded:
     """Searches the grid's space; the record has every variant that was examined.
 
     Raises UsageError for an objective that is none, EnvironmentFault where it can't be had here,
@@ -91,22 +90,25 @@ def run(
     if measuring is not None:
         journals = project.root / JOURNALS
         measuring = msgspec.structs.replace(measuring, goal="fastest", journals=journals)
-    emulate = settings.emulate or metric.kind == "emulated"
-    settings = msgspec.structs.replace(settings, measuring=measuring, emulate=emulate)
-    shared = runner.share(project, project.root, tools, settings, on_progress)
-    cards = timing.cards(shared.gpus, grid.arch) if is_timed else 0
-    if isinstance(cards, str):
+    emulate = session.emulate or metric.kind == "emulated"
+    session = msgspec.structs.replace(session, emulate=emulate)
+    settings = msgspec.structs.replace(settings, measuring=measuring)
+    shared = runner.share(project, project.root, session, settings=settings)
+    gpus = shared.gpus.of(grid.arch) if is_timed else Gpus()
+    if is_timed and not gpus.devices:
         raise EnvironmentFault(
-            f"--strategy needs times, and {cards} Without a GPU, name a built or emulated figure "
-            "with --objective, as in launch__registers_per_thread."
+            f"--strategy needs times, and {gpus.why_none} Without a GPU, name a built or emulated "
+            "figure with --objective, as in launch__registers_per_thread."
         )
-    return _Tuning(shared, grid, plan, metric, cards).run()
+    return _Tuning(shared, grid, plan, metric, len(gpus.devices)).run()
 
 
 class _Tuning:
     """One search under way."""
 
-    def __init__(self, shared: Shared, grid: Grid, plan: Plan, metric: Metric, cards: int) -> None:
+    def __init__(
+        self, shared: RunContext, grid: Grid, plan: SearchPlan, metric: Metric, cards: int
+    ) -> None:
         self._shared, self._grid, self._plan = shared, grid, plan
         self._metric, self._cards = metric, cards
         better: Better = "more" if metric.better == "more" else "less"
@@ -116,9 +118,9 @@ class _Tuning:
         self._variants: dict[str, Variant] = {}
         self._faults: dict[str, tuple[Variant, KernelexpError]] = {}
         self._trials: list[Trial] = []
-        self._heats: list[Taken] = []
+        self._heats: list[MeasurementTaken] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> Concluded:
         self._begin()
         ended = ""
         while not ended:
@@ -194,7 +196,7 @@ class _Tuning:
             self._trials.append(trial)
             self._search.tell(point, trial.value)
 
-    def _judge(self, point: Point, name: str, timed: Sequence[Taken]) -> Trial:
+    def _judge(self, point: Point, name: str, timed: Sequence[MeasurementTaken]) -> Trial:
         own = {axis: point[axis] for axis in self._grid.swept}
         if not name:
             return Trial(axes=own, why=str(self._faults[spell_point(own)][1]))
@@ -220,7 +222,7 @@ class _Tuning:
         value = self._metric.read(arm)
         return float(value) if isinstance(value, int | float) else None
 
-    def _time(self, names: Sequence[str]) -> list[Taken]:
+    def _time(self, names: Sequence[str]) -> list[MeasurementTaken]:
         """A heat on each GPU; nothing where nothing is to be timed."""
         if not self._cards or not names:
             return []
@@ -232,14 +234,14 @@ class _Tuning:
             groups,
             # Each round has the time that a run of so many candidates has.
             msgspec.structs.replace(self._measuring, budget_s=None),
-            shared.settings.limits,
-            shared.settings.executor.measure,
-            on_progress=shared.on_progress,
+            shared.session.limits,
+            shared.session.executor.measure,
+            on_progress=shared.session.on_progress,
         )
         self._heats += takens
         return takens
 
-    def _conclude(self, ended: str) -> Outcome:
+    def _conclude(self, ended: str) -> Concluded:
         faults: Faults = tuple(self._faults.values())
         if len(self._arms) < 3:  # a record of one candidate names it otherwise
             if faults:
@@ -265,7 +267,7 @@ class _Tuning:
             self._shared, name, self._experiment(), arms, timed, faults, tuning=tuning
         )
 
-    def _final(self) -> Taken:
+    def _final(self) -> MeasurementTaken:
         shared = self._shared
         root: Path = shared.project.root
         return heats.final(
@@ -273,9 +275,9 @@ class _Tuning:
             self._arms,
             self._heats,
             heats.shares(self._measuring)[1],
-            shared.settings.limits,
-            shared.settings.executor.measure,
-            on_progress=shared.on_progress,
+            shared.session.limits,
+            shared.session.executor.measure,
+            on_progress=shared.session.on_progress,
         )
 
     def _experiment(self) -> Experiment:
