@@ -95,7 +95,10 @@ def test_a_message_that_is_too_long_is_refused_and_a_signal_ends_the_server(scal
         server.stdin.flush()
         assert b"more than 12,582,912 bytes" in server.stdout.readline()
         server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=60) == errors.TERMINATED
+        try:
+            assert server.wait(timeout=60) == errors.TERMINATED
+        finally:
+            server.kill()
 
 
 @pytest.mark.slow

@@ -46,10 +46,11 @@ def _limit_messages() -> None:
     source = os.fdopen(os.dup(0), "rb")
     os.dup2(begin, 0)
     os.close(begin)
-    threading.Thread(target=_pass_on, args=(source, end), daemon=True).start()
+    answers = os.dup(1)  # the server lets what is printed by mistake go to standard error
+    threading.Thread(target=_pass_on, args=(source, end, answers), daemon=True).start()
 
 
-def _pass_on(source: BinaryIO, end: int) -> None:
+def _pass_on(source: BinaryIO, end: int, answers: int) -> None:
     with os.fdopen(end, "wb", buffering=0) as sink:
         while line := source.readline(LONGEST_BYTES + 1):
             if len(line) <= LONGEST_BYTES:
@@ -57,7 +58,7 @@ def _pass_on(source: BinaryIO, end: int) -> None:
                 continue
             while line and not line.endswith(b"\n"):
                 line = source.readline(LONGEST_BYTES)
-            os.write(1, _TOO_LONG + b"\n")
+            os.write(answers, _TOO_LONG + b"\n")
 
 
 LONGEST_BYTES = 12 << 20
