@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from kernelexp.cli import common
@@ -53,6 +54,12 @@ def emulate(
             "--schedule", metavar="SEED", help="Only this schedule, as in 'seed 5, late'."
         ),
     ] = None,
+    first: Annotated[
+        bool,
+        typer.Option(
+            "--first", help="End a launch at its first fault instead of looking for others."
+        ),
+    ] = False,
     isa: IsaOption = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
@@ -67,7 +74,7 @@ def emulate(
         kernelexp emulate transpose@sm_90a:layout=plain
         kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
-    how = _how(size, schedules, schedule, pedantic, isa)
+    how = _how(size, schedules, schedule, first, pedantic, isa)
     from kernelexp.dossier import emulations
     from kernelexp.report.variants import emulations as report
 
@@ -84,7 +91,7 @@ def emulate(
 
 
 def _how(
-    size: str, count: int | None, named: str | None, pedantic: bool, isa: str
+    size: str, count: int | None, named: str | None, first: bool, pedantic: bool, isa: str
 ) -> EmulationOptions:
     from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim import schedule
@@ -94,6 +101,8 @@ def _how(
     chosen: tuple[Schedule, ...] | None = None
     if named:
         chosen = (schedule.parse(named),)
-    elif count:
-        chosen = schedule.first_schedules(count)
+    elif count or first:
+        chosen = schedule.first_schedules(count or schedule.USUAL)
+    if chosen and first:
+        chosen = tuple(msgspec.structs.replace(each, first=True) for each in chosen)
     return EmulationOptions(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))
