@@ -99,13 +99,9 @@ def find_both(
 
     before, after = (parse_variant(project, text) for text in variants)
     spoken = speaking.of_pair(project, before, after)
-    sides = [
+    first, second = (
         _of_variant(project, variant, session, recorded)
         for variant, recorded in zip((before, after), spoken, strict=True)
-    ]
-    first, second = (
-        msgspec.structs.replace(side, arm=msgspec.structs.replace(side.arm, measured=measured))
-        for side, measured in zip(sides, speaking.aligned(*spoken), strict=True)
     )
     return first, second
 

@@ -19,7 +19,7 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import Finding, Group
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm, MeasuredEvidence
+from kernelexp.model.arm import Arm
 from kernelexp.model.errors import BuildError, UsageError
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.variant import Variant
@@ -100,9 +100,8 @@ def audit(project: Project, text: str, against: str | None, session: Session) ->
     prepare.refuse_programs([other, wanted], "an audit")
     built = prepare.built(project, [other, wanted], session)
     spoken = _speaking(project, (other, whose, place), (wanted, name, number))
-    measured = speaking.aligned(*spoken)
-    before = _side(project, other, built.arm(other), spoken[0], measured[0])
-    after = _side(project, wanted, built.arm(wanted), spoken[1], measured[1])
+    before = _side(project, other, built.arm(other), spoken[0])
+    after = _side(project, wanted, built.arm(wanted), spoken[1])
     name, number = (name, number) if name else _experiment_of(project, wanted, other)
     compared, warnings = _compare(before, after)
     ratio = speaking.ratio(*spoken)
@@ -187,7 +186,6 @@ def _side(
     variant: Variant,
     arm: Arm,
     recorded: Recorded | None,
-    measured: MeasuredEvidence | None,
 ) -> Side:
     """A variant that is built, with what else there is of it."""
     label = project.label(variant)
@@ -196,7 +194,7 @@ def _side(
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     arm = msgspec.structs.replace(
         emulated.with_kept(project.root, arm),
-        measured=measured,
+        measured=recorded.arm.measured if recorded else None,
         published=recorded.arm.published if recorded else None,
         profiled=profile.arm.profiled if profile else None,
     )
@@ -289,16 +287,16 @@ def _timed_peers(record: Record | None) -> list[Peer]:
     """Those of the same run."""
     if record is None or record.estimate is None:
         return []
-    own = {*record.names, "placebo"}
+    shown = map(record.estimate.shown, (effect.arm for effect in record.estimate.peers))
     return [
         Peer(
-            name=time_.arm,
-            time_ms=time_.median_us / 1000,
-            tflops=record.flops / time_.median_us / 1e6 if record.flops else None,
+            name=times.arm,
+            time_ms=times.median_us / 1000,
+            tflops=record.flops / times.median_us / 1e6 if record.flops else None,
             notes="measured in the same run",
         )
-        for time_ in record.estimate.times
-        if time_.arm not in own
+        for times in shown
+        if times
     ]
 
 
