@@ -18,7 +18,7 @@ from kernelexp.dossier import standing
 from kernelexp.dossier.standing import Tree
 from kernelexp.judge.verdict import SILENT
 from kernelexp.logs import records
-from kernelexp.model.arm import Arm, MeasuredEvidence
+from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record, is_of, unusual
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -70,7 +70,10 @@ def of_variant(project: Project, wanted: Variant, tree: Tree | None = None) -> R
 def of_pair(
     project: Project, before: Variant, after: Variant, tree: Tree | None = None
 ) -> tuple[Recorded | None, Recorded | None]:
-    """What speaks for two variants side by side: one run that timed both, else one of each."""
+    """What speaks for two variants side by side: one run that timed both, else one of each.
+
+    Of one run, the times agree with the ratio of its pairs.
+    """
     tree = tree or Tree(project.root)
     best: tuple[_Weight, tuple[Recorded, Recorded]] | None = None
     for record in _measured(project, after):
@@ -83,7 +86,7 @@ def of_pair(
             if all(best[0][:4]):
                 break
     if best:
-        return best[1]
+        return _aligned(*best[1])
     return of_variant(project, before, tree), of_variant(project, after, tree)
 
 
@@ -104,27 +107,25 @@ def ratio(before: Recorded | None, after: Recorded | None) -> Ratio | None:
     return None
 
 
-def aligned(
-    before: Recorded | None, after: Recorded | None
-) -> tuple[MeasuredEvidence | None, MeasuredEvidence | None]:
-    """The measured evidence of both, with times that agree with their ratio.
+def _aligned(before: Recorded, after: Recorded) -> tuple[Recorded, Recorded]:
+    """Both of one run, with times that agree with their ratio.
 
-    Of one run the second time is the first times the ratio of the pairs: the median of all samples
-    of an arm is of the rounds that it was in, when the card was cooler or warmer.
+    The second time is the first times the ratio of the pairs: the median of all samples of an arm
+    is of the rounds that it was in, when the card was cooler or warmer.
     """
-    one = before.arm.measured if before else None
-    other = after.arm.measured if after else None
-    if before and after and one and other and before.record.run == after.record.run:
-        found = _interleaved(before.arm, after.arm)
-        if found and one.time_us and other.time_us:
-            scale = found.value * one.time_us / other.time_us
-            other = msgspec.structs.replace(
-                other,
-                time_us=other.time_us * scale,
-                low_us=other.low_us and other.low_us * scale,
-                high_us=other.high_us and other.high_us * scale,
-            )
-    return one, other
+    one, other = before.arm.measured, after.arm.measured
+    found = _interleaved(before.arm, after.arm)
+    if not (found and one and other and one.time_us and other.time_us):
+        return before, after
+    scale = found.value * one.time_us / other.time_us
+    other = msgspec.structs.replace(
+        other,
+        time_us=other.time_us * scale,
+        low_us=other.low_us and other.low_us * scale,
+        high_us=other.high_us and other.high_us * scale,
+    )
+    arm = msgspec.structs.replace(after.arm, measured=other)
+    return before, msgspec.structs.replace(after, arm=arm)
 
 
 def _interleaved(before: Arm, after: Arm) -> Ratio | None:
