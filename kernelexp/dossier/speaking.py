@@ -70,7 +70,10 @@ def of_variant(project: Project, wanted: Variant, tree: Tree | None = None) -> R
 def of_pair(
     project: Project, before: Variant, after: Variant, tree: Tree | None = None
 ) -> tuple[Recorded | None, Recorded | None]:
-    """What speaks for two variants side by side: one run that timed both, else one of each."""
+    """What speaks for two variants side by side: one run that timed both, else one of each.
+
+    Of one run, the times agree with the ratio of its pairs.
+    """
     tree = tree or Tree(project.root)
     best: tuple[_Weight, tuple[Recorded, Recorded]] | None = None
     for record in _measured(project, after):
