@@ -113,7 +113,7 @@ def adopt(
 
     The source is copied and compiled without its host code, problem.py is drafted from its
     parameters and these options, and the kernel is executed on the CPU once nothing is blank. On a
-    terminal you are asked for what is missing. The other lines of experiments.yaml stay as they are.
+    terminal you are asked for what is missing. Other lines of experiments.yaml stay as they are.
 
     For example:
         kernelexp adopt gemm.cu --entry 'gemm<64>' --block 256

@@ -42,9 +42,7 @@ def init(
     from kernelexp.project import scaffold
 
     if empty and arch:
-        raise UsageError(
-            "an empty project has no kernel yet: name --arch with kernelexp adopt."
-        )
+        raise UsageError("an empty project has no kernel yet: name --arch with kernelexp adopt.")
     started = scaffold.start(folder, arch or _arch_here(), empty)
     for path in started.files:
         typer.echo(f"wrote {os.path.relpath(path)}")

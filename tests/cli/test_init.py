@@ -47,7 +47,7 @@ def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
     assert not loaded.experiments
     assert not (tmp_path / "new/variants").exists()
     listed = kx("list", cwd=tmp_path / "new").stdout
-    assert listed == "No kernels yet: kernelexp adopt FILE.cu brings one in.\n"
+    assert listed == "No kernels yet: kernelexp adopt FILE.cu adds one.\n"
 
 
 def test_an_empty_project_is_for_no_architecture(tmp_path: Path, kx: Kx) -> None:
