@@ -16,6 +16,7 @@ from kernelexp.cli.options import (
     DeviceOption,
     DevicesOption,
     EmulateOption,
+    ExperimentSizeOption,
     GpuOption,
     JsonOption,
     L2Option,
@@ -29,7 +30,6 @@ from kernelexp.cli.options import (
     SchedulerOption,
     SetOption,
     SharedGpuOption,
-    SizeOption,
     VerboseOption,
 )
 from kernelexp.cli.outcomes import show
@@ -62,7 +62,7 @@ def run(
     budget: BudgetOption = None,
     processes: ProcessesOption = 4,
     margin: MarginOption = 1.0,
-    size: SizeOption = "full",
+    size: ExperimentSizeOption = None,
     l2: L2Option = L2State.cold,
     peers: PeersOption = True,
     shared_gpu: SharedGpuOption = False,
@@ -111,7 +111,7 @@ def run(
         measuring=Measuring(
             options=options,
             margin=margin / 100,
-            size=size,
+            size=size or "",
             budget_s=parse_seconds(budget, "--budget") if budget else None,
         )
         if gpu
