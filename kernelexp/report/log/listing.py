@@ -254,6 +254,7 @@ def experiment(
     texts = (
         ("kernel", f"{written.kernel}@{written.arch}"),
         ("baseline", spell_point(written.baseline)),
+        ("size", written.size),
         ("hypothesis", written.hypothesis.strip()),
         ("changes", changes),
         ("why", "\n".join(reasons)),
