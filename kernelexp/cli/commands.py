@@ -25,11 +25,9 @@ GROUPS = {
         "time": "Time variants against each other, now.",
         "sweep": "Race all combinations of axes for the fastest.",
         "log": "Print the log: history and experiments with verdicts.",
-        "show": "Show an experiment and its records, or one run.",
+        "show": "Show the project, an experiment, a run, a profile.",
         "decide": "Accept, reject or replace a candidate.",
         "check": "Compare all builds with the committed baseline, for CI.",
-        "list": "List kernels, axes, experiments and verdicts.",
-        "verdict": "Judge a record again from its samples; needs no GPU.",
         "evaluate": "Evaluate a source instead of a variant's own.",
     },
     "Understand": {
@@ -44,7 +42,6 @@ GROUPS = {
         "emulate": "Execute variants on the CPU: result, barriers, counters.",
         "recount": "Count recorded runs again; their times stay.",
         "profile": "Profile variants with ncu, or import what ncu printed.",
-        "sections": "Show a profile as tables with what each figure means.",
         "history": "Show a variant at each commit of a range.",
         "bisect": "Find the commit that made a variant slower or wrong.",
     },
@@ -66,6 +63,9 @@ ALIASES = {
     "accept": ("decide", "accept"),
     "reject": ("decide", "reject"),
     "replace": ("decide", "replace"),
+    "list": ("show",),
+    "sections": ("show", "--sections", "all"),
+    "verdict": ("show", "--judge"),
     "selftest": ("calibrate", "--inject", "0.5,1,2,5"),
 }
 """Names of earlier versions, which --help leaves out, as the words that stand for them."""

@@ -77,7 +77,7 @@ def emulate(
         kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
     if not variants:
-        raise UsageError("name the variants to emulate (kernelexp list shows kernels and axes).")
+        raise UsageError("name the variants to emulate (kernelexp show lists kernels and axes).")
     execute(
         variants,
         project,

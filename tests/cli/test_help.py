@@ -76,7 +76,7 @@ def test_help_imports_no_command() -> None:
         ("--bare list", "there is no option '--bare'; see kernelexp --help."),
         (
             "-C /tmp list",
-            "-C comes after the command, as in kernelexp list -C PATH; see kernelexp --help.",
+            "-C comes after the command, as in kernelexp show -C PATH; see kernelexp --help.",
         ),
     ],
 )
