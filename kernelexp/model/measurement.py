@@ -154,7 +154,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
     checks: tuple[Check, ...]
     peer_rows: tuple[Row, ...] = ()
-    """Rows of the baseline with the peers; only one process times them."""
+    """Rows of the baseline with the peers, in early records: now they are in all other rows."""
     phases_s: dict[str, float] = {}
     """Where the process's time went."""
 
@@ -362,7 +362,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """One for each candidate that was timed."""
     placebo: Effect | None
     peers: tuple[Effect, ...]
-    """From one process: an interval over its rows, which knows nothing of placement."""
+    """As the candidates'; of early records from one process, an interval over its rows, which knows
+    nothing of placement."""
     times: tuple[Times, ...]
     conditions: Conditions | None
 
