@@ -92,7 +92,7 @@ def _of_grid(case: Case) -> str:
 def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
     near = nearest(known)
     if near is None or near.percent is None:
-        return "No use of a limit is known: it needs a time, or a profile."
+        return _of_floors(known)
     at_least = "" if near.kind == "profiled" else "at least "
     share = f"{at_least}{near.percent:.1f}%"
     if near.percent >= BOUND:
@@ -104,6 +104,16 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
     return (
         f"{whose} is below {NEAR:.0f}% of every known limit (most: {_spell(near)}, {share}): it "
         f"waits for latency{what}."
+    )
+
+
+def _of_floors(known: Sequence[Use]) -> str:
+    longest = max(known, key=lambda use: use.floor_ms or 0.0, default=None)
+    if longest is None or longest.floor_ms is None:
+        return "No use of a limit is known: it needs a time, or a profile."
+    return (
+        f"Not timed: of what is known it needs {_spell(longest)} for longest, "
+        f"{longest.floor_ms:.3g} ms at least."
     )
 
 
