@@ -78,7 +78,7 @@ def inspect(
 
     loaded = common.load(project)
     if not variants:
-        raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
+        raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
     refuse_two_forms(json, markdown)
     wanted = parse_variants(loaded, variants, set_)
     texts = expect or []

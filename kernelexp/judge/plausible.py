@@ -60,7 +60,9 @@ def _impossible(record: Record, name: str) -> str:
     chip = chips.find(record.device)
     if record.measurement is None or chip is None:
         return ""
-    times = {each.arm: each.median_us / 1e6 for each in estimate(record.measurement).times}
+    given = estimate(record.measurement)
+    shown = (given.shown(each.arm) for each in given.times)
+    times = {each.arm: each.median_us / 1e6 for each in shown if each}
     is_cold = record.measurement.options.l2 == "cold"
     peak = max(limit.value for limit in chip.tensor.values())
     # What was written last may still lie in L2.

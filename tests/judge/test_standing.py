@@ -153,7 +153,7 @@ def test_json_and_csv_have_the_measured_figures(house: Path, kx: Kx) -> None:
         for line in kx("log", "--csv", cwd=house).stdout.splitlines()
         if ",T3," in line and "rows=4" in line
     ]
-    assert ",0.287712," in line
+    assert ",0.287676," in line
 
 
 def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx: Kx) -> None:

@@ -113,7 +113,7 @@ def _sources(log: KernelLog) -> str:
     published = sorted({record.source for record in records if record.source})
     sentences = []
     if devices:
-        how = "interleaved with the baseline; medians and changes."
+        how = "the baseline's median, and changes from interleaved pairs."
         sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
     if published:
         sentences.append(f"Published figures: {'; '.join(published)}.")

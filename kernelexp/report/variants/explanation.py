@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kernelexp.dossier import comparability
-from kernelexp.dossier.examine import Examined
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.judge import bottleneck
@@ -42,8 +42,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     experiment: str
     written: Experiment
     standing: Standing
-    baseline: Examined
-    candidate: Examined
+    baseline: Dossier
+    candidate: Dossier
     judged: tuple[Judged, ...]
     differences: tuple[Told, ...]
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
@@ -55,8 +55,8 @@ def assemble(
     written: Experiment,
     number: int,
     standing: Standing,
-    one: Examined,
-    other: Examined,
+    one: Dossier,
+    other: Dossier,
 ) -> Explanation:
     """What the evidence says of candidate `number`, counted from 1."""
     arms = one.case.arm, other.case.arm
@@ -166,7 +166,7 @@ def conclusions(found: Explanation) -> Iterator[str]:
     yield bottleneck.conclude(found.candidate.case, other, "The candidate")
 
 
-def _sides(found: Explanation) -> tuple[tuple[str, Examined], ...]:
+def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
     return ("baseline", found.baseline), ("candidate", found.candidate)
 
 
