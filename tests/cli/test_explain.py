@@ -142,7 +142,7 @@ def test_opportunities_of_the_transpose_are_its_planted_conflicts(
 ) -> None:
     result = kx("explain", "transpose@sm_90a:layout=plain", cwd=without_profiles)
     page = " ".join(" ".join(lines(result.stdout)).split())
-    assert "1. 65.9% shared loads: 32.0-way bank conflicts" in page
+    assert "1. 60.2% shared loads: 32.0-way bank conflicts" in page
     assert "most of it at variants/transpose/transpose.cu:59" in page
     padded = kx("explain", "transpose@sm_90a", cwd=without_profiles)
     assert "No rule found anything." in padded.stdout
@@ -182,10 +182,10 @@ def test_explain_with_profiles_says_that_the_nearest_limit_moved(
     result = kx("explain", "T1", "--no-emulate", cwd=with_profiles)
     page = " ".join(" ".join(lines(result.stdout)).split())
     assert (
-        "The nearest limit moved: shared memory (87.5%) for the baseline, L2 (82.8%) for the "
+        "The nearest limit moved: L1 data pipe (87.5%) for the baseline, L2 (82.8%) for the "
         "candidate." in page
     )
-    assert "baseline mio_throttle 48.64" in page
+    assert "The candidate is bound by L2: 82.8% of its peak." in page
     assert "kernelexp profile" not in page
 
 
