@@ -49,6 +49,18 @@ def is_variant(project: Project, text: str) -> bool:
     return not is_file(text) and text.partition(":")[0].partition("@")[0] in project.kernels
 
 
+def is_profile(root: Path | None, text: str) -> bool:
+    """Whether `text` names a profile: its run, its file, or what ncu wrote."""
+    from kernelexp.logs import profiles, records
+
+    path, _ = _file(text)
+    if path is not None:
+        return path.suffix != ".json" or profiles.is_meant(path)
+    if root is None or records.matching(root, text):
+        return False
+    return any(profile.run.startswith(text) for profile in profiles.read_all(root)[0])
+
+
 def find(project: Project | None, text: str, session: Session | None = None) -> Subject:
     """The subject that `text` names; UsageError in one sentence where that is none, or several.
 
