@@ -13,7 +13,7 @@ from kernelexp.cli.arguments import parse_isas, parse_variants
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
-    IsaOption,
+    ISA_HELP,
     JsonOption,
     LimitOption,
     NvccOption,
@@ -62,7 +62,7 @@ def emulate(
             "--first", help="End a launch at its first fault instead of looking for others."
         ),
     ] = False,
-    isa: IsaOption = "both",
+    isa: Annotated[str, typer.Option("--isa", metavar="ISA", help=ISA_HELP)] = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,

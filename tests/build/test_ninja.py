@@ -1,4 +1,4 @@
-"""build --ninja: ninja builds what the cache of builds holds, and editors read the commands."""
+"""`inspect --build --ninja`: ninja makes the code of the cache, and editors read the commands."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def code(folder: Path) -> set[str]:
 
 
 def test_ninja_makes_the_code_of_the_cache(scale: Path, kx: Kx) -> None:
-    kx("build", "S1", cwd=scale)
-    assert kx("build", "S1", "--ninja", "out", cwd=scale).exit_code == 0
+    kx("inspect", "--build", "S1", cwd=scale)
+    assert kx("inspect", "--build", "S1", "--ninja", "out", cwd=scale).exit_code == 0
     done = ninja(scale)
     assert done.returncode == 0, done.stdout
     made = code(scale / "out")
@@ -37,7 +37,7 @@ def test_ninja_builds_again_what_a_header_changed(scale: Path, kx: Kx) -> None:
     source = scale / "variants/scale/scale.cu"
     (source.parent / "own.cuh").write_text("#define OWN 1.0f\n")
     source.write_text('#include "own.cuh"\n' + source.read_text())
-    kx("build", "--ninja", "out", cwd=scale)
+    kx("inspect", "--build", "--ninja", "out", cwd=scale)
     assert ninja(scale).returncode == 0
     assert "no work to do" in ninja(scale).stdout
     (source.parent / "own.cuh").write_text("#define OWN 2.0f\n")
@@ -45,7 +45,7 @@ def test_ninja_builds_again_what_a_header_changed(scale: Path, kx: Kx) -> None:
 
 
 def test_the_commands_of_editors_name_source_and_folder(scale: Path, kx: Kx) -> None:
-    kx("build", "--ninja", "out", cwd=scale)
+    kx("inspect", "--build", "--ninja", "out", cwd=scale)
     commands = json.loads((scale / "out/compile_commands.json").read_text())
     assert {each["directory"] for each in commands} == {str(scale.resolve())}
     assert all((scale / each["file"]).is_file() for each in commands)
@@ -53,14 +53,14 @@ def test_the_commands_of_editors_name_source_and_folder(scale: Path, kx: Kx) -> 
 
 
 def test_ninja_writes_the_named_variants_alone(scale: Path, kx: Kx) -> None:
-    kx("build", "S1", "--ninja", "out", cwd=scale)
+    kx("inspect", "--build", "S1", "--ninja", "out", cwd=scale)
     text = (scale / "out/build.ninja").read_text()
     assert text.count(": ptx ") == 2
 
 
 def test_ninja_is_for_writing_files_alone(scale: Path, kx: Kx) -> None:
-    assert kx("build", "S1", "--ninja", "out", "--json", cwd=scale).exit_code == 2
+    assert kx("inspect", "--build", "S1", "--ninja", "out", "--json", cwd=scale).exit_code == 2
     (scale / "out").write_text("")
-    result = kx("build", "S1", "--ninja", "out", cwd=scale)
+    result = kx("inspect", "--build", "S1", "--ninja", "out", cwd=scale)
     assert result.exit_code == 2
     assert "--ninja out" in result.stderr

@@ -41,7 +41,7 @@ def write(folder: Path, plans: Mapping[str, Plan]) -> None:
 def _render(folder: str, plans: Mapping[str, Plan]) -> str:
     text = io.StringIO()
     file = ninja_syntax.Writer(text)  # type: ignore[arg-type]  # its stub says str
-    file.comment("Written by kernelexp build --ninja. Run ninja in the project's root.")
+    file.comment("Written by kernelexp inspect --build --ninja. Run ninja in the project's root.")
     file.variable("ninja_required_version", "1.3")
     file.variable("builddir", _escaped(folder))
     file.newline()
