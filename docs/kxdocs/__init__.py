@@ -15,6 +15,7 @@ from kxdocs.links import settle
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.commands,
+    "earlier names": commands.earlier_names,
     "exit codes": commands.exit_codes,
     "problem functions": problem.functions,
     "problem types": problem.types,

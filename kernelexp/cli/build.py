@@ -1,4 +1,4 @@
-"""A table of what the compiler makes of variants: `inspect --build`."""
+"""A table of what the compiler makes of variants, or their steps for ninja: `inspect --build`."""
 
 from __future__ import annotations
 
@@ -47,3 +47,30 @@ def show(
     output("build", arms, builds.render(arms, verbose), json, markdown)
     refused = any(arm.refused for arm in arms.values())
     raise typer.Exit(prepared.exit_code() or (errors.BUILD if refused else errors.OK))
+
+
+def write_ninja(
+    folder: Path,
+    texts: list[str] | None,
+    sets: list[str] | None,
+    start: Path,
+    nvcc: str | None,
+    limit: list[str] | None,
+) -> None:
+    """The steps of these variants, or of all that are named; those IMPOSSIBLE have none."""
+    from kernelexp.dossier import prepare
+    from kernelexp.evidence.build import make_plans, ninjafile
+    from kernelexp.services.check import gates
+
+    loaded = common.load(start)
+    wanted = parse_variants(loaded, texts or [], sets)
+    wanted = wanted or list(gates.named_variants(loaded).values())
+    with common.session(loaded, nvcc, limit) as session:
+        possible = prepare.possible(loaded, wanted, session.limits)
+        plans = make_plans(loaded.root, possible, session.tools)
+    file = folder / ninjafile.NAME
+    try:
+        ninjafile.write(folder, {loaded.label(plan.variant): plan for plan in plans})
+    except OSError as error:
+        raise UsageError(f"--ninja {folder}: {error.strerror}.") from None
+    print_message(f"{file}: {len(plans)} variants; build them with: ninja -f {file}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -131,6 +132,16 @@ def inspect(
             help="Build the variants of a run from its own sources.",
         ),
     ] = None,
+    ninja: Annotated[
+        Path | None,
+        typer.Option(
+            "--ninja",
+            metavar="FOLDER",
+            rich_help_panel=WITH_BUILD,
+            help="Build nothing: write build.ninja and compile_commands.json to FOLDER, for these "
+            "variants or all that experiments name.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -167,6 +178,11 @@ def inspect(
         from kernelexp.cli import build
 
         refuse_other_modes(ctx, WITH_BUILD)
+        if ninja is not None:
+            if repeat or json or markdown:
+                raise UsageError("--ninja goes with variants alone.")
+            build.write_ninja(ninja, variants, set_, project, nvcc, limit)
+            return
         build.show(
             variants,
             set_,

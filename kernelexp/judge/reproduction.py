@@ -34,7 +34,7 @@ def compare(
     A run reproduces an earlier one if the verdicts are the same at the same margin, the effects
     agree (the two intervals overlap or, for a published figure, which has no interval, the figure
     lies inside the new interval widened by the margin), and every figure that both have is equal.
-    An interval does not carry from one card to another (docs/methodology.md), so if the earlier run
+    An interval does not carry from one card to another (docs/verdicts.md), so if the earlier run
     was on another card of the same model, the new interval is widened by the margin too.
     """
     pairs = [
