@@ -108,6 +108,27 @@ def _run(
     """One launch, on the memory that the one before it left."""
     started = time.perf_counter()
     execution = Execution(program.image, launch, arrays, unwritten, schedule, before)
+    return _execute(program, execution, schedule, limit, started), execution.world
+
+
+def run_on(
+    program: Program,
+    launch: Launch,
+    world: GlobalLayout,
+    *,
+    schedule: Schedule | None = None,
+    limit: int = 200_000_000,
+) -> Result:
+    """Executes one launch on memory that outlives it."""
+    started = time.perf_counter()
+    schedule = schedule or Schedule()
+    execution = Execution(program.image, launch, {}, frozenset(), schedule, world=world)
+    return _execute(program, execution, schedule, limit, started)
+
+
+def _execute(
+    program: Program, execution: Execution, schedule: Schedule, limit: int, started: float
+) -> Result:
     count = _Count()
     hang: tuple[Waiter, ...] = ()
     first = 0
@@ -127,8 +148,7 @@ def _run(
             pass
     execution.world.write_back()
     counters = collect(program.sites, execution.tallies, count)
-    result = _result(schedule, execution, hang, counters, time.perf_counter() - started)
-    return result, execution.world
+    return _result(schedule, execution, hang, counters, time.perf_counter() - started)
 
 
 def _result(

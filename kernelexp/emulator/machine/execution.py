@@ -48,8 +48,10 @@ class Execution:
         unwritten: frozenset[str],
         schedule: Schedule,
         before: GlobalLayout | None = None,
+        world: GlobalLayout | None = None,
     ) -> None:
-        """before: the global memory that an earlier launch of the same job left."""
+        """before: the global memory that an earlier launch of the same job left; world: memory that
+        is there already, instead of `arrays`."""
         self.image = image
         self.launch = launch
         self.chance = random.Random(schedule.seed)
@@ -63,8 +65,6 @@ class Execution:
         self.contended = False
         """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []
-        self.allocated: dict[int, int] = {}
-        """Bytes that malloc() gave, by their address."""
         self.steps = 0
         """Warp instructions so far."""
         self.announced: frozenset[tuple[int, int]] = frozenset()
@@ -78,7 +78,7 @@ class Execution:
             image.variables, launch.dynamic_smem_bytes, image.uses_reserved_shared
         )
         self.local = LocalLayout(image.variables)
-        self.world = GlobalLayout(
+        self.world = world or GlobalLayout(
             image.variables, arrays, unwritten, image.heap_bytes, image.functions
         )
         if before:

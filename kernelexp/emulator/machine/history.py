@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from kernelexp.emulator.machine.arrays import Array
+from kernelexp.emulator.machine.arrays import Array, sparse_zeros
 
 PAGE = 12
-"""Units of a page, as a power of two: what nobody wrote to needs no looking at."""
+"""Units of a page, as a power of two: what nobody touched needs no looking at."""
+WROTE, READ = 1, 2
+"""Bits of a page."""
 
 
 class History:
@@ -19,20 +23,20 @@ class History:
     def __init__(self, size: int, unit: int, columns: int) -> None:
         units = size // unit
         self.unit = unit
-        self.written = np.zeros(units, np.int64)
-        self.relaxed = np.zeros(units, np.int64)
+        self.written = sparse_zeros((units,), np.int64)
+        self.relaxed = sparse_zeros((units,), np.int64)
         """By whom each was last written in a way that may meet others of its kind: it counts if
         nobody has written since."""
         self.columns = columns
         """For the reads of warps."""
         self.earlier, self.engines = columns, columns + 1
         """For those of CTAs of earlier waves, and of engines."""
-        self.read = np.zeros((columns + 2, units), np.int64)
+        self.read = sparse_zeros((columns + 2, units), np.int64)
         """By column."""
         self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
-        self.pages = np.zeros((units >> PAGE) + 1, bool)
-        """Which pages anybody wrote to."""
+        self.pages = np.zeros((units >> PAGE) + 1, np.uint8)
+        """What was done to each."""
 
     def units_of(self, offsets: Array, size: int) -> Array:
         if size <= self.unit:
@@ -53,23 +57,31 @@ class History:
 
     def end_wave(self, epoch: int) -> None:
         """What was written and read so far was written and read at `epoch`."""
-        for page in np.flatnonzero(self.pages).tolist():
-            place = slice(page << PAGE, (page + 1) << PAGE)
+        for place in self._touched(WROTE):
             units, relaxed = self.written[place], self.relaxed[place]
             relaxed[...] = np.where((relaxed == units) & (units != 0), epoch, 0)
             units[units != 0] = epoch
-        anybody = np.zeros(len(self.written), bool)
-        for column in self.used.tolist():
-            anybody |= self.read[column] != 0
-        self.read = np.zeros_like(self.read)  # pages that nobody touches cost nothing
-        self.read[self.earlier, anybody] = epoch
+        for place in self._touched(READ):
+            anybody = (self.read[self.used, place] != 0).any(axis=0)
+            self.read[self.used, place] = 0
+            self.read[self.earlier, place] = np.where(anybody, epoch, 0)
         self.used = np.array([self.earlier])
+
+    def _touched(self, how: int) -> Iterator[slice]:
+        """The units of each run of pages that were."""
+        pages = np.flatnonzero(self.pages & how)
+        for run in np.split(pages, np.flatnonzero(np.diff(pages) > 1) + 1) if len(pages) else []:
+            yield slice(int(run[0]) << PAGE, (int(run[-1]) + 1) << PAGE)
 
     def note(self, units: Array) -> None:
         """Somebody writes to these."""
-        self.pages[units >> PAGE] = True
+        self.pages[units >> PAGE] |= WROTE
+
+    def note_read(self, units: Array) -> None:
+        """Somebody reads these."""
+        self.pages[units >> PAGE] |= READ
 
     def untouched(self, first: int, end: int) -> bool:
         """Whether nobody wrote to the bytes [first, end)."""
         low, high = first // self.unit >> PAGE, (end - 1) // self.unit >> PAGE
-        return not self.pages[low : high + 1].any()
+        return not (self.pages[low : high + 1] & WROTE).any()

@@ -87,6 +87,7 @@ class Races:
     def _note_read(self, warps: Warps, units: Array, warp: Array, thread: Array) -> None:
         history, epochs = self.history, self.clocks.epoch(thread)
         columns = self.columns(warps)
+        history.note_read(units)
         if len(columns) == 1:
             history.read[columns[0]][units] = epochs
         else:
@@ -248,6 +249,7 @@ class Races:
             bad = clocks.unfenced(self.space, issuer.seen, fenced, issuer.thread, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
+        history.note_read(units)
         history.read[history.engines][units] = epoch
 
     def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
@@ -274,7 +276,11 @@ class Races:
             *(offsets, base, width, self.arena.data, self.arena.state, self.history.unit),
             *(*self._reader(issuer), int(self.clocks.epoch(agent << 5)), data),
         )
-        return None if declined else data
+        if declined:
+            return None
+        for end in (0, width - 1):
+            self.history.note_read((offsets + (base + end)) // self.history.unit)
+        return data
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
