@@ -23,10 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from public_kernels import SCHEDULES, Case, read
 
-from kernelexp import emulator, processes, toolchain
-from kernelexp.emulator.machine.counters import Counters
-from kernelexp.emulator.machine.layout import SHARED_RESERVED
-from kernelexp.emulator.machine.mbarrier import Mbarriers
+import warpsim as emulator
+from kernelexp.system import toolchain
+from kernelexp.system.process import processes
+from warpsim.machine.counts.counters import Counters
+from warpsim.machine.memory.layout import SHARED_RESERVED
+from warpsim.machine.wave.mbarrier import Mbarriers
 
 _BY_THREADS = {
     "global load": "global loads",

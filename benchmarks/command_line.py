@@ -19,7 +19,11 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, project, records, runner, surroundings, toolchain
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.logs import records, surroundings
+from kernelexp.services.run import runner
+from kernelexp.system import toolchain
 
 ROOT = Path(__file__).parent.parent
 ROUNDS = 15

@@ -18,17 +18,20 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, prepare, project, toolchain
-from kernelexp.arm import Arm
+from kernelexp import project
 from kernelexp.cli.arguments import parse_variants
-from kernelexp.counters import PTX
-from kernelexp.evidence import emulated
-from kernelexp.evidence.emulated import How
-from kernelexp.limits import Limits
-from kernelexp.profile import ncu as programs
-from kernelexp.profile import take
-from kernelexp.profile.ncu import Ncu
-from kernelexp.profile.take import Settings
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.profile import ncu as programs
+from kernelexp.evidence.profile import take
+from kernelexp.evidence.profile.ncu import Ncu
+from kernelexp.evidence.profile.take import Settings
+from kernelexp.facts.counters import PTX
+from kernelexp.model.arm import Arm
+from kernelexp.model.limits import Limits
+from kernelexp.system import toolchain
 
 ROOT = Path(__file__).parent.parent
 DEFAULT = "patch_embed_gemm@sm_90a"

@@ -20,23 +20,26 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "warpsim"))
 
 import msgspec
 import patch_embed
 from harness import ptx
 
-from kernelexp import emulator, prepare, project, toolchain
-from kernelexp.arm import EmulatedEvidence
-from kernelexp.build import CACHE
-from kernelexp.emulator import compiled
-from kernelexp.emulator.arithmetic import tensor
+import warpsim as emulator
+from kernelexp import project
+from kernelexp.dossier import prepare
 from kernelexp.evidence import jobs, native
-from kernelexp.evidence.emulation_worker import EmulationJob
-from kernelexp.isolated import Limit
-from kernelexp.launch import Launch
-from kernelexp.limits import Limits
+from kernelexp.evidence.build import CACHE
+from kernelexp.evidence.emulate.emulation_worker import EmulationJob
+from kernelexp.model.arm import EmulatedEvidence
+from kernelexp.model.limits import Limits
 from kernelexp.project import parse_variant
+from kernelexp.system import toolchain
+from kernelexp.system.process.isolated import Limit
+from warpsim import compiled
+from warpsim.arithmetic import tensor
+from warpsim.launch import Launch
 
 LOOP = """
 mov.u32 %r0, 0;

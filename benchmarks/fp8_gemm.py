@@ -4,7 +4,7 @@ It has peers only: arms of it are the same cuBLAS kernel, so what differs betwee
 1 ms, and held back by the card's power limit, it is the hardest kernel here to time.
 """
 
-from kernelexp.problem import Tolerance
+from kernelexp.model.problem import Tolerance
 
 SIZES = {"full": {"m": 928_256, "n": 768, "k": 768}}
 OUTPUT_SCALE = 768**-0.5

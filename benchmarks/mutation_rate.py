@@ -35,9 +35,9 @@ from mutations.subjects import SUBJECTS
 from mutations.texts import TextSubject
 from tabulate import tabulate
 
-from kernelexp.emulator import compiled
 from kernelexp.evidence import native
-from kernelexp.schedule import first_schedules
+from warpsim import compiled
+from warpsim.schedule import first_schedules
 
 ROOT = Path(__file__).parents[1]
 CHUNK = 8

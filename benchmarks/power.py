@@ -21,11 +21,13 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import build, prepare, project, toolchain
+from kernelexp import project
 from kernelexp.cli.arguments import parse_variants
-from kernelexp.gpu import device
-from kernelexp.limits import Limits
-from kernelexp.problem import loader
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.model.limits import Limits
+from kernelexp.project.problem import loader
+from kernelexp.system import device, toolchain
 
 ROOT = Path(__file__).parent.parent
 DEFAULT = "patch_embed_gemm@sm_90a"
@@ -81,8 +83,8 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     """Each variant's launch, then those of the first one's peers."""
     import torch
 
-    from kernelexp.gpu.launch import Kernel
-    from kernelexp.tensors import torch_dtype
+    from kernelexp.evidence.measure.launch import Kernel
+    from kernelexp.evidence.measure.tensors import torch_dtype
 
     loaded = project.load(ROOT)
     variants = parse_variants(loaded, list(names), None)

@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelexp import emulator
-from kernelexp.launch import Launch
-from kernelexp.schedule import Schedule
+import warpsim as emulator
+from warpsim.launch import Launch
+from warpsim.schedule import Schedule
 
 SCHEDULES = (Schedule(seed=0, asynchrony="late"), Schedule(seed=2, asynchrony="early"))
 

@@ -16,7 +16,7 @@ import msgspec
 
 from kernelexp.judge import racing
 from kernelexp.judge.stats import share_of_look
-from kernelexp.measurement import Measurement
+from kernelexp.model.measurement import Measurement
 
 TRIALS = 1000
 ARMS = 24

@@ -21,7 +21,8 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import project, records, surroundings
+from kernelexp import project
+from kernelexp.logs import records, surroundings
 from kernelexp.report.site import site
 
 ROOT = Path(__file__).parent.parent

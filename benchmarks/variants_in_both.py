@@ -11,12 +11,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kernelexp import build, emulations, project, toolchain
-from kernelexp.arm import Arm, EmulatedEvidence
-from kernelexp.evidence.emulated import BOTH, How
-from kernelexp.judge import agreement, gates
-from kernelexp.limits import Limits
-from kernelexp.schedule import first_schedules
+from kernelexp import project
+from kernelexp.dossier import emulations
+from kernelexp.evidence import build
+from kernelexp.evidence.emulate.emulated import BOTH, How
+from kernelexp.judge import agreement
+from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.limits import Limits
+from kernelexp.services.check import gates
+from kernelexp.system import toolchain
+from warpsim.schedule import first_schedules
 
 ROOT = Path(__file__).parent.parent
 TRAFFIC = {

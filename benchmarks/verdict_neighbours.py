@@ -15,10 +15,10 @@ from pathlib import Path
 
 from verdict_samples import ROOT, compiled
 
-from kernelexp import processes
-from kernelexp.gpu import device
-from kernelexp.gpu.launch import Kernel
-from kernelexp.problem.loader import load_file
+from kernelexp.evidence.measure.launch import Kernel
+from kernelexp.project.problem.loader import load_file
+from kernelexp.system import device
+from kernelexp.system.process import processes
 
 SEQUENTIAL_TRIES, DO_BENCH_TRIES, NVBENCH_TRIES = 200, 40, 8
 
@@ -32,9 +32,9 @@ def gemm():
 def knob(folder):
     import torch
 
-    problem = load_file(ROOT / "kernelexp/knob/problem.py")
+    problem = load_file(ROOT / "kernelexp/evidence/measure/knob/problem.py")
     size = problem.sizes["full"]
-    cubin = compiled(ROOT / "kernelexp/knob/knob.cu", device.find().arch, folder)
+    cubin = compiled(ROOT / "kernelexp/evidence/measure/knob/knob.cu", device.find().arch, folder)
     torch.zeros(1, device="cuda")
     arrays = {**problem.inputs(size, 1, "cuda")}
     arrays["y"] = torch.empty_like(arrays["x"])

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import processes, toolchain
-from kernelexp.gpu import device
-from kernelexp.gpu.job import ArmJob, Job
-from kernelexp.gpu.measure import measure
+from kernelexp.evidence.measure.job import ArmJob, Job
+from kernelexp.evidence.measure.measure import measure
 from kernelexp.judge.stats import estimate
-from kernelexp.measurement import Options, TimedArm
-from kernelexp.problem.loader import load_file
+from kernelexp.model.measurement import Options, TimedArm
+from kernelexp.project.problem.loader import load_file
+from kernelexp.system import device, toolchain
+from kernelexp.system.process import processes
 
 ROOT = Path(__file__).parents[1]
 EXTRA = (5, 10, 20, 50, 1000)
@@ -45,8 +45,8 @@ def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
         source = ROOT / "tests/gpu/kernels/honest.cu"
     else:
         problem_path, source = (
-            ROOT / "kernelexp/knob/problem.py",
-            ROOT / "kernelexp/knob/knob.cu",
+            ROOT / "kernelexp/evidence/measure/knob/problem.py",
+            ROOT / "kernelexp/evidence/measure/knob/knob.cu",
         )
         size_name = "short" if scenario == "short" else "full"
     problem = load_file(problem_path)

@@ -12,7 +12,7 @@ import msgspec
 
 from kernelexp.judge import rates
 from kernelexp.judge.stats import log_ratios, median_error
-from kernelexp.measurement import Measurement
+from kernelexp.model.measurement import Measurement
 
 DRAWS = 300
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from power import sustain
 
-from kernelexp import processes, toolchain
-from kernelexp.build import CACHE
-from kernelexp.gpu import device
-from kernelexp.gpu.launch import Kernel
-from kernelexp.launch import Launch, Pointer, Scalar
+from kernelexp.evidence.build import CACHE
+from kernelexp.evidence.measure.launch import Kernel
+from kernelexp.system import device, toolchain
+from kernelexp.system.process import processes
+from warpsim.launch import Launch, Pointer, Scalar
 
 ROOT = Path(__file__).parent.parent
 SOURCE = Path(__file__).with_suffix(".cu")

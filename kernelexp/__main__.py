@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from kernelexp import interrupts
+from kernelexp.system.process import interrupts
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
 def _say_bug() -> NoReturn:
     import traceback
 
-    from kernelexp.errors import ENVIRONMENT
+    from kernelexp.model.errors import ENVIRONMENT
 
     traceback.print_exc()
     sys.stderr.write("error: this is a bug in kernelexp: please report the lines above.\n")

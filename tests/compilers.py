@@ -7,10 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build, project
-from kernelexp.build import Built
-from kernelexp.model import Variant
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.evidence.build import Built
+from kernelexp.model.variant import Variant
+from kernelexp.system.toolchain import Toolchain
 
 Wrap = Callable[[str], Toolchain]
 Plant = Callable[[str, str], Toolchain]

@@ -15,13 +15,15 @@ from hypothesis import HealthCheck, settings
 from support import ROOT, Kx
 from typer.testing import CliRunner, Result
 
-from kernelexp import build, prepare, project, toolchain
-from kernelexp.build import compiler
+from kernelexp import project
 from kernelexp.cli import app
-from kernelexp.evidence import native
-from kernelexp.judge import gates
-from kernelexp.limits import Limits
-from kernelexp.toolchain import Toolchain
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build, native
+from kernelexp.evidence.build import compiler
+from kernelexp.model.limits import Limits
+from kernelexp.services.check import gates
+from kernelexp.system import toolchain
+from kernelexp.system.toolchain import Toolchain
 
 # A busy machine is no fault of a strategy.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

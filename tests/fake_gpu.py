@@ -9,14 +9,15 @@ import msgspec
 import pytest
 from measurements import DEVICE
 
-from kernelexp.gpu import device, measure
+from kernelexp.evidence.measure import measure
+from kernelexp.system import device
 
 _WORKER = """
 import json, math, os, random, signal, sys, time
 from pathlib import Path
 import msgspec
-from kernelexp.gpu.job import Finished, Turn, WorkerJob
-from kernelexp.measurement import Block, DeviceState, Row, Worker
+from kernelexp.evidence.measure.job import Finished, Turn, WorkerJob
+from kernelexp.model.measurement import Block, DeviceState, Row, Worker
 
 folder = Path(sys.argv[1])
 while not (folder / "turn.json").exists():

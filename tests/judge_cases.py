@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 from support import ROOT
 
-from kernelexp import chips
-from kernelexp.arm import AccessWidths, Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
+from kernelexp.evidence.profile import pages
+from kernelexp.facts import chips
 from kernelexp.judge.case import Case
-from kernelexp.profile import pages
-from kernelexp.record import Record, complete
+from kernelexp.logs.record import complete
+from kernelexp.model.arm import AccessWidths, Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
+from kernelexp.model.record import Record
 
 T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.measurement import (
+from kernelexp.model.measurement import (
     Block,
     Device,
     DeviceState,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from kernelexp import records
-from kernelexp.record import Record
+from kernelexp.logs import records
+from kernelexp.model.record import Record
 
 ROOT = Path(__file__).parent.parent
 

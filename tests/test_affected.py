@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from repositories import git, repository
 
-from kernelexp import affected, project
-from kernelexp.judge import gates
+from kernelexp import project
+from kernelexp.services.check import affected, gates
 
 HEADER = "variants/include/vector.cuh"
 SOURCE = "variants/scale/scale.cu"

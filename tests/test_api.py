@@ -12,9 +12,10 @@ import pytest
 from schemas import validate
 from support import ROOT
 
-from kernelexp import api, errors
-from kernelexp.arm import Status
+from kernelexp import api
 from kernelexp.evidence import native
+from kernelexp.model import errors
+from kernelexp.model.arm import Status
 from kernelexp.report import outputs
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelexp import chips
-from kernelexp.arch import ARCHITECTURES
+from kernelexp.facts import chips
+from kernelexp.facts.arch import ARCHITECTURES
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import condition, opcodes
+from kernelexp.facts import condition
+from warpsim.tables import opcodes
 
 NAMES = st.sampled_from(opcodes.known())
 MODIFIERS = st.lists(st.sampled_from(["E", "64", "128", "SYNC", "F32", "x32", "M88"]), max_size=4)

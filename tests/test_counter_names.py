@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import counters
+from kernelexp.facts import counters
 
 PEAK = "pct_of_peak_sustained_elapsed"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kernelexp import decisions
-from kernelexp.decisions import Decision, Word
-from kernelexp.model import Variant
+from kernelexp.logs import decisions
+from kernelexp.logs.decisions import Decision, Word
+from kernelexp.model.variant import Variant
 
 KERNEL, ARCH = "scale", "sm_90a"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import derived
+from kernelexp.facts import derived
 
 SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
 

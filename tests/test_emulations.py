@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelexp.emulations import second_size
-from kernelexp.evidence.scaling import Extent
+from kernelexp.dossier.emulations import second_size
+from kernelexp.evidence.emulate.scaling import Extent
 
 
 def job(tiles: int, ctas: int) -> tuple[Extent, ...]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import errors
-from kernelexp.arm import Status
-from kernelexp.errors import KernelexpError, explain
 from kernelexp.judge.verdict import _CODES
+from kernelexp.model import errors
+from kernelexp.model.arm import Status
+from kernelexp.model.errors import KernelexpError, explain
 
 
 def test_every_error_class_has_a_documented_exit_code() -> None:

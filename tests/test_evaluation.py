@@ -13,12 +13,16 @@ import pytest
 from schemas import validate
 from support import Kx
 
-from kernelexp import api, confine, confined, errors, evaluation
-from kernelexp.arm import Status
-from kernelexp.limits import Limits
-from kernelexp.model import Program
-from kernelexp.runs import Settings
-from kernelexp.toolchain import Toolchain
+from kernelexp import api
+from kernelexp.model import errors
+from kernelexp.model.arm import Status
+from kernelexp.model.experiment import Program
+from kernelexp.model.limits import Limits
+from kernelexp.services import evaluation
+from kernelexp.services.run.runs import Settings
+from kernelexp.system import confined
+from kernelexp.system.process import confine
+from kernelexp.system.toolchain import Toolchain
 
 SOURCE = Path("variants/scale/scale.cu")
 WRONG = "each *= factor + 1.0f"
@@ -51,7 +55,10 @@ def test_a_wrong_text_is_incorrect_and_leaves_nothing_behind(scale: Path, kx: Kx
 
 
 def test_what_a_killed_evaluation_left_is_removed_after_a_day(scale: Path) -> None:
-    kept, old = scale / ".kernelexp/evaluation-1", scale / ".kernelexp/evaluation-2"
+    kept, old = (
+        scale / ".kernelexp/evaluation-1",
+        scale / ".kernelexp/evaluation-2",
+    )
     for folder in (kept, old):
         folder.mkdir()
         (folder / "link").symlink_to(scale / "variants")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.expectation import parse
+from kernelexp.facts.expectation import parse
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support import wait_until
 
-from kernelexp import processes
-from kernelexp.processes import Completed
+from kernelexp.system.process import processes
+from kernelexp.system.process.processes import Completed
 
 WORKER = """
 import os

@@ -32,7 +32,9 @@ def test_the_command_line_itself_loads_nothing_heavy() -> None:
     assert loaded_after("import kernelexp.cli") == set()
 
 
-@pytest.mark.parametrize("module", ["records", "report.log", "report.markdown", "project"])
+@pytest.mark.parametrize(
+    "module", ["logs.records", "report.log.log", "report.document.markdown", "project"]
+)
 def test_the_log_loads_neither_torch_nor_numpy(module: str) -> None:
     assert not loaded_after(f"import kernelexp.{module}") & {"torch", "numpy", "jsonschema"}
 

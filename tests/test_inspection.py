@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelexp import inspection, prepare, project
+from kernelexp import project
+from kernelexp.dossier import prepare
 from kernelexp.judge.instructions import instruction_expectations
-from kernelexp.limits import Limits
-from kernelexp.toolchain import Toolchain
+from kernelexp.model.limits import Limits
+from kernelexp.services import inspection
+from kernelexp.system.toolchain import Toolchain
 
 
 def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(

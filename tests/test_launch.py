@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelexp.launch import Launch, of_entries, plain_name
+from warpsim.launch import Launch, of_entries, plain_name
 
 
 @pytest.mark.parametrize(

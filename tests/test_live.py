@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import live
-from kernelexp.progress import Step
+from kernelexp.model.progress import Step
+from kernelexp.system import live
 
 BUILDING = Step(phase="building", done=1, total=3, now="stages=4")
 KILLED = """

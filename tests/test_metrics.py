@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import differences, metrics, records
-from kernelexp.arm import Arm, EmulatedEvidence, ProfiledEvidence
-from kernelexp.measurement import ArrayResult
-from kernelexp.record import Record
+from kernelexp.facts import differences, metrics
+from kernelexp.logs import records
+from kernelexp.model.arm import Arm, EmulatedEvidence, ProfiledEvidence
+from kernelexp.model.measurement import ArrayResult
+from kernelexp.model.record import Record
 from kernelexp.report import export
 
 T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"

@@ -12,7 +12,7 @@ from typing import IO
 import pytest
 from support import edit
 
-from kernelexp import errors
+from kernelexp.model import errors
 
 PROGRAM = [sys.executable, "-m", "kernelexp"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import ownfiles
-from kernelexp.judge.standing import Tree
+from kernelexp.dossier.standing import Tree
+from kernelexp.system import ownfiles
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from support import TOKEN, alive, wait_until
 
-from kernelexp import processes
-from kernelexp.errors import EnvironmentFault
-from kernelexp.interrupts import Interrupted
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.system.process import processes
+from kernelexp.system.process.interrupts import Interrupted
 
 # Two that leave the group, the session, and the second one the environment too.
 TREE = "setsid sleep 1000 & sh -c 'sleep 1000' & exec sleep 1000"
@@ -114,7 +114,7 @@ def test_one_item_that_fails_ends_the_others(token: str) -> None:
 PROGRAM = """
 import signal
 import sys
-from kernelexp import interrupts, processes
+from kernelexp.system.process import interrupts, processes
 for number in interrupts.SIGNALS:
     signal.signal(number, signal.SIG_DFL)  # the tests may run under nohup
 interrupts.handle_signals()
@@ -168,7 +168,7 @@ import signal
 import sys
 import threading
 import time
-from kernelexp import interrupts, processes
+from kernelexp.system.process import interrupts, processes
 interrupts.handle_signals()
 def work(_):
     time.sleep(0.3)  # by now the main thread sleeps too
@@ -190,7 +190,7 @@ def test_a_signal_that_does_not_wake_the_main_thread_is_noticed() -> None:
 def test_an_ignored_hang_up_stays_ignored() -> None:
     code = (
         "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "from kernelexp import interrupts; interrupts.handle_signals()\n"
+        "from kernelexp.system.process import interrupts; interrupts.handle_signals()\n"
         "os.kill(os.getpid(), signal.SIGHUP); print('there')"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

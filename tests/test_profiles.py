@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import profiles
-from kernelexp.arm import Arm, ProfiledEvidence, ProfiledInstruction
-from kernelexp.record import Profile
+from kernelexp.logs import profiles
+from kernelexp.model.arm import Arm, ProfiledEvidence, ProfiledInstruction
+from kernelexp.model.record import Profile
 
 AXES = {"width": 4, "order": "forward"}
 

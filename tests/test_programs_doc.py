@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import errors, project
+from kernelexp import project
+from kernelexp.model import errors
 
 TEXT = (ROOT / "docs/programs.md").read_text()
 
@@ -30,7 +31,7 @@ def test_its_project_loads(own: Path) -> None:
 
 
 def test_its_table_has_every_key() -> None:
-    from kernelexp.model import Program
+    from kernelexp.model.experiment import Program
 
     keys = re.findall(r"^\| `(\w+)` \|", TEXT, re.M)
     assert sorted(keys) == sorted(Program.__struct_fields__)

@@ -10,8 +10,8 @@ import pytest
 import typer
 from support import ROOT, Kx
 
-from kernelexp import errors
 from kernelexp.cli import app
+from kernelexp.model import errors
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import records
-from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
-from kernelexp.errors import UsageError
-from kernelexp.record import Candidate, Record, complete
+from kernelexp.logs import records
+from kernelexp.logs.record import complete
+from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
+from kernelexp.model.errors import UsageError
+from kernelexp.model.record import Candidate, Record
 
 VERDICT = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Nothing was timed.")
 
@@ -130,8 +131,8 @@ import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from test_records import a_record
-from kernelexp import records
-from kernelexp.arm import Arm
+from kernelexp.logs import records
+from kernelexp.model.arm import Arm
 print("ready", flush=True)
 while True:
     records.write(Path(sys.argv[1]), a_record(baseline=Arm(build_log="x" * 2_000_000)))
@@ -208,7 +209,8 @@ def test_a_link_and_a_pipe_are_no_records(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
     path = records.write_text(tmp_path, "log.md", "whole\n")
     code = (
-        "import resource, signal, sys; from pathlib import Path; from kernelexp import records;"
+        "import resource, signal, sys; from pathlib import Path;"
+        "from kernelexp.logs import records;"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
         "records.write_text(Path(sys.argv[1]), 'log.md', 'x' * 10_000)"

@@ -10,12 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import results, tensors
-from kernelexp.arm import EmulatedEvidence
-from kernelexp.dtypes import TORCH_NAMES
-from kernelexp.measurement import WORST, ArrayCheck, ArrayResult
-from kernelexp.problem import Array, Chunk, Tolerance
-from kernelexp.results import compare, describe, describe_wrong
+from kernelexp.evidence.measure import results, tensors
+from kernelexp.evidence.measure.results import compare
+from kernelexp.judge.outputs import describe, describe_wrong
+from kernelexp.model.arm import EmulatedEvidence
+from kernelexp.model.measurement import WORST, ArrayCheck, ArrayResult
+from kernelexp.model.problem import Array, Chunk, Tolerance
+from warpsim.dtypes import TORCH_NAMES
 
 TOLERANCE = Tolerance(rtol=0.01, atol=0.1, why="a test")
 EXACT = Tolerance(rtol=0.0, atol=0.0, why="bits")

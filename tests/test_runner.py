@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import Kx
 
-from kernelexp import errors
+from kernelexp.model import errors
 
 BROKEN = """
   other:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.errors import UsageError
-from kernelexp.schedule import USUAL, Schedule, first_schedules, parse
+from kernelexp.model.errors import UsageError
+from warpsim.schedule import USUAL, Schedule, first_schedules, parse
 
 SCHEDULES = st.builds(
     Schedule, seed=st.integers(0, 10**9 - 1), asynchrony=st.sampled_from(["late", "early"])

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from kernelexp.errors import EnvironmentFault
-from kernelexp.model import spell_point
-from kernelexp.search import Search, Strategy
+from kernelexp.model.axes import spell_point
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.services.run.search import Search, Strategy
 
 SPACE = {f"axis{number}": (1, 2, 4, 8, 16) for number in range(5)}
 BEST = 4
@@ -87,5 +87,5 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_command_line_starts_without_it() -> None:
-    text = "import sys, kernelexp.tune; sys.exit('optuna' in sys.modules)"
+    text = "import sys, kernelexp.services.run.tune; sys.exit('optuna' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", text], timeout=120).returncode == 0

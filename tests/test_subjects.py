@@ -12,13 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT
 
-from kernelexp import build, profiles, project, records, runner, runs, subjects
-from kernelexp.arm import Arm, ProfiledEvidence
-from kernelexp.errors import UsageError
+from kernelexp import project
+from kernelexp.dossier import subjects
+from kernelexp.dossier.subjects import Making, Subject
+from kernelexp.evidence import build
+from kernelexp.logs import profiles, records
+from kernelexp.model.arm import Arm, ProfiledEvidence
+from kernelexp.model.errors import UsageError
+from kernelexp.model.record import Profile
 from kernelexp.project import Project
-from kernelexp.record import Profile
-from kernelexp.subjects import Making, Subject
-from kernelexp.toolchain import Toolchain
+from kernelexp.services.run import runner, runs
+from kernelexp.system.toolchain import Toolchain
 
 RUN = "20261121T000044Z-485c4d1d"
 T3 = ROOT / f"logs/runs/T3/{RUN}.measured.json"

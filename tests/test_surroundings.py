@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import processes, surroundings
+from kernelexp.logs import surroundings
+from kernelexp.system.process import processes
 
 
 def commit(root: Path) -> None:

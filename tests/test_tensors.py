@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.problem import Array
-from kernelexp.tensors import POISON, allocate, as_bytes, fingerprint
+from kernelexp.evidence.measure.tensors import POISON, allocate, as_bytes, fingerprint
+from kernelexp.model.problem import Array
 
 
 def test_an_array_begins_as_poison_as_zero_or_as_the_input_of_its_name():

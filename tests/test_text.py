@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kernelexp.text import CONTROL, markdown, markdown_line, printable, shorten
+from kernelexp.model.text import CONTROL, markdown, markdown_line, printable, shorten
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

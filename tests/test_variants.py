@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from support import ROOT
 
-from kernelexp import prepare, project
-from kernelexp.arch import ARCHITECTURES
-from kernelexp.arm import Arm, Status
-from kernelexp.judge import gates
-from kernelexp.limits import Limits
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.arm import Arm, Status
+from kernelexp.model.limits import Limits
+from kernelexp.services.check import gates
+from kernelexp.system.toolchain import Toolchain
 
 # One worker builds them all; `kernelexp check` does it before.
 pytestmark = [pytest.mark.xdist_group("all variants"), pytest.mark.slow]

@@ -30,9 +30,9 @@ def test_every_file_of_the_package_is_in_the_wheel(tmp_path: Path) -> None:
     packed = set(zipfile.ZipFile(wheel).namelist())
     files = {
         f"kernelexp/{path.relative_to(source / 'kernelexp').as_posix()}"
-        for folder in (source / "kernelexp", source / "kernelexp/include")
+        for folder in (source / "kernelexp", source / "kernelexp/system/include")
         for path in folder.rglob("*")
         if path.is_file()
     }
     assert files - packed == set()
-    assert "kernelexp/include/export.cuh" in packed
+    assert "kernelexp/system/include/export.cuh" in packed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import wholefile
+from kernelexp.system import wholefile
 
 
 def test_several_files_are_undone_where_the_block_raises(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import typer
 
-from kernelexp import errors
 from kernelexp.cli import app
 from kernelexp.cli.commands import UNWRAPPED
+from kernelexp.model import errors
 from kxdocs.markdown import code, escape, paragraphs, table
 
 

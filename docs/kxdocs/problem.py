@@ -1,4 +1,4 @@
-"""What a problem.py implements: the docstring of kernelexp.problem, and the types that it names."""
+"""What a problem.py implements: the docstring of kernelexp.model.problem, and the types in it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from kernelexp import launch
-from kernelexp import problem as package
+from kernelexp.model import problem as package
 from kxdocs.markdown import code, escape, paragraphs, table
+from warpsim import launch
 
 _TERM = re.compile(r" {4}(\S.*)")
 _TEXT = re.compile(r" {8}(\S.*)")
@@ -33,7 +33,7 @@ def functions() -> str:
         lines += [f"### {code(name)}{' (optional)' if optional else ''}", ""]
         lines += ["```python", *terms, "```", "", escape(text), ""]
     if not lines:
-        raise ValueError("the docstring of kernelexp.problem lists no function")
+        raise ValueError("the docstring of kernelexp.model.problem lists no function")
     return "\n".join(lines)
 
 
@@ -69,7 +69,7 @@ def _name(term: str) -> str:
     """launch of `def launch(...)`, SIZES of `SIZES: ...`."""
     match = re.match(r"(?:def )?(\w+)", term)
     if match is None:
-        raise ValueError(f"{term!r} in the docstring of kernelexp.problem is no signature")
+        raise ValueError(f"{term!r} in the docstring of kernelexp.model.problem is no signature")
     return match[1]
 
 

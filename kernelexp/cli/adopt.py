@@ -14,15 +14,15 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.console import print_message
 from kernelexp.cli.emulate import emulate
-from kernelexp.errors import WRONG_RESULT, UsageError
+from kernelexp.model.errors import WRONG_RESULT, UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.foreign.adopted import Compiled
-    from kernelexp.foreign.copying import Omitted
-    from kernelexp.foreign.draft import Answers
-    from kernelexp.foreign.entry import Parameter
     from kernelexp.project import Project
-    from kernelexp.toolchain import Toolchain
+    from kernelexp.services.adopt.adopted import Compiled
+    from kernelexp.services.adopt.copying import Omitted
+    from kernelexp.services.adopt.draft import Answers
+    from kernelexp.services.adopt.entry import Parameter
+    from kernelexp.system.toolchain import Toolchain
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
     """Brings the source in, and executes it where nothing is left blank."""
-    from kernelexp.foreign import adopted, draft
+    from kernelexp.services.adopt import adopted, draft
 
     loaded = common.load(start)
     tools = common.tools(loaded, nvcc)
@@ -77,7 +77,7 @@ def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
 
 def _compile(loaded: Project, source: Path, words: Words, tools: Toolchain) -> Compiled:
     """Whatever compiler its source is for, or was compiled by."""
-    from kernelexp.foreign import precompiled, service
+    from kernelexp.services.adopt import precompiled, service
 
     if source.suffix in precompiled.SUFFIXES:
         found = precompiled.read(source)
@@ -115,8 +115,8 @@ def _usual_arch(loaded: Project) -> str:
 
 
 def _answers(words: Words) -> Answers:
-    from kernelexp.foreign import adopted, draft
-    from kernelexp.foreign.expressions import parse_expressions, parse_reference
+    from kernelexp.services.adopt import adopted, draft
+    from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
 
     return draft.Answers(
         block=adopted.parse_block(words.block) if words.block else None,
@@ -134,7 +134,7 @@ def _answers(words: Words) -> Answers:
 
 
 def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
-    from kernelexp.foreign.entry import python_name
+    from kernelexp.services.adopt.entry import python_name
 
     pairs = []
     for text in texts:
@@ -163,13 +163,13 @@ def _whole(text: str) -> int:
 
 def _tell(compiled: Compiled, answers: Answers) -> None:
     """What was found and what was left out."""
-    from kernelexp.foreign import draft
+    from kernelexp.services.adopt import draft
 
     entry = compiled.entry
     typer.echo(f"entry: {entry.signature}")
-    for each in entry.parameters:
-        typer.echo(f"  {_describe(each)}")
-        for member in each.members:
+    for parameter in entry.parameters:
+        typer.echo(f"  {_describe(parameter)}")
+        for member in parameter.members:
             typer.echo(f"    {_describe(member)}")
     for name in draft.read_and_written(entry, answers):
         print_message(
@@ -207,8 +207,8 @@ def _spell_lines(left: Omitted) -> str:
 
 def _ask(compiled: Compiled, answers: Answers) -> Answers:
     """The answers with those of a person at the terminal; an empty one leaves a blank."""
-    from kernelexp.foreign import adopted, draft
-    from kernelexp.foreign.expressions import parse_expressions
+    from kernelexp.services.adopt import adopted, draft
+    from kernelexp.services.adopt.expressions import parse_expressions
 
     values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
     threads = draft.block(compiled.entry, answers)
@@ -230,21 +230,25 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
 
 def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
 
-    from kernelexp.foreign.expressions import parse_expressions, parse_reference
+    from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
 
     shapes, references = dict(answers.shapes), dict(answers.references)
     workspaces, zeros = list(answers.workspaces), list(answers.zeros)
-    for each in parameters:
-        if each.is_pointer and each.name not in shapes:
-            shape = _prompt(f"shape of {each.name}, as in M,K", parse_expressions)
-            shapes.update({each.name: shape} if shape else {})
-        if each.read and each.written and each.name not in (*workspaces, *zeros):
-            if typer.confirm(f"is {each.name} zero before each launch?", default=False):
-                is_result = typer.confirm(f"is {each.name} a result?", default=True)
-                (zeros if is_result else workspaces).append(each.name)
-        if each.is_pointer and each.written and each.name not in (*references, *workspaces):
-            expected = _prompt(f"what {each.name} should be, as in A @ B", parse_reference)
-            references.update({each.name: expected} if expected else {})
+    for parameter in parameters:
+        if parameter.is_pointer and parameter.name not in shapes:
+            shape = _prompt(f"shape of {parameter.name}, as in M,K", parse_expressions)
+            shapes.update({parameter.name: shape} if shape else {})
+        if parameter.read and parameter.written and parameter.name not in (*workspaces, *zeros):
+            if typer.confirm(f"is {parameter.name} zero before each launch?", default=False):
+                is_result = typer.confirm(f"is {parameter.name} a result?", default=True)
+                (zeros if is_result else workspaces).append(parameter.name)
+        if (
+            parameter.is_pointer
+            and parameter.written
+            and parameter.name not in (*references, *workspaces)
+        ):
+            expected = _prompt(f"what {parameter.name} should be, as in A @ B", parse_reference)
+            references.update({parameter.name: expected} if expected else {})
     return msgspec.structs.replace(
         answers,
         shapes=shapes,

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kernelexp import __version__, errors
+from kernelexp import __version__
 from kernelexp.cli.commands import SUMMARIES, UNWRAPPED, Commands
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output, print_message
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
-from kernelexp.errors import KernelexpError
+from kernelexp.model import errors
+from kernelexp.model.errors import KernelexpError
 
 
 class _Commands(TyperGroup):

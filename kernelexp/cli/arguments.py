@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.arm import Isa
-    from kernelexp.limits import Limits
-    from kernelexp.model import Point, Variant
+    from kernelexp.model.arm import Isa
+    from kernelexp.model.axes import Point
+    from kernelexp.model.limits import Limits
+    from kernelexp.model.variant import Variant
     from kernelexp.project import Project
 
 
@@ -45,7 +46,7 @@ def refuse_two_forms(json: bool, markdown: bool) -> None:
 
 def parse_limits(texts: list[str] | None) -> Limits:
     """What --limit sets; the rest stays as it is."""
-    from kernelexp.limits import Limits  # loads msgspec: not for --help
+    from kernelexp.model.limits import Limits  # loads msgspec: not for --help
 
     changed = {}
     names = [name.removesuffix("_s") for name in Limits.__struct_fields__]
@@ -60,7 +61,7 @@ def parse_limits(texts: list[str] | None) -> Limits:
 
 def parse_isas(text: str) -> tuple[Isa, ...]:
     """The instruction sets that --isa names; UsageError where it names none."""
-    from kernelexp.evidence.emulated import BOTH
+    from kernelexp.evidence.emulate.emulated import BOTH
 
     known: dict[str, tuple[Isa, ...]] = {isa: (isa,) for isa in BOTH} | {"both": BOTH}
     if text not in known:

@@ -57,9 +57,9 @@ def audit(
     """
     from datetime import date
 
-    from kernelexp import auditing
-    from kernelexp.report import audit as report
-    from kernelexp.report import log as logs
+    from kernelexp.report.compared import audit as report
+    from kernelexp.report.log import log as logs
+    from kernelexp.services import auditing
 
     refuse_two_forms(json, markdown)
     loaded = common.load(project)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from kernelexp import errors
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits
@@ -21,6 +20,7 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
 )
+from kernelexp.model import errors
 
 
 @app.command()
@@ -53,10 +53,10 @@ def bisect(
     For example:
         kernelexp bisect F3 --good v1.2 --bad HEAD --by result
     """
-    from kernelexp import bisecting
-    from kernelexp.evidence.measured import Measuring
+    from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.project import parse_arm
-    from kernelexp.report import revisions as report
+    from kernelexp.report.log import revisions as report
+    from kernelexp.services.revisions import bisecting
 
     loaded = common.load(project)
     wanted, _, _ = parse_arm(loaded, variant)

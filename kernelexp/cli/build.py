@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from kernelexp import errors
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_variants
@@ -21,7 +20,8 @@ from kernelexp.cli.options import (
     VariantsArgument,
     VerboseOption,
 )
-from kernelexp.errors import UsageError
+from kernelexp.model import errors
+from kernelexp.model.errors import UsageError
 
 
 @app.command()
@@ -49,8 +49,9 @@ def build(
     For example:
         kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
     """
-    from kernelexp import prepare, runner
-    from kernelexp.report import builds
+    from kernelexp.dossier import prepare
+    from kernelexp.report.variants import builds
+    from kernelexp.services.run import runner
 
     loaded = common.load(project, sources=not repeat)
     tools = common.tools(loaded, nvcc)

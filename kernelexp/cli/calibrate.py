@@ -19,8 +19,8 @@ def calibrate(
     nvcc: NvccOption = None,
 ) -> None:
     """Measure this machine's rate of false verdicts."""
-    from kernelexp import calibration
-    from kernelexp.report import calibration as report
+    from kernelexp.report.variants import calibration as report
+    from kernelexp.services import calibration
 
     with progress_bars() as bars:
         rates = calibration.against_itself(device, margin / 100, nvcc, bars)
@@ -38,8 +38,8 @@ def selftest(
     nvcc: NvccOption = None,
 ) -> None:
     """Measure the smallest slowdown that a run detects here."""
-    from kernelexp import calibration
-    from kernelexp.report import calibration as report
+    from kernelexp.report.variants import calibration as report
+    from kernelexp.services import calibration
 
     with progress_bars() as bars:
         rates = calibration.injected(inject, device, margin / 100, nvcc, bars)

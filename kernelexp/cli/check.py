@@ -23,10 +23,10 @@ from kernelexp.cli.options import (
     PedanticOption,
     ProjectOption,
 )
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.checking import Checked
+    from kernelexp.services.check.checking import Checked
 
 
 @app.command()
@@ -76,10 +76,9 @@ def check(
         kernelexp check --since origin/main --markdown
     """
     _refuse(kernels, update, emulate, pedantic, since, json, markdown)
-    from kernelexp import checking
-    from kernelexp.evidence.measured import Measuring
-    from kernelexp.judge import gates
-    from kernelexp.report import gates as report
+    from kernelexp.evidence.measure.measured import Measuring
+    from kernelexp.report.runs import gates as report
+    from kernelexp.services.check import checking, gates
 
     loaded = common.load(project)
     for name in kernels or []:
@@ -118,9 +117,9 @@ def check(
 
 def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> None:
     """To a file for JUnit, to GitHub Actions if this runs there, and to standard output."""
-    from kernelexp import wholefile
-    from kernelexp.report import gates as report
-    from kernelexp.report import markdown as rendering
+    from kernelexp.report.document import markdown as rendering
+    from kernelexp.report.runs import gates as report
+    from kernelexp.system import wholefile
 
     findings = checked.findings
     if junit:

@@ -87,9 +87,13 @@ class Commands(MutableMapping[str, Any]):
         importlib.import_module(f"kernelexp.cli.{_FILES.get(name, name)}")
         alone = typer.Typer(rich_markup_mode=None, add_completion=False)
         alone.registered_commands = [
-            each
-            for each in self._app.registered_commands
-            if name in (each.name, each.callback and each.callback.__name__)
+            registered_command
+            for registered_command in self._app.registered_commands
+            if name
+            in (
+                registered_command.name,
+                registered_command.callback and registered_command.callback.__name__,
+            )
         ]
         command = typer.main.get_command(alone)
         command.name = name

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelexp.cli.console import print_message
-from kernelexp.errors import KernelexpError, UsageError, explain
+from kernelexp.model.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
-    from kernelexp.arm import Arm
-    from kernelexp.executor import Executor
+    from kernelexp.evidence.executor import Executor
+    from kernelexp.logs.records import Unreadable
+    from kernelexp.model.arm import Arm
     from kernelexp.project import Project
-    from kernelexp.records import Unreadable
-    from kernelexp.toolchain import Toolchain
+    from kernelexp.system.toolchain import Toolchain
 
 
 def load(start: Path, *, sources: bool = True) -> Project:
@@ -27,7 +27,8 @@ def load(start: Path, *, sources: bool = True) -> Project:
 
 def tools(project: Project, nvcc: str | None) -> Toolchain:
     """The compiler that --nvcc or the environment names, else the installed one."""
-    from kernelexp import build, toolchain
+    from kernelexp.evidence import build
+    from kernelexp.system import toolchain
 
     return toolchain.find(nvcc, project.root / build.CACHE)
 
@@ -40,11 +41,11 @@ def executor(device: str | None, devices: str | None, scheduler: str | None) -> 
     if len(names) > 1:
         raise UsageError(f"{' and '.join(names)} do not go together: choose one.")
     if scheduler is None:
-        from kernelexp.executor import Local
+        from kernelexp.evidence.executor import Local
 
         yield Local(device if devices is None else devices)
         return
-    from kernelexp import cluster
+    from kernelexp.evidence import cluster
 
     with cluster.connect(scheduler) as workers:
         yield workers
@@ -52,7 +53,7 @@ def executor(device: str | None, devices: str | None, scheduler: str | None) -> 
 
 def record_file(start: Path, text: str) -> Path:
     """The file of a measured record that RUN names; a path needs no project."""
-    from kernelexp import records
+    from kernelexp.logs import records
 
     path = Path(text)
     return (
@@ -64,7 +65,7 @@ def record_file(start: Path, text: str) -> Path:
 
 def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:
     """A line on standard error for each file among the records that was skipped, once."""
-    from kernelexp.text import printable
+    from kernelexp.model.text import printable
 
     for path, why in dict.fromkeys((each.path, each.why) for each in unreadable):
         name = path.relative_to(root) if path.is_relative_to(root) else path
@@ -73,7 +74,7 @@ def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:
 
 def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
     """That what was named has no profile of its own, with the latest of its variant, if any."""
-    from kernelexp import profiles
+    from kernelexp.logs import profiles
 
     root = project.root if project else None
     latest = profiles.latest(root, arm.kernel, arm.arch, arm.axes) if root else None
@@ -87,10 +88,10 @@ def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
 
 def write_log(project: Project, force: bool = False) -> Path:
     """Renders logs/EXPERIMENTS.md; UsageError if the file there was written by somebody else."""
-    from kernelexp.report import log, logbook, logfile
+    from kernelexp.report.log import log, logbook, logfile
 
     logs = log.assemble(project)
-    warn(project.root, (each for one in logs for each in one.unreadable))
+    warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
     return logfile.write(project.root, logbook.file(logs), force)
 
 

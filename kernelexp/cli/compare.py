@@ -11,13 +11,13 @@ from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.console import output, progress_bars
 from kernelexp.cli.options import HERE, JsonOption, NvccOption, ProjectOption
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     import re
     from pathlib import Path
 
-    from kernelexp.comparisons import Comparison, Options
+    from kernelexp.services.comparisons import Comparison, Options
 
 _SUBJECT = (
     "An experiment's id (its latest run), a run's name, a record's file, a variant "
@@ -67,8 +67,8 @@ def compare(
         kernelexp compare F3
         kernelexp compare baseline.csv after.csv
     """
-    from kernelexp import comparisons
-    from kernelexp.report import differences
+    from kernelexp.report.compared import differences
+    from kernelexp.services import comparisons
 
     options = comparisons.Options(floor=floor / 100, every=every, metric=_pattern(metric))
     found = _compare(before, after, options, emulate, nvcc, project)
@@ -79,7 +79,8 @@ def compare(
 def _compare(
     before: str, after: str | None, options: Options, emulate: bool, nvcc: str | None, start: Path
 ) -> Comparison:
-    from kernelexp import comparisons, subjects
+    from kernelexp.dossier import subjects
+    from kernelexp.services import comparisons
 
     texts = (before,) if after is None else (before, after)
     project = None if all(map(subjects.is_file, texts)) else common.load(start, sources=False)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kernelexp.errors import KernelexpError
+from kernelexp.model.errors import KernelexpError
 
 if TYPE_CHECKING:
-    from kernelexp.model import Target
+    from kernelexp.model.experiment import Target
     from kernelexp.project import Project
 
 Candidates = Iterable[tuple[str, str]]
@@ -116,7 +116,7 @@ def sweep_words(project: Project, ctx: typer.Context, incomplete: str) -> Candid
         pairs = ((name, kernel) for name, kernel in project.kernels.items())
         return [(f"{name}@{arch}", own.title) for name, own in pairs for arch in own.targets]
     targets = _targets(project, words[0])
-    every = [(f"{name}=*", axis.about) for each in targets for name, axis in each.axes.items()]
+    every = [(f"{name}=*", axis.about) for target in targets for name, axis in target.axes.items()]
     return [*every, *_pairs(targets)]
 
 
@@ -133,7 +133,7 @@ def _targets(project: Project, name: str) -> list[Target]:
 
 
 def _pairs(targets: Iterable[Target]) -> Iterator[tuple[str, str]]:
-    from kernelexp.model import spell
+    from kernelexp.model.axes import spell
 
     for target in targets:
         for name, axis in target.axes.items():

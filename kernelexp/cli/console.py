@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kernelexp.text import shorten
+from kernelexp.model.text import shorten
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from kernelexp.progress import OnProgress, Step
-    from kernelexp.report.document import Document
+    from kernelexp.model.progress import OnProgress, Step
+    from kernelexp.report.document.document import Document
 
 # In a pipe nobody sees a bar: a line says now and then that work goes on.
 REMIND_S = 30.0
@@ -58,11 +58,11 @@ def print_text(text: str) -> None:
 
 def print_document(document: Document, markdown: bool = False) -> None:
     if markdown:
-        from kernelexp.report import markdown as rendering
+        from kernelexp.report.document import markdown as rendering
 
         print_text(rendering.render(document))
         return
-    from kernelexp.report import terminal
+    from kernelexp.report.document import terminal
 
     console = _console()
     if console.is_terminal:
@@ -123,14 +123,14 @@ def progress_bars(root: Path | None = None) -> Iterator[OnProgress]:
     with contextlib.ExitStack() as stack:
         tellers = [stack.enter_context(_bars() if sys.stderr.isatty() else _reminders())]
         if root is not None:
-            from kernelexp import live
+            from kernelexp.system import live
 
             command = shlex.join(("kernelexp", *sys.argv[1:]))
             tellers.append(stack.enter_context(live.published(root, command)))
 
         def tell(step: Step) -> None:
-            for each in tellers:
-                each(step)
+            for teller in tellers:
+                teller(step)
 
         yield tell
 

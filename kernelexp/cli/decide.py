@@ -13,8 +13,8 @@ from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
 
 if TYPE_CHECKING:
-    from kernelexp.deciding import Done
     from kernelexp.project import Project
+    from kernelexp.services.deciding import Done
 
 ExperimentArgument = Annotated[
     str,
@@ -57,7 +57,7 @@ def accept(
     For example:
         kernelexp accept F8 --commit abf04a5 --note 'simpler code'
     """
-    from kernelexp import deciding
+    from kernelexp.services import deciding
 
     loaded = common.load(project, sources=False)
     asked = deciding.Asked(commit=commit, note=note, why=why)
@@ -81,7 +81,7 @@ def reject(
     For example:
         kernelexp reject F9 --note 'needs 1,024 TMEM columns'
     """
-    from kernelexp import deciding
+    from kernelexp.services import deciding
 
     loaded = common.load(project, sources=False)
     asked = deciding.Asked(commit=commit, note=note, why=why)
@@ -112,7 +112,7 @@ def replace(
     For example:
         kernelexp replace F5 --by 892766c --why 'L1 holds the combined tensor'
     """
-    from kernelexp import deciding
+    from kernelexp.services import deciding
 
     loaded = common.load(project, sources=False)
     asked = deciding.Asked(commit=commit, note=note, why=why)
@@ -121,8 +121,8 @@ def replace(
 
 def _show(project: Project, done: Done, json: bool) -> None:
     """What was decided and what is the best now; the log is rendered again."""
-    from kernelexp import decisions
-    from kernelexp.report import decisions as report
+    from kernelexp.logs import decisions
+    from kernelexp.report.log import decisions as report
 
     common.refresh_log(common.load(project.root, sources=False))
     decided, unreadable = decisions.read_all(project.root)

@@ -22,8 +22,8 @@ def diff(
     project: ProjectOption = HERE,
 ) -> None:
     """Compare two records: axes, compiler, sources, figures."""
-    from kernelexp import records
-    from kernelexp.report import comparison
+    from kernelexp.logs import records
+    from kernelexp.report.compared import comparison
 
     loaded = common.load(project, sources=False)
     one, other = (records.read_file(records.find(loaded.root, text)) for text in (before, after))

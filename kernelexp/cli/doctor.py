@@ -14,8 +14,8 @@ def doctor(
     json: JsonOption = False, nvcc: NvccOption = None, project: ProjectOption = HERE
 ) -> None:
     """Check tools, versions and capabilities."""
-    from kernelexp import doctor as checks
-    from kernelexp.report import machine
+    from kernelexp.report.document import machine
+    from kernelexp.services import doctor as checks
 
     facts = checks.examine(nvcc, project)
     output("doctor", facts, machine.render(facts), json)

@@ -22,11 +22,11 @@ from kernelexp.cli.options import (
     VariantsArgument,
     VerboseOption,
 )
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.evidence.emulated import How
-    from kernelexp.schedule import Schedule
+    from kernelexp.evidence.emulate.emulated import How
+    from warpsim.schedule import Schedule
 
 
 @app.command()
@@ -68,8 +68,8 @@ def emulate(
         kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
     how = _how(size, schedules, schedule, pedantic, isa)
-    from kernelexp import emulations
-    from kernelexp.report import emulations as report
+    from kernelexp.dossier import emulations
+    from kernelexp.report.variants import emulations as report
 
     loaded = common.load(project)
     if not variants:
@@ -87,8 +87,8 @@ def emulate(
 
 
 def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: str) -> How:
-    from kernelexp import schedule
-    from kernelexp.evidence.emulated import How
+    from kernelexp.evidence.emulate.emulated import How
+    from warpsim import schedule
 
     if count is not None and named is not None:
         raise UsageError("--schedules and --schedule exclude each other.")

@@ -66,11 +66,12 @@ def evaluate(
     For example:
         kernelexp evaluate transpose@sm_90a:rows=4 --source mine.cu --json
     """
-    from kernelexp import evaluation, executor
-    from kernelexp.evidence.measured import Measuring
+    from kernelexp.evidence import executor
+    from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.project import parse_variant
-    from kernelexp.report import page
-    from kernelexp.runs import Settings
+    from kernelexp.report.runs import page
+    from kernelexp.services import evaluation
+    from kernelexp.services.run.runs import Settings
 
     loaded = common.load(project)
     wanted = parse_variant(loaded, variant)

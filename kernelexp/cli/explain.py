@@ -52,9 +52,9 @@ def explain(
         kernelexp explain T1
         kernelexp explain T3 --candidate 2
     """
-    from kernelexp import examine
+    from kernelexp.dossier import examine
     from kernelexp.project import require_candidate
-    from kernelexp.report import explanation as report
+    from kernelexp.report.variants import explanation as report
 
     loaded = common.load(project)
     written = loaded.experiment(name)

@@ -51,10 +51,10 @@ def history(
     For example:
         kernelexp history F3 --revisions HEAD~10..HEAD
     """
-    from kernelexp import timeline
-    from kernelexp.evidence.measured import Measuring
+    from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.project import parse_arm
-    from kernelexp.report import revisions as report
+    from kernelexp.report.log import revisions as report
+    from kernelexp.services.revisions import timeline
 
     refuse_two_forms(json, markdown)
     loaded = common.load(project)

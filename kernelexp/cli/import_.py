@@ -35,7 +35,7 @@ def import_(
     become published records; all other words of an experiment stay in its notes, and the log is
     copied to logs/imported.
     """
-    from kernelexp.handlog import service
+    from kernelexp.services.handlog import service
 
     loaded = common.load(project)
     done = service.write(loaded, log, kernel, arch, source)
@@ -44,8 +44,8 @@ def import_(
         f"imported {steps} step{'s' * (steps != 1)} and {experiments} "
         f"experiment{'s' * (experiments != 1)} of {done.kernel}"
     )
-    for each in done.log.doubts:
-        typer.echo(f"unclear: {each}")
+    for doubt in done.log.doubts:
+        typer.echo(f"unclear: {doubt}")
     for each in done.log.kept:
         typer.echo(f"kept as text: {each}")
     typer.echo(f"wrote {os.path.relpath(done.copy)}, the whole log")

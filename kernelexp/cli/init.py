@@ -11,7 +11,7 @@ import typer
 
 from kernelexp.cli.app import app
 from kernelexp.cli.options import HERE
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 DEFAULT_ARCH = "sm_90a"
 
@@ -39,7 +39,7 @@ def init(
 
     It runs at once, without a GPU too. No file is overwritten.
     """
-    from kernelexp import scaffold
+    from kernelexp.project import scaffold
 
     if empty and arch:
         raise UsageError(
@@ -56,9 +56,9 @@ def init(
 
 def _arch_here() -> str:
     """That of this machine's first GPU, where it has one that can be built for."""
-    from kernelexp.arch import ARCHITECTURES
-    from kernelexp.errors import EnvironmentFault
-    from kernelexp.gpu import device
+    from kernelexp.facts.arch import ARCHITECTURES
+    from kernelexp.model.errors import EnvironmentFault
+    from kernelexp.system import device
 
     try:
         gpus = device.list_gpus()

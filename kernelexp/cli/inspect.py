@@ -20,13 +20,13 @@ from kernelexp.cli.options import (
     SetOption,
     VariantsArgument,
 )
-from kernelexp.errors import OK, REGRESSION, UsageError
+from kernelexp.model.errors import OK, REGRESSION, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kernelexp.inspection import Inspection
     from kernelexp.judge.instructions import JudgedInstructions
+    from kernelexp.services.inspection import Inspection
 
 TOP = 10
 
@@ -72,8 +72,9 @@ def inspect(
     """
     import msgspec
 
-    from kernelexp import emulations, inspection
-    from kernelexp.report.inspection_page import render, to_values
+    from kernelexp.dossier import emulations
+    from kernelexp.report.variants.inspection_page import render, to_values
+    from kernelexp.services import inspection
 
     loaded = common.load(project)
     if not variants:
@@ -113,10 +114,10 @@ def _judge(
     found: Sequence[Inspection], texts: Sequence[str]
 ) -> list[tuple[str, JudgedInstructions]]:
     """Numbers are judged of every variant, changes of all but the first, by their labels."""
-    from kernelexp import condition
+    from kernelexp.facts import condition
     from kernelexp.judge.instructions import instruction_expectations
 
-    built = [each for each in found if each.arm.build]
+    built = [inspection for inspection in found if inspection.arm.build]
     judged = []
     for number, each in enumerate(built):
         before = built[0].counts() if number else None

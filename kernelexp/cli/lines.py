@@ -20,7 +20,7 @@ from kernelexp.cli.options import (
     SetOption,
     VariantsArgument,
 )
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 TOP = 10
 
@@ -68,10 +68,10 @@ def lines(
     For example:
         kernelexp lines transpose@sm_90a:layout=plain --by conflicts
     """
-    from kernelexp import emulations
-    from kernelexp.lines import service
-    from kernelexp.report import lines as report
-    from kernelexp.report import lines_values
+    from kernelexp.dossier import emulations
+    from kernelexp.report.variants import lines as report
+    from kernelexp.report.variants import lines_values
+    from kernelexp.services.lines import service
 
     loaded = common.load(project)
     if not variants:

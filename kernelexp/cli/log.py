@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from kernelexp import errors
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json, print_text
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
-from kernelexp.errors import UsageError
+from kernelexp.model import errors
+from kernelexp.model.errors import UsageError
 
 
 @app.command()
@@ -35,8 +35,10 @@ def log(
 
     A table on a terminal, markdown in a pipe.
     """
-    from kernelexp.report import export, logbook, logfile, markdown
-    from kernelexp.report import log as service
+    from kernelexp.report import export
+    from kernelexp.report.document import markdown
+    from kernelexp.report.log import log as service
+    from kernelexp.report.log import logbook, logfile
 
     names = ("--write", "--check", "--json", "--csv")
     given = [name for name, on in zip(names, (write, check, json, csv), strict=True) if on]
@@ -50,7 +52,7 @@ def log(
         typer.echo(f"wrote {path.relative_to(loaded.root)}")
         return
     logs = service.assemble(loaded)
-    common.warn(loaded.root, (each for one in logs for each in one.unreadable))
+    common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
     if check:
         if not logfile.is_current(loaded.root, logbook.file(logs)):
             typer.echo(f"{logfile.NAME} is out of date: render it with `kernelexp log --write`.")

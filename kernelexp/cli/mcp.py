@@ -13,6 +13,6 @@ def mcp(project: ProjectOption = HERE) -> None:
     Over standard input and output, until that is closed. Needs the extra: pip install
     'kernelexp[mcp]'.
     """
-    from kernelexp import mcp_server
+    from kernelexp.api import mcp_server
 
     mcp_server.serve(project)

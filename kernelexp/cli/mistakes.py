@@ -14,8 +14,8 @@ from typer._click.exceptions import (
     NoSuchOption,
 )
 
-from kernelexp.errors import UsageError, nearest
-from kernelexp.text import quote
+from kernelexp.model.errors import UsageError, nearest
+from kernelexp.model.text import quote
 
 Refusal = ClickException
 
@@ -35,7 +35,7 @@ def _complaint(refusal: Refusal, context: Any) -> str:
         option = refusal.option_name
         return f"{option} comes after the command, as in kernelexp list {option} PATH"
     if isinstance(refusal, NoSuchOption):
-        known = [name for each in context.command.params for name in each.opts] if context else []
+        known = [name for param in context.command.params for name in param.opts] if context else []
         return f"there is no option {quote(refusal.option_name)}{_hint(refusal.option_name, known)}"
     if isinstance(refusal, MissingParameter) and refusal.param:
         return f"{_name(refusal.param)} is missing"

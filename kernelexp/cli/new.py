@@ -14,7 +14,7 @@ from kernelexp.cli.app import app
 from kernelexp.cli.completion import assignments, complete
 from kernelexp.cli.console import print_message
 from kernelexp.cli.options import HERE, NvccOption, ProjectOption
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -203,7 +203,8 @@ def new(
 
 
 def _of_sweep(loaded: Project, run: str, row: int) -> dict[str, Any]:
-    from kernelexp import records, sweep
+    from kernelexp.logs import records
+    from kernelexp.services.run import sweep
 
     record = records.read_file(records.find(loaded.root, run))
     return sweep.experiment_of(loaded, record, row)
@@ -212,7 +213,7 @@ def _of_sweep(loaded: Project, run: str, row: int) -> dict[str, Any]:
 def _of_words(
     loaded: Project, kernel: str, title: str, sets: list[str], baseline: list[str]
 ) -> dict[str, Any]:
-    from kernelexp.errors import join
+    from kernelexp.model.errors import join
     from kernelexp.project import parse_point
 
     if not title:
@@ -236,7 +237,7 @@ def _of_words(
 
 
 def _refuse_equal(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> None:
-    from kernelexp.model import spell
+    from kernelexp.model.axes import spell
 
     if all(spell(baseline[axis]) == spell(value) for axis, value in candidate.items()):
         raise UsageError(

@@ -17,7 +17,7 @@ from kernelexp.cli.options import (
     SetOption,
     VariantArgument,
 )
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 
 @app.command()
@@ -39,10 +39,10 @@ def opportunities(
     For example:
         kernelexp opportunities transpose@sm_90a:layout=plain
     """
-    from kernelexp import examine
+    from kernelexp.dossier import examine
     from kernelexp.judge import bounds
     from kernelexp.judge import opportunities as rules
-    from kernelexp.report import opportunities as report
+    from kernelexp.report.variants import opportunities as report
 
     loaded = common.load(project)
     wanted = parse_variants(loaded, [variant], set_)

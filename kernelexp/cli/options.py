@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kernelexp.cli.completion import assignments, complete, variant_names
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 ProjectOption = Annotated[
     Path,

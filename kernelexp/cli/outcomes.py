@@ -9,27 +9,27 @@ from kernelexp.cli.console import output, print_message
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
-    from kernelexp.report.document import Block
-    from kernelexp.runs import Outcome
+    from kernelexp.report.document.document import Block
+    from kernelexp.services.run.runs import Outcome
 
 
 def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
     """The page of each run, and a summary where there are several."""
-    from kernelexp.report import page, ran
-    from kernelexp.report.document import paragraph
+    from kernelexp.report.document.document import paragraph
+    from kernelexp.report.runs import page, ran
 
-    for each in outcomes:
-        if each.error:
-            print_message(f"error: {each.experiment}: {each.error}")
-    common.warn(project.root, (skipped for each in outcomes for skipped in each.unreadable))
+    for outcome in outcomes:
+        if outcome.error:
+            print_message(f"error: {outcome.experiment}: {outcome.error}")
+    common.warn(project.root, (skipped for outcome in outcomes for skipped in outcome.unreadable))
     pages: list[Block] = []
-    for each in outcomes:
-        if each.record:
+    for outcome in outcomes:
+        if outcome.record:
             if pages:
                 pages.append(paragraph(""))
-            path = each.path.relative_to(project.root).as_posix() if each.path else ""
-            pages += page.render(each.record, each.earlier, path, verbose)
+            path = outcome.path.relative_to(project.root).as_posix() if outcome.path else ""
+            pages += page.render(outcome.record, outcome.earlier, path, verbose)
     if len(outcomes) > 1:
-        failures = {each.experiment: str(each.error) for each in outcomes if each.error}
-        pages += page.summary([each.record for each in outcomes if each.record], failures)
+        failures = {outcome.experiment: str(outcome.error) for outcome in outcomes if outcome.error}
+        pages += page.summary([outcome.record for outcome in outcomes if outcome.record], failures)
     output("run", ran.to_values(outcomes), pages, json)

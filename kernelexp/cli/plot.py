@@ -14,12 +14,12 @@ from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
-from kernelexp.errors import UsageError, suggest
+from kernelexp.model.errors import UsageError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kernelexp.arm import Arm
+    from kernelexp.model.arm import Arm
     from kernelexp.project import Project
     from kernelexp.report.charts.chart import Chart
 
@@ -127,12 +127,12 @@ def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
 
 
 def _history(project: Project, names: list[str]) -> Iterable[Chart]:
-    from kernelexp.report import log
     from kernelexp.report.charts import history
+    from kernelexp.report.log import log
 
     chosen = _kernels(project, names)
     logs = log.assemble(project)
-    common.warn(project.root, (each for one in logs for each in one.unreadable))
+    common.warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
     charts = list(history.plots([each for each in logs if (each.kernel, each.arch) in chosen]))
     if not charts:
         raise UsageError("no committed step has a time yet: measure one of the history's steps.")
@@ -140,9 +140,10 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
 
 
 def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
-    from kernelexp import records, sweep
-    from kernelexp.names import SWEEP, is_sweep
+    from kernelexp.logs import records
+    from kernelexp.model.names import SWEEP, is_sweep
     from kernelexp.report.charts import heat
+    from kernelexp.services.run import sweep
 
     if name.removeprefix(SWEEP).partition("@")[0] in project.kernels:
         record = sweep.latest(project, name.removeprefix(SWEEP))
@@ -158,7 +159,7 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
 
 
 def _run(project: Project, name: str) -> Iterable[Chart]:
-    from kernelexp import records
+    from kernelexp.logs import records
     from kernelexp.report.charts import pairs
 
     record = records.read_file(records.find(project.root, name, measured=True))
@@ -169,7 +170,7 @@ def _run(project: Project, name: str) -> Iterable[Chart]:
 
 
 def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
-    from kernelexp import subjects
+    from kernelexp.dossier import subjects
     from kernelexp.report.charts import stalls
 
     if not names:
@@ -184,8 +185,8 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
 
 
 def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]:
-    from kernelexp import profiles, records
-    from kernelexp.model import spell_point
+    from kernelexp.logs import profiles, records
+    from kernelexp.model.axes import spell_point
     from kernelexp.report.charts import roofline
 
     def measured(arm: Arm) -> Arm | None:

@@ -22,13 +22,13 @@ from kernelexp.cli.options import (
     SetOption,
     VariantsArgument,
 )
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.model import Variant
-    from kernelexp.profile.ncu import Ncu
-    from kernelexp.profiling import Profiling
+    from kernelexp.evidence.profile.ncu import Ncu
+    from kernelexp.model.variant import Variant
     from kernelexp.project import Project
+    from kernelexp.services.profiling import Profiling
 
 
 @app.command()
@@ -113,10 +113,10 @@ def profile(
         kernelexp profile F3
         kernelexp profile --import raw.csv details.csv --variant F3
     """
-    from kernelexp import profiling
-    from kernelexp.profile import imports
-    from kernelexp.profile import ncu as programs
-    from kernelexp.profile.take import Settings
+    from kernelexp.evidence.profile import imports
+    from kernelexp.evidence.profile import ncu as programs
+    from kernelexp.evidence.profile.take import Settings
+    from kernelexp.services import profiling
 
     loaded = common.load(project)
     if import_:
@@ -160,10 +160,10 @@ def _counters(
     ncu: Ncu, asked: str | None, device: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """ncu's sections, and the metrics of kernelexp's own sections that this GPU has."""
-    from kernelexp import chips
-    from kernelexp import sections as own
-    from kernelexp.profile import ncu as programs
-    from kernelexp.profile import take
+    from kernelexp.evidence.profile import ncu as programs
+    from kernelexp.evidence.profile import take
+    from kernelexp.facts import chips
+    from kernelexp.project import sections as own
 
     usual = asked is None or asked == "all"
     names = [] if usual else [name.strip() for name in (asked or "").split(",")]
@@ -199,6 +199,6 @@ def _placed(
 
 
 def _print(done: list[Profiling], json: bool, markdown: bool) -> None:
-    from kernelexp.report import profiles
+    from kernelexp.report.variants import profiles
 
     output("profile", done, profiles.render(done), json, markdown)

@@ -38,8 +38,8 @@ def recount(
     For example:
         kernelexp recount T1 T2
     """
-    from kernelexp import recounting
-    from kernelexp.report import recounting as report
+    from kernelexp.report.variants import recounting as report
+    from kernelexp.services import recounting
 
     loaded = common.load(project, sources=False)
     wanted = recounting.find(loaded, chosen(loaded, names or [], every))

@@ -10,7 +10,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.options import HERE, ProjectOption
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 FOLDER = "report"
 

@@ -34,7 +34,7 @@ from kernelexp.cli.options import (
     VerboseOption,
 )
 from kernelexp.cli.outcomes import show
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 
 @app.command()
@@ -91,9 +91,9 @@ def run(
     """
     import msgspec
 
-    from kernelexp import runner, runs
-    from kernelexp.evidence.measured import Measuring
-    from kernelexp.measurement import Options
+    from kernelexp.evidence.measure.measured import Measuring
+    from kernelexp.model.measurement import Options
+    from kernelexp.services.run import runner, runs
 
     loaded = common.load(project, sources=not repeat)
     if repeat and (experiments or every or set_):

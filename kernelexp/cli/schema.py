@@ -9,7 +9,7 @@ import typer
 
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_schema
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 
 @app.command()
@@ -40,12 +40,12 @@ def _schema(of: str) -> Mapping[str, Any]:
     if of == "project" or of == "experiment":
         return shape.schema(of)
     if of == "section":
-        from kernelexp.sections.shape import Section
+        from kernelexp.project.sections.shape import Section
 
         return shape.schema_of(Section)
-    from kernelexp.errors import suggest
+    from kernelexp.model.errors import suggest
+    from kernelexp.model.text import quote
     from kernelexp.report import outputs
-    from kernelexp.text import quote
 
     known = ("project", "experiment", "section", *outputs.VERSIONS)
     if of not in known:

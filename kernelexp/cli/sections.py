@@ -12,17 +12,17 @@ from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kernelexp.arm import Arm, ProfiledEvidence
+    from kernelexp.dossier.subjects import Subject
+    from kernelexp.model.arm import Arm, ProfiledEvidence
     from kernelexp.project import Project
-    from kernelexp.report.document import Block
-    from kernelexp.sections.evaluate import Reading
-    from kernelexp.sections.given import Run
-    from kernelexp.subjects import Subject
+    from kernelexp.project.sections.evaluate import Reading
+    from kernelexp.project.sections.given import Run
+    from kernelexp.report.document.document import Block
 
 
 @app.command()
@@ -89,7 +89,7 @@ def sections(
         kernelexp sections published-9bf658a --dtype fp8
         kernelexp sections report.ncu-rep --peer cuBLAS --peer-ms 0.365
     """
-    from kernelexp.sections.given import Run
+    from kernelexp.project.sections.given import Run
 
     found = _find(subject, project)
     evidence = found.arm.profiled
@@ -120,11 +120,11 @@ def sections(
 
 
 def _find(text: str, start: Path) -> Subject:
-    from kernelexp import subjects
+    from kernelexp.dossier import subjects
 
     project = _project(text, start)
     if project is not None and subjects.is_variant(project, text):
-        from kernelexp.arm import Arm
+        from kernelexp.model.arm import Arm
         from kernelexp.project import parse_variant
 
         variant = parse_variant(project, text)
@@ -135,14 +135,14 @@ def _find(text: str, start: Path) -> Subject:
 
 def _project(text: str, start: Path) -> Project | None:
     """Where `text` is looked up; a file needs none."""
-    from kernelexp import subjects
+    from kernelexp.dossier import subjects
 
     return None if subjects.is_file(text) else common.load(start, sources=False)
 
 
 def _known(arm: Arm) -> Run:
     """Time and work, as they were measured or else published."""
-    from kernelexp.sections.given import Run
+    from kernelexp.project.sections.given import Run
 
     if arm.measured and arm.measured.time_us is not None:
         flops = float(arm.measured.flops) or None
@@ -160,8 +160,8 @@ def _known(arm: Arm) -> Run:
 
 
 def _dtype(text: str, evidence: ProfiledEvidence) -> str:
-    from kernelexp import chips
-    from kernelexp.errors import join
+    from kernelexp.facts import chips
+    from kernelexp.model.errors import join
 
     chip = chips.find(evidence.device)
     if text and chip and text not in chip.tensor:
@@ -170,9 +170,9 @@ def _dtype(text: str, evidence: ProfiledEvidence) -> str:
 
 
 def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[Reading]:
-    from kernelexp import sections as files
-    from kernelexp.sections.evaluate import evaluate
-    from kernelexp.sections.gap import gap
+    from kernelexp.project import sections as files
+    from kernelexp.project.sections.evaluate import evaluate
+    from kernelexp.project.sections.gap import gap
 
     names = [name.strip() for name in which.split(",") if name.strip()] or [*files.NAMES, "gap"]
     return [
@@ -182,8 +182,8 @@ def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[Reading]
 
 
 def _document(found: Subject, readings: list[Reading], names: bool) -> Iterator[Block]:
-    from kernelexp.report import sections as report
-    from kernelexp.report.document import Heading, paragraph
+    from kernelexp.report.document.document import Heading, paragraph
+    from kernelexp.report.variants import sections as report
 
     yield Heading(f"Sections of {found.label}")
     if found.about:

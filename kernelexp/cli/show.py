@@ -31,11 +31,12 @@ def show(
     project: ProjectOption = HERE,
 ) -> None:
     """Show an experiment and its records, or one run."""
-    from kernelexp import profiles, records
-    from kernelexp.judge import standing
-    from kernelexp.names import is_sweep
-    from kernelexp.report import listing, page, sweep, swept
-    from kernelexp.report import profiles as profiled_report
+    from kernelexp.dossier import standing
+    from kernelexp.logs import profiles, records
+    from kernelexp.model.names import is_sweep
+    from kernelexp.report.log import listing
+    from kernelexp.report.runs import page, sweep, swept
+    from kernelexp.report.variants import profiles as profiled_report
 
     loaded = common.load(project, sources=False)
     if name not in loaded.experiments and _names_a_run(name):
@@ -68,6 +69,6 @@ def show(
 def _names_a_run(name: str) -> bool:
     """Runs are named after the moment at which they ran: 20261121T000044Z-485c4d1d; a sweep's name
     stands for its latest."""
-    from kernelexp.names import is_sweep
+    from kernelexp.model.names import is_sweep
 
     return name[:4].isdigit() or name.endswith(".json") or is_sweep(name)

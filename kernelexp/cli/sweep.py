@@ -28,14 +28,14 @@ from kernelexp.cli.options import (
     SharedGpuOption,
     VerboseOption,
 )
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.runs import Outcome
+    from kernelexp.services.run.runs import Outcome
 
 
 class StrategyName(StrEnum):
-    """The names of kernelexp.search.Strategy, which is not loaded for --help."""
+    """The names of kernelexp.services.run.search.Strategy, which is not loaded for --help."""
 
     tpe = "tpe"
     genetic = "genetic"
@@ -132,17 +132,17 @@ def sweep(
     """
     import msgspec
 
-    from kernelexp import sweep as service
-    from kernelexp import tune
-    from kernelexp.evidence.measured import Measuring
-    from kernelexp.measurement import Options
+    from kernelexp.evidence.measure.measured import Measuring
+    from kernelexp.model.measurement import Options
     from kernelexp.project import editing
-    from kernelexp.report import sweep as report
-    from kernelexp.report import swept
-    from kernelexp.report import tuning as searches
-    from kernelexp.runs import Settings
-    from kernelexp.search import Strategy
-    from kernelexp.tune import Plan
+    from kernelexp.report.runs import sweep as report
+    from kernelexp.report.runs import swept
+    from kernelexp.report.runs import tuning as searches
+    from kernelexp.services.run import sweep as service
+    from kernelexp.services.run import tune
+    from kernelexp.services.run.runs import Settings
+    from kernelexp.services.run.search import Strategy
+    from kernelexp.services.run.tune import Plan
 
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
@@ -228,9 +228,9 @@ def _print(
 ) -> None:
     import msgspec
 
-    from kernelexp.model import spell_point
-    from kernelexp.report import sweep as report
-    from kernelexp.report import swept
+    from kernelexp.model.axes import spell_point
+    from kernelexp.report.runs import sweep as report
+    from kernelexp.report.runs import swept
 
     for variant, fault in outcome.faults:
         print_message(f"error: {spell_point(variant.axes)}: {fault}")

@@ -73,9 +73,10 @@ def time(
     For example:
         kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
     """
-    from kernelexp import lineup, runner, runs
-    from kernelexp.evidence.measured import Measuring
-    from kernelexp.measurement import Options
+    from kernelexp.evidence.measure.measured import Measuring
+    from kernelexp.model.measurement import Options
+    from kernelexp.services import lineup
+    from kernelexp.services.run import runner, runs
 
     loaded = common.load(project)
     experiment = lineup.plan(loaded, parse_variants(loaded, variants, None))

@@ -30,9 +30,9 @@ def verdict(
     For example:
         kernelexp verdict T1 --margin 0.5
     """
-    from kernelexp.judge import again
     from kernelexp.judge.verdict import exit_code
-    from kernelexp.report import verdicts
+    from kernelexp.report.document import verdicts
+    from kernelexp.services import again
 
     path = common.record_file(project, record)
     found = again.judge(path, None if margin is None else margin / 100)

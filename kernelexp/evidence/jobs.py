@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelexp import build
-from kernelexp.arm import Arm, Isa
-from kernelexp.evidence import native
-from kernelexp.evidence.emulation_worker import EmulationJob
-from kernelexp.gpu.job import ArmJob
-from kernelexp.isolated import Limit
-from kernelexp.launch import Launch, of_entries
-from kernelexp.measurement import Role, TimedArm
-from kernelexp.schedule import USUAL, Schedule, first_schedules
+from kernelexp.evidence import build, native
+from kernelexp.evidence.emulate.emulation_worker import EmulationJob
+from kernelexp.evidence.measure.job import ArmJob
+from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.measurement import Role, TimedArm
+from kernelexp.system.process.isolated import Limit
+from warpsim.launch import Launch, of_entries
+from warpsim.schedule import USUAL, Schedule, first_schedules
 
 
 def emulation(
@@ -26,14 +25,14 @@ def emulation(
     isa: Isa = "ptx",
 ) -> EmulationJob:
     """An arm that is built, to execute at a size of its problem."""
-    made = build.artefacts(root, arm.identity)
+    artefacts = build.artefacts(root, arm.identity)
     return EmulationJob(
         root=str(root),
         kernel=arm.kernel,
         arch=arm.arch,
-        ptx=str(made.ptx or ""),
-        cubin=str(made.cubin) if isa == "sass" else "",
-        listing=str(made.listing) if isa == "sass" else "",
+        ptx=str(artefacts.ptx or ""),
+        cubin=str(artefacts.cubin) if isa == "sass" else "",
+        listing=str(artefacts.listing) if isa == "sass" else "",
         axes=arm.axes,
         size=size,
         entries=_symbols(arm),
@@ -51,7 +50,7 @@ def timed(root: Path, arm: Arm, name: str, role: Role, launches: Sequence[Launch
         arm=TimedArm(name=name, role=role, identity=arm.identity),
         cubin=str(build.artefacts(root, arm.identity).cubin),
         arch=arm.arch,
-        launches=tuple(of_entries(each, _symbols(arm)) for each in launches),
+        launches=tuple(of_entries(launch, _symbols(arm)) for launch in launches),
         axes=arm.axes,
         exports=arm.build.exports if arm.build else {},
     )

@@ -16,14 +16,17 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelexp import build, processes, wholefile
-from kernelexp.errors import EnvironmentFault
+from kernelexp.evidence import build
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.system import wholefile
+from kernelexp.system.process import processes
+from warpsim import compiled
 
 VARIABLE = "KERNELEXP_CACHE"
 """Names a folder to use instead of ~/.cache/kernelexp."""
 COMPILERS = ("g++", "c++", "clang++")
 LIMIT_S = 180.0
-SOURCES = Path(__file__).parent.parent / "emulator" / "compiled"
+SOURCES = Path(compiled.__file__).parent
 PROCESSOR = Path("/proc/cpuinfo")
 _TUNED = {"x86_64": ("-march=native", "-mprefer-vector-width=512")}
 # None of them lets the compiler reorder or fuse additions.

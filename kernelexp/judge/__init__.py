@@ -1,1 +1,4 @@
-"""From evidence to judgement: statistics, verdicts, reproduction. Pure functions of plain data."""
+"""From evidence to judgement: statistics, verdicts, reproduction, limits, advice.
+
+Pure functions of plain data: no files, no processes, no clock. Imports facts and model only.
+"""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kernelexp.arm import Advice, ProfiledInstruction
 from kernelexp.judge.case import Case
 from kernelexp.judge.opportunity import (
     Found,
@@ -16,7 +15,8 @@ from kernelexp.judge.opportunity import (
     hidden,
     place,
 )
-from kernelexp.text import shorten
+from kernelexp.model.arm import Advice, ProfiledInstruction
+from kernelexp.model.text import shorten
 
 _SAID_MAX = 220
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
@@ -85,8 +85,12 @@ def _false_global(case: Case, advice: Advice) -> str:
 
 def _excess_of_stores(case: Case) -> float | None:
     """Sectors that global stores ask for beyond their bytes, by the source page; None without."""
-    stores = [each for each in _instructions(case) if re.match(r"(@\S+ )?STG", each.sass)]
-    return sum(each.figures.get(_EXCESS_GLOBAL, 0.0) for each in stores) if stores else None
+    stores = [
+        instruction
+        for instruction in _instructions(case)
+        if re.match(r"(@\S+ )?STG", instruction.sass)
+    ]
+    return sum(store.figures.get(_EXCESS_GLOBAL, 0.0) for store in stores) if stores else None
 
 
 def _instructions(case: Case) -> tuple[ProfiledInstruction, ...]:
@@ -128,10 +132,10 @@ def _line(case: Case, rule: str) -> str:
         return ""
     column = _EXCESS_SHARED if rule in _SHARED else _EXCESS_GLOBAL
     costs: dict[str, float] = {}
-    for each in _instructions(case):
-        if each.line and each.figures.get(column):
-            where = f"{each.file}:{each.line}"
-            costs[where] = costs.get(where, 0.0) + each.figures[column]
+    for instruction in _instructions(case):
+        if instruction.line and instruction.figures.get(column):
+            where = f"{instruction.file}:{instruction.line}"
+            costs[where] = costs.get(where, 0.0) + instruction.figures[column]
     if costs:
         return max(costs, key=lambda where: costs[where])
     stem = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.arm import Arm
 from kernelexp.judge import verdict
+from kernelexp.model.arm import Arm
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.counters import EXECUTED
+from kernelexp.facts.counters import EXECUTED
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge.case import Case
-from kernelexp.metrics import Kind
 
 Resource: TypeAlias = Literal["tensor cores", "shared memory", "L2", "device memory", "issue slots"]
 RESOURCES: tuple[Resource, ...] = (
@@ -98,7 +98,7 @@ def uses_of_both(one: Case, other: Case) -> tuple[tuple[Use, ...], tuple[Use, ..
 
 def nearest(found: tuple[Use, ...]) -> Use | None:
     """The use that is nearest to its limit; None where none is known."""
-    known = [each for each in found if each.percent is not None]
+    known = [use for use in found if use.percent is not None]
     return max(known, key=lambda each: each.percent or 0.0, default=None)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp import widths
-from kernelexp.arm import Arm, EmulatedLine
-from kernelexp.chips import Chip
-from kernelexp.counters import EXECUTED, PTX
-from kernelexp.metrics import Kind
+from kernelexp.facts import widths
+from kernelexp.facts.chips import Chip
+from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.metrics import Kind
+from kernelexp.model.arm import Arm, EmulatedLine
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,4 +138,4 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         By its SASS: TMA loads, and waits on mbarriers (SYNCS).
         """
         opcodes = self.arm.build.opcodes if self.arm.build else {}
-        return "SYNCS" in opcodes and any(each.startswith("UTMALDG") for each in opcodes)
+        return "SYNCS" in opcodes and any(opcode.startswith("UTMALDG") for opcode in opcodes)

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelexp.arm import BuildEvidence, Status, Verdict
-from kernelexp.launch import Launch, main_launch
-from kernelexp.model import Variant
-from kernelexp.problem import Budget
+from kernelexp.model.arm import BuildEvidence, Status, Verdict
+from kernelexp.model.problem import Budget
+from kernelexp.model.variant import Variant
+from warpsim.launch import Launch, main_launch
 
 
 def of_budget(

@@ -55,7 +55,7 @@ def find(times: Sequence[Timing]) -> Drift | None:
     """The drift of times of one GPU, oldest first; None where there are fewer than RECORDS_MIN."""
     if len(times) < RECORDS_MIN:
         return None
-    bounds = [0, *_change_points([math.log(each.time_us) for each in times])]
+    bounds = [0, *_change_points([math.log(time_.time_us) for time_ in times])]
     segments = [times[low:high] for low, high in itertools.pairwise(bounds)]
     medians = [statistics.median(each.time_us for each in segment) for segment in segments]
     # Of two that are equally fast the later one, so that a time that came back is no drift.

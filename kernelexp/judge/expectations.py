@@ -7,15 +7,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import differences, metrics
-from kernelexp.arch import ARCHITECTURES
-from kernelexp.arm import Arm, EmulatedEvidence
-from kernelexp.counters import EXECUTED, PTX
-from kernelexp.expectation import UNCHANGED, Expectation, parse
-from kernelexp.judge.standing import Standings
-from kernelexp.metrics import Kind, Value
-from kernelexp.model import arm_names
-from kernelexp.record import Record
+from kernelexp.facts import differences, metrics
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.expectation import UNCHANGED, Expectation, parse
+from kernelexp.facts.metrics import Kind, Value
+from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.record import Record
 
 Result: TypeAlias = Literal["met", "missed", "not measured"]
 
@@ -65,33 +63,6 @@ def of_record(record: Record) -> dict[str, tuple[Judged, ...]]:
         )
         if expected
     }
-
-
-def of_experiment(name: str, standings: Standings) -> dict[str, tuple[Judged, ...]]:
-    """What experiment `name` expects now, judged by the records that speak for its candidates."""
-    nothing = Arm(arch=standings.experiment.arch)
-    judged = {}
-    for place, standing, expected in zip(
-        arm_names(len(standings.candidates))[1:],
-        standings.candidates,
-        standings.experiment.expectations,
-        strict=True,
-    ):
-        record, arm = standing.record, standing.arm or nothing
-        baseline, margin = (record.baseline, record.margin) if record else (nothing, 0.0)
-        if expected:
-            judged[place] = judge(expected, baseline, arm, margin, name)
-    return judged
-
-
-def written_later(standings: Standings) -> bool:
-    """Whether a record that speaks is of a run before these expectations were written."""
-    return any(
-        expected and standing.record and expected not in standing.record.expect
-        for standing, expected in zip(
-            standings.candidates, standings.experiment.expectations, strict=True
-        )
-    )
 
 
 def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experiment: str) -> Judged:
@@ -151,7 +122,7 @@ def _is_counted(name: str, taken: EmulatedEvidence) -> bool:
     """
     if EXECUTED[taken.isa] not in taken.counters:
         return False
-    from kernelexp.emulator.machine.counter_names import named  # loads the whole emulator
+    from warpsim.machine.counts.counter_names import named  # loads the whole emulator
 
     return name in named([], taken.isa.upper())
 

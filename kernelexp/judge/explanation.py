@@ -11,15 +11,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import counters, metrics
-from kernelexp.arm import Arm
-from kernelexp.differences import Difference, between, comparable
+from kernelexp.facts import counters, metrics
+from kernelexp.facts.differences import Difference, between, comparable
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge import bounds, ranking
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
 from kernelexp.judge.expectations import command
 from kernelexp.judge.ranking import Finding
-from kernelexp.metrics import Kind
+from kernelexp.model.arm import Arm
 
 Way: TypeAlias = Literal["with the time", "against it", ""]
 
@@ -94,7 +94,7 @@ def differences(before: Arm, after: Arm) -> tuple[Told, ...]:
         for each in between(before, after, *_kinds(before, after))
         if not each.metric.name.startswith(_MINOR)
     ]
-    kept = [each for each in ranking.collapse(differing) if _is_kept(each)]
+    kept = [finding for finding in ranking.collapse(differing) if _is_kept(finding)]
     found = sorted((each.difference for each in kept), key=lambda each: -each.factor)
     return tuple(
         Told(
@@ -195,7 +195,7 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
     told = differences(*arms)
     for beginnings, subject, figures in _DECIDING:
         ours = [each for each in told if _is_about(each.metric, beginnings)]
-        if ours and any(each.way != "against it" for each in ours):
+        if ours and any(our.way != "against it" for our in ours):
             yield Question(
                 question=f"how much of the time goes to {subject}",
                 evidence=f"profiled {figures}",

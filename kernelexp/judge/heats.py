@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from kernelexp.judge import racing
 from kernelexp.judge.stats import ratios
-from kernelexp.measurement import Effect, Measurement
+from kernelexp.model.measurement import Effect, Measurement
 
 FINALISTS_MAX = 24
 """A final of more arms would take longer than all heats."""
@@ -48,8 +48,8 @@ def _contenders(heat: Measurement, margin: float) -> list[Effect]:
     failed = {failure.arm for failure in heat.failures}
     if heat.invalid or "" in failed:
         return []
-    effects = [each for each in ratios(heat)[0] if each.arm not in failed]
+    effects = [ratio for ratio in ratios(heat)[0] if ratio.arm not in failed]
     race = racing.result(heat, margin)
     best = min(effects, key=lambda each: each.ratio, default=None)
-    kept = set(race.contenders) if race else {each.arm for each in effects}
-    return [each for each in effects if each.arm in kept or each is best]
+    kept = set(race.contenders) if race else {effect.arm for effect in effects}
+    return [effect for effect in effects if effect.arm in kept or effect is best]

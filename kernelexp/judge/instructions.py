@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp import condition
-from kernelexp.condition import Condition
+from kernelexp.facts import condition
+from kernelexp.facts.condition import Condition
 
 Result: TypeAlias = Literal["met", "missed"]
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from kernelexp.arm import EmulatedLine
-from kernelexp.counters import EXECUTED, PTX
+from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge import advice, bounds
 from kernelexp.judge.bounds import Resource
 from kernelexp.judge.case import Case, Counts
@@ -25,7 +25,7 @@ from kernelexp.judge.opportunity import (
     hidden,
     place,
 )
-from kernelexp.metrics import Kind
+from kernelexp.model.arm import EmulatedLine
 
 CONFLICTS_FROM = 0.05
 """Share of the wavefronts, or of the sectors, from which an excess is listed."""
@@ -52,7 +52,7 @@ def relief(case: Case, resource: Resource, seconds: float) -> tuple[float | None
     With a measured time, what the resource no longer takes, down to what the next resource needs.
     Without, how much lower the longest of the floors becomes.
     """
-    floors = {each.resource: each.seconds for each in bounds.floors(case)}
+    floors = {floor.resource: floor.seconds for floor in bounds.floors(case)}
     if not floors or resource not in floors:
         return None, "the chip's limits are not known"
     after = {**floors, resource: floors[resource] - seconds}
@@ -171,10 +171,10 @@ def mixed_stores(case: Case) -> Iterator[Found]:
     counted = case.counts(*(f"l1tex__t_{each}_pipe_lsu_mem_global_op_st" for each in _PER_REQUEST))
     sectors, requests = counted.values if counted else (0.0, 0.0)
     executed = case.named("sass__inst_executed_global_stores")
-    stores = [each for each in case.lines if each.counters.get(executed)]
+    stores = [line for line in case.lines if line.counters.get(executed)]
     name = case.named(_SECTORS)
     excess = sum(
-        each.counters.get(name, 0) - each.counters.get(f"{name}_ideal", 0) for each in stores
+        store.counters.get(name, 0) - store.counters.get(f"{name}_ideal", 0) for store in stores
     )
     if sectors and requests and stores and not excess and sectors / requests not in _WHOLE:
         yield Suppressed(

@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.arm import EmulatedLine
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge.case import Case
-from kernelexp.metrics import Kind
+from kernelexp.model.arm import EmulatedLine
 
 _ROLES = (
     "the warps have roles (TMA, mbarriers): the cost counts only if these warps are what the rest "

@@ -8,12 +8,12 @@ from itertools import combinations
 
 import msgspec
 
-from kernelexp import metrics
-from kernelexp.arm import Arm
-from kernelexp.counters import PTX
+from kernelexp.facts import metrics
+from kernelexp.facts.counters import PTX
+from kernelexp.facts.metrics import Figure
 from kernelexp.judge.racing import Interval, Result, Scores, of_values
-from kernelexp.metrics import Figure
-from kernelexp.model import Point, spell
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import Point, spell
 
 _CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for op in ("ld", "st"))
 
@@ -88,7 +88,7 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     def from_best(self) -> tuple[AxisEffect, ...]:
         """From the value that was the fastest on average to each other, the nearest first."""
-        both = (*self.effects, *(each.turned() for each in self.effects))
+        both = (*self.effects, *(effect.turned() for effect in self.effects))
         gains: dict[str, float] = {}
         for each in both:
             gains[each.before] = gains.get(each.before, 0.0) + each.change.center
@@ -99,7 +99,7 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def matters(self) -> bool:
         """Whether two of its values are proved to differ."""
-        return any(each.change.low > 0.0 or each.change.high < 0.0 for each in self.effects)
+        return any(effect.change.low > 0.0 or effect.change.high < 0.0 for effect in self.effects)
 
 
 class Plateau(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,8 +166,8 @@ def _pairs(axis: str, points: Mapping[str, Point]) -> dict[tuple[str, str], list
 
 def _changes(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
     """One mean of the pairs for each process that timed any of them."""
-    for each in taken:
-        changes = [each[b] - each[a] for a, b in pairs if a in each and b in each]
+    for scores in taken:
+        changes = [scores[b] - scores[a] for a, b in pairs if a in scores and b in scores]
         if changes:
             yield math.fsum(changes) / len(changes)
 
@@ -182,7 +182,7 @@ def plateau(
     """
     widest = max((math.expm1(each.high) for each in result.behind.values()), default=0.0)
     told_apart = any(each.low > 0.0 for each in result.behind.values())
-    idle = bool(axes) and all(each.is_idle for each in axes) and not told_apart
+    idle = bool(axes) and all(axis.is_idle for axis in axes) and not told_apart
     if not result.behind or (widest > margin and not idle):
         return None
     members = [arms[name] for name in (result.leader, *result.behind) if name in arms]

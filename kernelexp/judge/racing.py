@@ -27,7 +27,7 @@ from kernelexp.judge.stats import (
     usable,
 )
 from kernelexp.judge.verdict import enough, is_settled, is_trusted
-from kernelexp.measurement import Departure, Look, Measurement, Worker
+from kernelexp.model.measurement import Departure, Look, Measurement, Worker
 
 Goal: TypeAlias = Literal["verdicts", "fastest"]
 Scores: TypeAlias = Mapping[str, float]
@@ -72,7 +72,7 @@ def look(measurement: Measurement, margin: float, goal: Goal) -> Look:
     if not measurement.options.race:
         return Look(done=enough(measurement, margin))
     effects, placebo = ratios(measurement)
-    settled = {each.arm for each in effects if is_settled(each, margin)}
+    settled = {effect.arm for effect in effects if is_settled(effect, margin)}
     running = [arm for arm in _entered(measurement) if arm not in measurement.excluded]
     if goal == "verdicts":
         leaving = {arm: "" for arm in running if arm in settled}
@@ -138,14 +138,14 @@ def result(measurement: Measurement, margin: float) -> Result | None:
     """The outcome of a race for the fastest arm, from its samples alone; None where no two
     processes timed any two arms."""
     entered = _entered(measurement)
-    taken = scores(measurement)
-    standing = _race(measurement, taken, margin) if len(entered) > 1 else None
+    scoreses = scores(measurement)
+    standing = _race(measurement, scoreses, margin) if len(entered) > 1 else None
     if standing is None:
         return None
     behind = {}
     for arm in entered:
         risk = (1.0 - LEVEL) * share_of_arm(measurement, arm) / (len(entered) - 1)
-        pair = between(taken, arm, standing.leader, risk)
+        pair = between(scoreses, arm, standing.leader, risk)
         if pair is not None and arm != standing.leader:
             behind[arm] = pair
     contenders = (standing.leader, *standing.tied, *standing.open)

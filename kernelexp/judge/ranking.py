@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kernelexp import counters
-from kernelexp.differences import Difference
+from kernelexp.facts import counters
+from kernelexp.facts.differences import Difference
 
 FLOOR = 0.05
 """Relative change below which a figure is not shown."""
@@ -36,9 +36,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 def collapse(differences: Iterable[Difference]) -> list[Finding]:
     """One finding for all the metrics of a counter, in the order in which they came."""
     same: dict[tuple[str, str, str], list[Difference]] = {}
-    for each in differences:
-        key = (each.metric.kind, each.metric.group, each.metric.label)
-        same.setdefault(key, []).append(each)
+    for difference in differences:
+        key = (difference.metric.kind, difference.metric.group, difference.metric.label)
+        same.setdefault(key, []).append(difference)
     return [_read(views) for views in same.values()]
 
 
@@ -81,9 +81,11 @@ def rank(findings: Iterable[Finding]) -> tuple[Group, ...]:
     """
     order = (*counters.GROUPS, counters.OTHER)
     groups: dict[tuple[int, str, str], list[Finding]] = {}
-    for each in findings:
-        metric = each.difference.metric
-        groups.setdefault((order.index(metric.group), metric.group, metric.kind), []).append(each)
+    for finding in findings:
+        metric = finding.difference.metric
+        groups.setdefault((order.index(metric.group), metric.group, metric.kind), []).append(
+            finding
+        )
     return tuple(
         Group(name=name, kind=kind, findings=tuple(sorted(found, key=_place)))
         for (_, name, kind), found in sorted(groups.items(), key=lambda item: item[0])

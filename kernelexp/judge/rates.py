@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.arm import Status
 from kernelexp.judge import stats
 from kernelexp.judge.verdict import decided
-from kernelexp.measurement import Measurement
+from kernelexp.model.arm import Status
+from kernelexp.model.measurement import Measurement
 
 VERDICTS = (Status.IMPROVED, Status.REJECTED)
 SEED = 1
@@ -104,8 +104,8 @@ def rates(
     statuses: Counter[str] = Counter()
     ratios, halves, detectables = [], [], []
     detected = covered = 0
-    for each in drawn:
-        (effect,), placebo = stats.ratios(each)
+    for measurement in drawn:
+        (effect,), placebo = stats.ratios(measurement)
         statuses[decided(effect, placebo, margin).status] += 1
         ratios.append(effect.ratio)
         halves.append((effect.high - effect.low) / 2.0)

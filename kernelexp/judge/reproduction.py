@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp import differences, metrics
-from kernelexp.arm import Arm, Status, Verdict
-from kernelexp.differences import Difference
-from kernelexp.judge.standing import SILENT
-from kernelexp.judge.verdict import measured
-from kernelexp.metrics import Kind
-from kernelexp.record import Candidate, Record, is_of, measurement_of
+from kernelexp.facts import differences, metrics
+from kernelexp.facts.differences import Difference
+from kernelexp.facts.metrics import Kind
+from kernelexp.judge.verdict import SILENT, measured
+from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.record import Candidate, Record, is_of, measurement_of
 
 _SHOWN = 4
 

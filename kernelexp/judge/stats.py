@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import msgspec
 
-from kernelexp.measurement import (
+from kernelexp.model.measurement import (
     EARLY_LOOKS,
     LOOKS_MAX,
     Block,

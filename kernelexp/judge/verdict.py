@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 
-from kernelexp import errors
-from kernelexp.arch import Arch
-from kernelexp.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, Status, Verdict
+from kernelexp.facts.arch import Arch
+from kernelexp.judge.outputs import describe
 from kernelexp.judge.stats import dropped_pairs, ratios
-from kernelexp.measurement import Effect, Measurement
-from kernelexp.problem import Budget
-from kernelexp.results import describe
+from kernelexp.model import errors
+from kernelexp.model.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, Status, Verdict
+from kernelexp.model.measurement import Effect, Measurement
+from kernelexp.model.problem import Budget
 
 
 def impossible(arch: Arch, reasons: Sequence[str], budget: Budget | None) -> Verdict | None:
@@ -316,3 +316,11 @@ _CODES = {
 def exit_code(statuses: Set[Status]) -> int:
     """The exit code of the worst of these."""
     return next((code for status, code in _CODES.items() if status in statuses), errors.OK)
+
+
+SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
+"""Verdicts that say nothing of time or correctness."""
+
+
+WRONG = (Status.INCORRECT, Status.TIMED_OUT, Status.CRASHED)
+"""Verdicts that a kernel is wrong."""

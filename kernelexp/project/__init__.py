@@ -19,27 +19,17 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.errors import ConfigurationError, UsageError, suggest
-from kernelexp.model import (
-    Experiment,
-    Kernel,
-    Placed,
-    Point,
-    Program,
-    Target,
-    Variant,
-    fill,
-    placeholders,
-    spell,
-    spell_point,
-)
+from kernelexp.model.axes import Point, spell, spell_point
+from kernelexp.model.errors import ConfigurationError, UsageError, suggest
+from kernelexp.model.experiment import Experiment, Kernel, Program, Target, fill, placeholders
+from kernelexp.model.text import quote, shorten, spelled
+from kernelexp.model.variant import Placed, Variant
 from kernelexp.project import baselines, layout, meaning, shape
 from kernelexp.project.faults import Fault
 from kernelexp.project.meaning import Entry, section_of
 from kernelexp.project.points import check_point
 from kernelexp.project.yamlfile import Document
 from kernelexp.project.yamlnodes import MAX_VALUES
-from kernelexp.text import quote, shorten, spelled
 
 MAX_FAULTS = 1000
 """Where looking for more ends."""

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import decisions
-from kernelexp.decisions import Decision
-from kernelexp.model import Kernel, Point
+from kernelexp.logs import decisions
+from kernelexp.logs.decisions import Decision
+from kernelexp.model.axes import Point
+from kernelexp.model.experiment import Kernel
 from kernelexp.project.faults import Fault
 from kernelexp.project.meaning import Entry
 from kernelexp.project.points import check_point

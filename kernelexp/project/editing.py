@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import yaml
 
-from kernelexp import wholefile
-from kernelexp.errors import ConfigurationError, UsageError
-from kernelexp.names import is_name, is_sweep
+from kernelexp.model.errors import ConfigurationError, UsageError
+from kernelexp.model.names import is_name, is_sweep
 from kernelexp.project import Project, layout
 from kernelexp.project.layout import Section
+from kernelexp.system import wholefile
 
 FIRST_ID = "E1"
 _WIDTH = 98

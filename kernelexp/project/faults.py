@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.text import printable, shorten
+from kernelexp.model.text import printable, shorten
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelexp import condition, expectation, metrics
-from kernelexp.errors import suggest
-from kernelexp.model import Gate, Kernel
+from kernelexp.facts import condition, expectation, metrics
+from kernelexp.model.errors import suggest
+from kernelexp.model.experiment import Gate, Kernel
+from kernelexp.model.text import quote
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.points import check_point
 from kernelexp.project.yamlfile import Document
-from kernelexp.text import quote
 
 
 def check(document: Document, name: str, kernel: Kernel) -> Iterator[Fault]:

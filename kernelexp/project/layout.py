@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.errors import UsageError, explain
+from kernelexp.model.errors import UsageError, explain
 from kernelexp.project.faults import Fault
 
 FILE = "experiments.yaml"
@@ -44,9 +44,9 @@ def find(start: Path) -> Path:
         raise UsageError(f"{reason}.") from None
     if not stat.S_ISDIR(mode):
         return folder
-    for each in (folder, *folder.parents):
-        if os.path.lexists(each / FILE):
-            return each / FILE
+    for parent in (folder, *folder.parents):
+        if os.path.lexists(parent / FILE):
+            return parent / FILE
     raise UsageError(
         f"no {FILE} in {str(folder)!r} nor above it: run kernelexp in a project, "
         "name one with --project, or start one with kernelexp init (--empty: without an example)."

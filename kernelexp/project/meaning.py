@@ -11,25 +11,17 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import expectation, metrics
-from kernelexp.arch import ARCHITECTURES
-from kernelexp.errors import suggest
-from kernelexp.model import (
-    Axis,
-    Experiment,
-    Kernel,
-    Target,
-    fill,
-    form_of,
-    placeholders,
-    spell,
-)
-from kernelexp.names import SWEEP, is_name, is_sweep
+from kernelexp.facts import expectation, metrics
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.axes import spell
+from kernelexp.model.errors import suggest
+from kernelexp.model.experiment import Axis, Experiment, Kernel, Target, fill, form_of, placeholders
+from kernelexp.model.names import SWEEP, is_name, is_sweep
+from kernelexp.model.text import quote, shorten
 from kernelexp.project import gates, layout, programs
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.points import check_point, contains, join_values, kind_of_value, same
 from kernelexp.project.yamlfile import Document
-from kernelexp.text import quote, shorten
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelexp.errors import join, suggest
-from kernelexp.model import Axis, AxisValue, Point, spell
-from kernelexp.text import quote
+from kernelexp.model.axes import AxisValue, Point, spell
+from kernelexp.model.errors import join, suggest
+from kernelexp.model.experiment import Axis
+from kernelexp.model.text import quote
 
 
 def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, str]]:
@@ -20,14 +21,14 @@ def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, s
 
 def _refuse(axis: str, allowed: Sequence[AxisValue], value: AxisValue) -> str:
     """The sentence on a value that an axis does not have."""
-    meant = next((each for each in allowed if spell(each) == spell(value)), None)
+    meant = next((axis_value for axis_value in allowed if spell(axis_value) == spell(value)), None)
     if meant is not None:
         wanted, given = kind_of_value(meant), kind_of_value(value)
         return (
             f"axis {quote(axis)} takes {wanted} {spell(meant)}, but this is {given}: "
             f"write {'it in quotes' if isinstance(meant, str) else 'it without quotes'}."
         )
-    words = [spell(each) for each in allowed]
+    words = [spell(axis_value) for axis_value in allowed]
     # Numbers are not misspelt: 512 is nothing like 128.
     spelled = spell(value)
     hint = f"; known: {join(words)}" if spelled.isdigit() else suggest(spelled, words)
@@ -41,7 +42,7 @@ def kind_of_value(value: AxisValue) -> str:
 
 
 def contains(values: Iterable[AxisValue], value: AxisValue) -> bool:
-    return any(same(each, value) for each in values)
+    return any(same(axis_value, value) for axis_value in values)
 
 
 def same(a: AxisValue, b: AxisValue) -> bool:

@@ -6,10 +6,10 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from kernelexp.errors import suggest
-from kernelexp.model import Kernel, PrintedFigure, Program, placeholders
+from kernelexp.model.errors import suggest
+from kernelexp.model.experiment import Kernel, PrintedFigure, Program, placeholders
+from kernelexp.model.text import quote
 from kernelexp.project.faults import KeyPath
-from kernelexp.text import quote
 
 
 def check(kernel: Kernel) -> Iterator[tuple[KeyPath, str]]:

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from kernelexp import model, names
-from kernelexp.errors import join, suggest
-from kernelexp.model import Experiment, ProjectFile
+from kernelexp.model import axes, names
+from kernelexp.model.errors import join, suggest
+from kernelexp.model.experiment import Experiment, ProjectFile
+from kernelexp.model.text import quote
 from kernelexp.project.faults import Fault
 from kernelexp.project.yamlfile import Document, Wanted, wanted
-from kernelexp.text import quote
 
 File: TypeAlias = Literal["project", "experiment"]
 T = TypeVar("T")
@@ -54,8 +54,8 @@ def check(document: Document, kind: type[msgspec.Struct]) -> Iterator[Fault]:
     import jsonschema
 
     faults = False
-    for each in jsonschema.Draft202012Validator(schema_of(kind)).iter_errors(document.value):
-        for fault in _spell_out(document, each):
+    for mismatch in jsonschema.Draft202012Validator(schema_of(kind)).iter_errors(document.value):
+        for fault in _spell_out(document, mismatch):
             yield fault
             faults = True
     if not faults:
@@ -93,7 +93,7 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
         message = f"this has {len(value)} items; at most {error.validator_value} are allowed."
         yield document.fault(path, message)
     elif error.validator == "enum" and not isinstance(value, dict | list):
-        spelled = [model.spell(each) for each in error.validator_value]
+        spelled = [axes.spell(each) for each in error.validator_value]
         shown = quote(value) if isinstance(value, str) else value
         yield document.fault(path, f"{shown} is not allowed; allowed: {join(spelled)}.")
     else:
@@ -107,7 +107,7 @@ def _nearest(error: Any) -> Sequence[Any]:
     for each in error.context:
         options.setdefault(each.relative_schema_path[0], []).append(each)
     for faults in options.values():
-        if not any(each.validator == "type" and not each.relative_path for each in faults):
+        if not any(fault.validator == "type" and not fault.relative_path for fault in faults):
             return faults
     return []
 
@@ -132,7 +132,7 @@ def _describe(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_describe(option) for option in schema["anyOf"]))
     if "enum" in schema:
-        return join(model.spell(each) for each in schema["enum"])
+        return join(axes.spell(each) for each in schema["enum"])
     return _TYPES.get(schema.get("type", ""), "a mapping")
 
 

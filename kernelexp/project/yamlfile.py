@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from kernelexp.model.text import CONTROL, printable, shorten
 from kernelexp.project import yamlnodes
 from kernelexp.project.faults import Fault, KeyPath, Place, spell_path
 from kernelexp.project.yamlnodes import MAX_DEPTH, MAX_VALUES, Node, Scalar, Unreadable
-from kernelexp.text import CONTROL, printable, shorten
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from typing import Any, NoReturn, TypeAlias
 import msgspec
 import yaml
 
+from kernelexp.model.text import CONTROL
 from kernelexp.project.faults import Fault, Place
-from kernelexp.text import CONTROL
 
 try:
     from yaml import CSafeLoader as _Loader

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kernelexp import metrics
-from kernelexp.arm import Arm
-from kernelexp.judge.standing import Standing, Standings
-from kernelexp.measurement import L2
-from kernelexp.model import Experiment, spell_point
-from kernelexp.record import Provenance, Record
-from kernelexp.report.log import KernelLog
-from kernelexp.text import printable
+from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.facts import metrics
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import spell_point
+from kernelexp.model.experiment import Experiment
+from kernelexp.model.measurement import L2
+from kernelexp.model.record import Provenance, Record
+from kernelexp.model.text import printable
+from kernelexp.report.log.log import KernelLog
 
 COLUMNS = (
     "kernel",

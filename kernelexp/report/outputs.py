@@ -9,8 +9,8 @@ from typing import Any, get_origin
 
 import msgspec
 
-from kernelexp.errors import UsageError, suggest
-from kernelexp.text import CONTROL, quote
+from kernelexp.model.errors import UsageError, suggest
+from kernelexp.model.text import CONTROL, quote
 
 FIELD = "schema"
 """Names kind and version, as in `run/1`."""
@@ -69,7 +69,7 @@ def _stamp(kind: str, values: Any) -> Any:
     if isinstance(values, Mapping):
         return {label: _stamp(kind, each) for label, each in values.items()}
     if isinstance(values, list | tuple):
-        return [_stamp(kind, each) for each in values]
+        return [_stamp(kind, value) for value in values]
     fields = msgspec.to_builtins(values, enc_hook=str, builtin_types=(), str_keys=True)
     return {FIELD: name(kind), **fields}
 
@@ -106,30 +106,22 @@ def schema(kind: str) -> dict[str, Any]:
 
 def types() -> dict[str, Any]:
     """The type of each kind: a struct, a list of them, or a mapping of them by label."""
-    from kernelexp import bisecting, doctor, evaluation, timeline
-    from kernelexp.arm import Arm
-    from kernelexp.calibration import Calibrated
-    from kernelexp.emulations import Emulation
-    from kernelexp.judge import again, gates
-    from kernelexp.profiling import Profiling
-    from kernelexp.record import Record
-    from kernelexp.recounting import Recounted
-    from kernelexp.report import (
-        audit,
-        comparison,
-        decisions,
-        differences,
-        explanation,
-        export,
-        inspected,
-        lines_values,
-        listing,
-        opportunities,
-        ran,
-        swept,
-    )
+    from kernelexp.dossier.emulations import Emulation
+    from kernelexp.model.arm import Arm
+    from kernelexp.model.record import Record
+    from kernelexp.project.sections.evaluate import Reading
+    from kernelexp.report import export
     from kernelexp.report.charts.chart import Chart
-    from kernelexp.sections.evaluate import Reading
+    from kernelexp.report.compared import audit, comparison, differences
+    from kernelexp.report.log import decisions, listing
+    from kernelexp.report.runs import ran, swept
+    from kernelexp.report.variants import explanation, inspected, lines_values, opportunities
+    from kernelexp.services import again, doctor, evaluation
+    from kernelexp.services.calibration import Calibrated
+    from kernelexp.services.check import gates
+    from kernelexp.services.profiling import Profiling
+    from kernelexp.services.recounting import Recounted
+    from kernelexp.services.revisions import bisecting, timeline
 
     return {
         "run": list[ran.Ran],

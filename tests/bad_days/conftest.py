@@ -14,8 +14,9 @@ from filelock import FileLock
 from support import ROOT
 from typer.testing import CliRunner
 
-from kernelexp import build, errors
 from kernelexp.cli import app
+from kernelexp.evidence import build
+from kernelexp.model import errors
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 

@@ -14,7 +14,8 @@ from fake_gpu import FakeGpu
 from support import ROOT, Kx, all_records
 from typer.testing import Result
 
-from kernelexp import errors, project
+from kernelexp import project
+from kernelexp.model import errors
 
 NCU = ROOT / "tests/data/ncu"
 LOG = """Kernel: `gemm` — a small one, for SM90a.

@@ -22,15 +22,18 @@ from hypothesis.strategies import SearchStrategy
 from support import ROOT
 from typer.testing import CliRunner
 
-from kernelexp import build, emulator, errors, project
-from kernelexp.arm import Arm
+import warpsim as emulator
+from kernelexp import project
 from kernelexp.cli import app
-from kernelexp.errors import KernelexpError, UsageError
-from kernelexp.handlog import reading, sections
-from kernelexp.judge import gates
-from kernelexp.profile import imports
+from kernelexp.evidence import build
+from kernelexp.evidence.profile import imports
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.text import CONTROL
 from kernelexp.project import layout
-from kernelexp.text import CONTROL
+from kernelexp.services.check import gates
+from kernelexp.services.handlog import reading, sections
 
 CASES = 2_000
 FEW = 24

@@ -23,8 +23,9 @@ import pytest
 from markdown_it import MarkdownIt
 from support import ROOT, Kx, edit
 
-from kernelexp import decisions, errors, profiles, records
-from kernelexp.text import CONTROL
+from kernelexp.logs import decisions, profiles, records
+from kernelexp.model import errors
+from kernelexp.model.text import CONTROL
 
 MARKUP = (
     '<script>alert(1)</script><img src=x onerror=a()> "> | `$(touch PWNED)` ../../x # [a](b) **c**'

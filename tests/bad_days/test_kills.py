@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from support import ROOT, TOKEN, Kx, alive, all_records, wait_until
 
-from kernelexp import decisions, errors
+from kernelexp.logs import decisions
+from kernelexp.model import errors
 
 # A command line on a machine that seems to have a GPU: `CODE FOLDER ARGUMENT...`.
 CODE = """

@@ -14,9 +14,10 @@ import pytest
 from compilers import BuildOne, Plant, Wrap, default
 from support import ROOT
 
-from kernelexp import build, toolchain
-from kernelexp.build import Built, compiler
-from kernelexp.toolchain import Toolchain
+from kernelexp.evidence import build
+from kernelexp.evidence.build import Built, compiler
+from kernelexp.system import toolchain
+from kernelexp.system.toolchain import Toolchain
 
 # nvdisasm CUBIN OPTIONS, as cuobjdump starts it.
 AS_BEFORE = """#!/bin/bash

@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kernelexp import build, project, toolchain
-from kernelexp.errors import ConfigurationError
-from kernelexp.model import Variant
-from kernelexp.progress import Step
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.progress import Step
+from kernelexp.model.variant import Variant
+from kernelexp.system import toolchain
+from kernelexp.system.toolchain import Toolchain
 
 
 def variants(root: Path, *widths: int) -> list[Variant]:

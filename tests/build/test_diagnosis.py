@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from compilers import SOURCE, BuildOne, Plant, Wrap, default, edit_file
 
-from kernelexp import build
-from kernelexp.build import Diagnostic, first_error
-from kernelexp.errors import EnvironmentFault
-from kernelexp.toolchain import Toolchain
+from kernelexp.evidence import build
+from kernelexp.evidence.build import Diagnostic, first_error
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.system.toolchain import Toolchain
 
 BODY = "    y[i] = v;"
 

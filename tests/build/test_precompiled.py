@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from support import Kx, edit
 
-from kernelexp import build, errors, project
-from kernelexp.errors import ConfigurationError
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.model import errors
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.system.toolchain import Toolchain
 
 ORDER = "          order: {values: [forward, backward], default: forward}\n"
 Precompile = Callable[[str], Path]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from compilers import SOURCE, BuildOne, Plant, Wrap, edit_file, read_ptx
 
-from kernelexp.toolchain import Toolchain
+from kernelexp.system.toolchain import Toolchain
 
 slow = pytest.mark.slow
 NEXT_TO = '#include "export.cuh"'

@@ -15,10 +15,10 @@ from compilers import SOURCE, BuildOne, Plant, edit_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import build
-from kernelexp.build import dependencies, steps, store
-from kernelexp.errors import EnvironmentFault
-from kernelexp.toolchain import Toolchain
+from kernelexp.evidence import build
+from kernelexp.evidence.build import dependencies, steps, store
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.system.toolchain import Toolchain
 
 slow = pytest.mark.slow
 ARTEFACTS = (
@@ -78,7 +78,7 @@ def test_temporaries_of_processes_that_are_gone_are_removed_and_no_others(
     folder = scale / ".kernelexp/build"
     folder.mkdir(parents=True)
     mine = store.temporary_in(folder)
-    code = "import pathlib, sys; from kernelexp.build import store; "
+    code = "import pathlib, sys; from kernelexp.evidence.build import store; "
     code += "store.temporary_in(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
     assert len(list(folder.glob("tmp-*"))) == 2
@@ -89,7 +89,8 @@ def test_temporaries_of_processes_that_are_gone_are_removed_and_no_others(
 def test_two_runs_at_once_share_the_work(scale: Path, counted: tuple[Toolchain, Path]) -> None:
     tools, calls = counted
     code = (
-        "from compilers import default; from kernelexp import build, toolchain\n"
+        "from compilers import default; from kernelexp.evidence import build\n"
+        "from kernelexp.system import toolchain\n"
         "from pathlib import Path; import sys\n"
         "root = Path(sys.argv[1]); tools = toolchain.find(sys.argv[2], root)\n"
         "print(build.build(root, [default(root)], tools)[0].ok)"

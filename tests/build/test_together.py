@@ -9,9 +9,11 @@ from compilers import Plant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import build, processes, project
-from kernelexp.build import combined, turns
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.evidence.build import combined, turns
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
 
 KERNEL = """
 .visible .entry {name}(.param .u64 x) {{

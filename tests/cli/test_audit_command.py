@@ -10,7 +10,7 @@ import pytest
 from fake_gpu import FakeGpu
 from support import ROOT, Kx
 
-from kernelexp import errors
+from kernelexp.model import errors
 
 
 def test_a_published_step_gives_the_tables_of_its_own_audit(kx: Kx) -> None:

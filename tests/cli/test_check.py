@@ -11,9 +11,10 @@ import pytest
 from support import ROOT, Kx, edit
 from typer.testing import CliRunner
 
-from kernelexp import build, errors
 from kernelexp.cli import app
-from kernelexp.judge import gates
+from kernelexp.evidence import build
+from kernelexp.model import errors
+from kernelexp.services.check import gates
 
 
 @pytest.fixture(scope="module")

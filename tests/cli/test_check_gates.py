@@ -11,7 +11,7 @@ from fake_gpu import FakeGpu
 from repositories import commit, git, repository
 from support import Kx, edit
 
-from kernelexp import errors
+from kernelexp.model import errors
 
 WIDE = "scale@sm_90a: width=4"
 

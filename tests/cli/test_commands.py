@@ -15,9 +15,10 @@ import msgspec
 import pytest
 from support import Kx, edit
 
-from kernelexp import errors, project
+from kernelexp import project
 from kernelexp.cli.arguments import chosen
-from kernelexp.toolchain import Toolchain
+from kernelexp.model import errors
+from kernelexp.system.toolchain import Toolchain
 
 PROGRAM = [sys.executable, "-m", "kernelexp"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import errors
+from kernelexp.model import errors
 
 PAGE = ROOT / "tests/data/ncu/raw.csv"
 T3, H1 = "20261121T000044Z-485c4d1d", "20261121T015301Z-85251654"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support import Kx
 
-from kernelexp import errors
+from kernelexp.model import errors
 
 
 def test_what_a_build_needs_is_found_with_its_version(scale: Path, kx: Kx) -> None:
@@ -50,7 +50,7 @@ def test_a_tool_that_is_no_nvcc_is_a_sentence(scale: Path, kx: Kx) -> None:
 
 
 def test_a_process_is_killed_with_its_children_past_its_time(tmp_path: Path) -> None:
-    from kernelexp import processes
+    from kernelexp.system.process import processes
 
     mark = tmp_path / "alive"
     script = f"(sleep 1; touch {mark}) & sleep 30"

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT, Kx
 
-from kernelexp import emulations, errors
-from kernelexp.arm import Arm, EmulatedEvidence
-from kernelexp.emulations import Emulation
-from kernelexp.evidence.scaling import Extent, scale
-from kernelexp.measurement import ArrayResult
-from kernelexp.report import emulations as report
-from kernelexp.report import markdown
+from kernelexp.dossier import emulations
+from kernelexp.dossier.emulations import Emulation
+from kernelexp.evidence.emulate.scaling import Extent, scale
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.measurement import ArrayResult
+from kernelexp.report.document import markdown
+from kernelexp.report.variants import emulations as report
 
 COUNTS = st.integers(0, 10**6)
 FUSED = "{ .reg .f32 t; mul.f32 t, %0, %1; add.f32 %0, t, %2; }"

@@ -11,9 +11,12 @@ import pytest
 from judge_cases import PADDED, PLAIN, profile
 from support import ROOT, Kx, edit
 
-from kernelexp import arm, build, project, records
-from kernelexp.errors import BuildError, UsageError
-from kernelexp.record import Profile, Record
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.logs import records
+from kernelexp.model import arm
+from kernelexp.model.errors import BuildError, UsageError
+from kernelexp.model.record import Profile, Record
 
 # One worker emulates the transpose for all of them.
 pytestmark = pytest.mark.xdist_group("transpose")

@@ -10,9 +10,9 @@ import pytest
 import typer
 from support import Kx
 
-from kernelexp import errors
 from kernelexp.cli import app
 from kernelexp.cli.commands import SUMMARIES
+from kernelexp.model import errors
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 

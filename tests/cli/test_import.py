@@ -10,8 +10,10 @@ import msgspec
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import errors, project, records
-from kernelexp.arm import PublishedResult
+from kernelexp import project
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.arm import PublishedResult
 
 LOG = """# Experiment Log
 

@@ -14,8 +14,11 @@ import pytest
 import yaml
 from support import Kx
 
-from kernelexp import build, errors, project, scaffold
-from kernelexp.toolchain import HEADERS
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.model import errors
+from kernelexp.project import scaffold
+from kernelexp.system.toolchain import HEADERS
 
 WORKFLOW = ".github/workflows/kernelexp.yml"
 GPU_WORKFLOW = ".github/workflows/kernelexp-gpu.yml"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import build, errors
+from kernelexp.evidence import build
+from kernelexp.model import errors
 
 PHASE_3 = "flash_attention@sm_90a:phase=3,block_m=32"
 

@@ -14,12 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT, Kx
 
-from kernelexp import build, errors, profiles, project
-from kernelexp.arm import begin
-from kernelexp.model import Point
-from kernelexp.profile import pages
-from kernelexp.record import Profile
-from kernelexp.report.lines import bar
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.evidence.profile import pages
+from kernelexp.logs import profiles
+from kernelexp.model import errors
+from kernelexp.model.arm import begin
+from kernelexp.model.axes import Point
+from kernelexp.model.record import Profile
+from kernelexp.report.variants.lines import bar
 
 # One worker emulates the transpose for all of them.
 pytestmark = pytest.mark.xdist_group("transpose")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import build
+from kernelexp.evidence import build
 
 # Each thread reads the four words of its group one by one; their place is known to be aligned.
 MERGED = """

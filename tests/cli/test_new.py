@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from support import Kx, edit
 
-from kernelexp import errors, project
+from kernelexp import project
+from kernelexp.model import errors
 
 
 def test_it_gets_the_next_id_and_says_where_it_is(scale: Path, kx: Kx) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import build, errors, project
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.model import errors
+from kernelexp.system.toolchain import Toolchain
 
 HEADER = (
     "#pragma once\n#include <absent/library.h>\nusing real = float;\nabsent::Handle handle();\n"

@@ -11,11 +11,15 @@ import pytest
 from filelock import FileLock
 from support import ROOT, Kx, edit
 
-from kernelexp import build, errors, prepare, project, records
-from kernelexp.gpu import device
-from kernelexp.judge import gates
-from kernelexp.limits import Limits
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.limits import Limits
+from kernelexp.services.check import gates
+from kernelexp.system import device
+from kernelexp.system.toolchain import Toolchain
 
 
 @pytest.fixture(scope="session")

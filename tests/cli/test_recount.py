@@ -10,10 +10,11 @@ import pytest
 from schemas import validate
 from support import ROOT, Kx
 
-from kernelexp import errors, records, recounts
-from kernelexp.arm import AccessWidths, EmulatedEvidence
-from kernelexp.record import with_recount
-from kernelexp.recounts import Recount, RecountedArm
+from kernelexp.logs import records, recounts
+from kernelexp.logs.record import with_recount
+from kernelexp.logs.recounts import Recount, RecountedArm
+from kernelexp.model import errors
+from kernelexp.model.arm import AccessWidths, EmulatedEvidence
 
 T1 = ROOT / "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from support import Kx, edit
 
-from kernelexp import errors, sources
+from kernelexp.logs import sources
+from kernelexp.model import errors
 
 
 def git(root: Path, *words: str) -> None:

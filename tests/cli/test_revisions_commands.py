@@ -11,7 +11,7 @@ from fake_gpu import FakeGpu
 from repositories import commit, git, repository
 from support import Kx
 
-from kernelexp import errors
+from kernelexp.model import errors
 
 SOURCE = "variants/scale/scale.cu"
 PROBLEM = "variants/scale/problem.py"

@@ -16,10 +16,12 @@ from schemas import validate
 from support import ROOT, Kx
 from typer.testing import CliRunner
 
-from kernelexp import build, errors, records
 from kernelexp.cli import app
-from kernelexp.model import Experiment
-from kernelexp.report import sweep as report
+from kernelexp.evidence import build
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.experiment import Experiment
+from kernelexp.report.runs import sweep as report
 
 GRID = ("scale", "width=*", "order=*")
 WIDTH_MATTERS = "{1: 1.0, 2: 0.97, 4: 60.0}[width]"

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from support import Kx
 
-from kernelexp import errors, lineup, project
-from kernelexp.errors import UsageError
+from kernelexp import project
+from kernelexp.model import errors
+from kernelexp.model.errors import UsageError
 from kernelexp.project import parse_variant
+from kernelexp.services import lineup
 
 
 def plan(root: Path, *texts: str):

@@ -8,8 +8,10 @@ import pytest
 from fake_gpu import FakeGpu
 from support import Kx
 
-from kernelexp import errors, records, sweep, tune
-from kernelexp.metrics import read
+from kernelexp.facts.metrics import read
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.services.run import sweep, tune
 
 REGISTERS = "launch__registers_per_thread"
 SEARCH = ("sweep", "scale", "--strategy", "tpe")

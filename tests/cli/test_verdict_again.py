@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import errors
-from kernelexp.judge.again import judge
+from kernelexp.model import errors
+from kernelexp.services.again import judge
 
 RECORDS = sorted(ROOT.glob("logs/runs/*/*.measured.json"))
 LARGE = 150_000

@@ -15,16 +15,19 @@ from measurements import measurement
 from measurements import worker as finished
 from support import ROOT, Kx
 
-from kernelexp import build, cluster, errors, prepare, project, records
-from kernelexp.cluster import Cluster, messages, sources, worker
-from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence import measured
-from kernelexp.evidence.measured import Question
-from kernelexp.gpu import journals
-from kernelexp.gpu.job import ArmJob, Job
-from kernelexp.limits import Limits
-from kernelexp.measurement import Options, TimedArm
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build, cluster
+from kernelexp.evidence.cluster import Cluster, messages, sources, worker
+from kernelexp.evidence.measure import journals, measured
+from kernelexp.evidence.measure.job import ArmJob, Job
+from kernelexp.evidence.measure.measured import Question
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.limits import Limits
+from kernelexp.model.measurement import Options, TimedArm
+from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -75,8 +78,10 @@ def test_arms_from_workers_equal_local_ones(
         loaded, prepare.built(loaded, variants, tools, Limits()), Limits()
     )  # all found in the cache
     forbidden = "nothing is compiled or emulated on this machine"
-    monkeypatch.setattr("kernelexp.build.service._build", lambda plan: pytest.fail(forbidden))
-    monkeypatch.setattr("kernelexp.isolated.call", _only_consulted(forbidden))
+    monkeypatch.setattr(
+        "kernelexp.evidence.build.service._build", lambda plan: pytest.fail(forbidden)
+    )
+    monkeypatch.setattr("kernelexp.system.process.isolated.call", _only_consulted(forbidden))
     remote, _ = examined(cold, tools, workers.address)
     for variant in variants:
         one, other = local.arm(variant), remote.arm(variant)
@@ -89,7 +94,7 @@ def test_arms_from_workers_equal_local_ones(
 
 
 def _only_consulted(words: str):
-    from kernelexp import isolated
+    from kernelexp.system.process import isolated
 
     real = isolated.call
 
@@ -148,7 +153,7 @@ def test_without_a_gpu_among_the_workers_it_says_how_to_announce_one(
 def test_a_scheduler_that_is_not_there_is_a_sentence(
     scale: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelexp.cluster.client.CONNECT_S", 1.0)
+    monkeypatch.setattr("kernelexp.evidence.cluster.client.CONNECT_S", 1.0)
     result = kx("run", "S1", "--scheduler", "tcp://127.0.0.1:9", cwd=scale)
     assert result.exit_code == errors.ENVIRONMENT
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.stderr
@@ -300,7 +305,7 @@ def test_a_task_that_kills_every_worker_is_named_and_the_others_are_done(
 def test_without_any_worker_left_it_says_so(
     cold: Path, tools: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelexp.cluster.client.ALONE_S", 3.0)
+    monkeypatch.setattr("kernelexp.evidence.cluster.client.ALONE_S", 3.0)
     own = tmp_path / "cluster"
     own.mkdir()
     made = RealCluster(own, 1)

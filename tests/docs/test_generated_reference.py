@@ -10,11 +10,12 @@ import pytest
 import typer
 from kxdocs import commands, problem, schema
 
-from kernelexp import launch, project
-from kernelexp import problem as problems
+from kernelexp import project
 from kernelexp.cli import app
-from kernelexp.dtypes import TORCH_NAMES
-from kernelexp.problem import loader
+from kernelexp.model import problem as problems
+from kernelexp.project.problem import loader
+from warpsim import launch
+from warpsim.dtypes import TORCH_NAMES
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 

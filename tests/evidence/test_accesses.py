@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import opcodes
-from kernelexp.accesses import KINDS, Access, of_sass
-from kernelexp.evidence import ptx_accesses
-from kernelexp.evidence.sass_lines import SassInstruction
-from kernelexp.toolchain import Toolchain
+from kernelexp.evidence.code.sass_lines import SassInstruction
+from kernelexp.evidence.emulate import ptx_accesses
+from kernelexp.facts.accesses import KINDS, Access, of_sass
+from kernelexp.system.toolchain import Toolchain
+from warpsim.tables import opcodes
 
 KERNEL = """
 struct alignas(4) Half4 { short a, b; };

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from kernelexp import build, isolated, prepare, project
-from kernelexp.arm import Arm, EmulatedEvidence
-from kernelexp.errors import ConfigurationError
-from kernelexp.evidence import jobs
-from kernelexp.evidence.emulation_worker import emulate
-from kernelexp.isolated import Limit
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build, jobs
+from kernelexp.evidence.emulate.emulation_worker import emulate
 from kernelexp.judge.verdict import emulated as judge
-from kernelexp.limits import Limits
-from kernelexp.problem import consult
-from kernelexp.toolchain import Toolchain
+from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.limits import Limits
+from kernelexp.project.problem import consult
+from kernelexp.system.process import isolated
+from kernelexp.system.process.isolated import Limit
+from kernelexp.system.toolchain import Toolchain
 
 # y += factor * x; a CTA that draws a ticket which is none leaves its last element as it is.
 STORE = """

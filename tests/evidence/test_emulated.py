@@ -12,19 +12,23 @@ import msgspec
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import errors, isolated, prepare, project
-from kernelexp.arm import Arm, EmulatedEvidence, Status
-from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.evidence import emulated, jobs
-from kernelexp.evidence.emulation_worker import emulate
-from kernelexp.isolated import Limit
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import jobs
+from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.emulation_worker import emulate
 from kernelexp.judge.verdict import emulated as judge
-from kernelexp.limits import Limits
-from kernelexp.measurement import ArrayResult
-from kernelexp.problem import consult
-from kernelexp.report import emulation
-from kernelexp.schedule import first_schedules
-from kernelexp.toolchain import Toolchain
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm, EmulatedEvidence, Status
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.limits import Limits
+from kernelexp.model.measurement import ArrayResult
+from kernelexp.project.problem import consult
+from kernelexp.report.variants import emulation
+from kernelexp.system.process import isolated
+from kernelexp.system.process.isolated import Limit
+from kernelexp.system.toolchain import Toolchain
+from warpsim.schedule import first_schedules
 
 
 class Home(NamedTuple):
@@ -292,7 +296,7 @@ def test_a_reference_and_an_emulation_have_limits_of_their_own(cold: Path, home:
 def test_an_instruction_that_only_running_finds_is_evidence_too(
     scale: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kernelexp import emulator
+    import warpsim as emulator
 
     def refuse(*_: object, **__: object) -> None:
         raise emulator.UnsupportedInstruction("tcgen05.mma with a mask")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelexp import opcodes
-from kernelexp.evidence import instructions
+from kernelexp.evidence.code import instructions
+from warpsim.tables import opcodes
 
 DUMP = """
 		Function : first

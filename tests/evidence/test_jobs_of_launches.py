@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import build
-from kernelexp.counters import PIPE
+from kernelexp.evidence import build
+from kernelexp.facts.counters import PIPE
 
 GLOBAL_LOADS = "ptx__sass__inst_executed_global_loads"
 

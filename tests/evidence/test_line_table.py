@@ -13,13 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT
 
-from kernelexp import build, prepare, project, toolchain
-from kernelexp.errors import EnvironmentFault
-from kernelexp.evidence import line_table, sass_lines
-from kernelexp.evidence.line_table import _Program
-from kernelexp.limits import Limits
-from kernelexp.lineinfo import Source
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.evidence.code import line_table, sass_lines
+from kernelexp.evidence.code.line_table import _Program
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.limits import Limits
+from kernelexp.system import toolchain
+from kernelexp.system.toolchain import Toolchain
+from warpsim.lineinfo import Source
 
 DATA = ROOT / "tests/data/ncu"
 SOURCE = """

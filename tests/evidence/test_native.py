@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kernelexp import build, processes
-from kernelexp.evidence import native
+from kernelexp.evidence import build, native
+from kernelexp.system.process import processes
 
 
 @pytest.fixture

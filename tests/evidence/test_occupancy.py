@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.arch import ARCHITECTURES
-from kernelexp.arm import Resources
-from kernelexp.evidence import occupancy
+from kernelexp.evidence.code import occupancy
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.arm import Resources
 
 
 def used(registers: int, smem_bytes: int, threads: int) -> Resources:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.evidence import printed
-from kernelexp.evidence.printed import Unreadable
-from kernelexp.model import PrintedFigure, Program
+from kernelexp.evidence.measure import printed
+from kernelexp.evidence.measure.printed import Unreadable
+from kernelexp.model.experiment import PrintedFigure, Program
 
 PATTERN = repr(r"time: (\S+) ms")
 

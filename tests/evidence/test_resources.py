@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import build, project
-from kernelexp.arm import BuildEvidence
-from kernelexp.errors import ConfigurationError
-from kernelexp.evidence import built as evidence_built
-from kernelexp.evidence.built import Launches
-from kernelexp.launch import Launch
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.evidence import build
+from kernelexp.evidence.code import built as evidence_built
+from kernelexp.evidence.code.built import Launches
+from kernelexp.model.arm import BuildEvidence
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import Launch
 
 
 def collect(

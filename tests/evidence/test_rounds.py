@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from measurements import DEVICE, STATE
 
-from kernelexp import surroundings
-from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.evidence import rounds
-from kernelexp.evidence.rounds import ProgramArm, ProgramJob, measure
-from kernelexp.gpu import device
+from kernelexp.evidence.measure import rounds
+from kernelexp.evidence.measure.rounds import ProgramArm, ProgramJob, measure
 from kernelexp.judge import racing, verdict
-from kernelexp.measurement import DeviceState, Measurement, Options, Role, TimedArm
-from kernelexp.model import PrintedFigure, Program
+from kernelexp.logs import surroundings
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.experiment import PrintedFigure, Program
+from kernelexp.model.measurement import DeviceState, Measurement, Options, Role, TimedArm
+from kernelexp.system import device
 
 TIME = PrintedFigure(pattern="time: (\\S+) ms")
 RATE = PrintedFigure(pattern="rate: (\\S+) GB/s", unit="GB/s", better="more")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.arch import ARCHITECTURES
-from kernelexp.evidence import sass_flow, sass_lines
-from kernelexp.evidence.sass_flow import Flow
-from kernelexp.evidence.sass_lines import SassInstruction
-from kernelexp.toolchain import Toolchain
+from kernelexp.evidence.code import sass_flow, sass_lines
+from kernelexp.evidence.code.sass_flow import Flow
+from kernelexp.evidence.code.sass_lines import SassInstruction
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.system.toolchain import Toolchain
 
 COMPILED = [
     arch if arch == "sm_90a" else pytest.param(arch, marks=pytest.mark.slow)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import widths as words
-from kernelexp.arm import AccessWidths, EmulatedEvidence
-from kernelexp.evidence import widths
-from kernelexp.evidence.emulated_costs import LineCost, PtxAccess
-from kernelexp.evidence.sass_lines import SassInstruction
-from kernelexp.lineinfo import Source
+from kernelexp.evidence.code.sass_lines import SassInstruction
+from kernelexp.evidence.emulate import widths
+from kernelexp.evidence.emulate.emulated_costs import LineCost, PtxAccess
+from kernelexp.facts import widths as words
+from kernelexp.model.arm import AccessWidths, EmulatedEvidence
+from warpsim.lineinfo import Source
 
 LOOP, OTHER = Source("variants/k/k.cu", 9), Source("variants/k/k.cu", 12)
 WIDTHS = st.sampled_from([8, 16, 32, 64, 128])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp.build import Diagnostic
-from kernelexp.errors import BuildError
-from kernelexp.foreign import copying
+from kernelexp.evidence.build import Diagnostic
+from kernelexp.model.errors import BuildError
+from kernelexp.services.adopt import copying
 
 
 def refused(source: Path, *errors: tuple[int, str]) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies
 
-from kernelexp.foreign import declarations
+from kernelexp.services.adopt import declarations
 
 SOURCE = r"""#include "near.h"
 #include <far.h>

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kernelexp.errors import UsageError
-from kernelexp.foreign import draft
-from kernelexp.foreign.draft import Answers
-from kernelexp.foreign.entry import Entry, Parameter, types_and_names
-from kernelexp.foreign.expressions import parse_reference
+from kernelexp.model.errors import UsageError
+from kernelexp.services.adopt import draft
+from kernelexp.services.adopt.draft import Answers
+from kernelexp.services.adopt.entry import Entry, Parameter, types_and_names
+from kernelexp.services.adopt.expressions import parse_reference
 
 
 def pointer(name: str, kind: str, **use: bool) -> Parameter:
@@ -114,7 +114,7 @@ def test_a_structure_and_a_tensor_map_are_blank() -> None:
     )
     what = [words for _, words in draft.blanks(text)]
     assert "Params p: 24 bytes, a ctypes.Structure or a NumPy record" in what
-    assert "a kernelexp.launch.TensorMap for map" in what
+    assert "a kernelexp.TensorMap for map" in what
     assert "import Launch, Pointer, Struct" in text
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp.foreign import triton
-from kernelexp.foreign.triton import LaunchNotes
+from kernelexp.services.adopt import triton
+from kernelexp.services.adopt.triton import LaunchNotes
 
 FUNCTION = """module {
   tt.func public @gather(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x"(#loc)), %to:

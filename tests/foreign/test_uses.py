@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernelexp.emulator.ptx.parser import parse
-from kernelexp.foreign import uses
-from kernelexp.foreign.uses import Uses
+from kernelexp.services.adopt import uses
+from kernelexp.services.adopt.uses import Uses
+from warpsim.front.ptx.parser import parse
 
 ENTRY = """.version 8.0
 .target sm_90

@@ -3,9 +3,9 @@
 import pytest
 from gpu_kernels import ARCH, HONEST, KERNELS, compile_kernels
 
-from kernelexp.gpu.job import ArmJob, Job
-from kernelexp.measurement import TimedArm
-from kernelexp.problem.loader import load_file
+from kernelexp.evidence.measure.job import ArmJob, Job
+from kernelexp.model.measurement import TimedArm
+from kernelexp.project.problem.loader import load_file
 
 # These compute in this process, whose context stays on the GPU: to a measurement after them it
 # is another process that computes there, which makes the measurement INVALID.

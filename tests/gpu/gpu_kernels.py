@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import processes, toolchain
+from kernelexp.system import toolchain
+from kernelexp.system.process import processes
 
 KERNELS = Path(__file__).parent / "kernels"
 ARCH = os.environ.get("KX_GPU_ARCH", "sm_90a")

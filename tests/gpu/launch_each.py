@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.emulation_worker import SEED
-from kernelexp.model import AxisValue
-from kernelexp.problem import loader
+from kernelexp.evidence.emulate.emulation_worker import SEED
+from kernelexp.model.axes import AxisValue
+from kernelexp.project.problem import loader
 
 
 class LaunchJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +31,8 @@ def launch_each(jobs: Sequence[LaunchJob]) -> None:
     """One launch of each, in this process, on the inputs that the emulator had."""
     import torch
 
-    from kernelexp.gpu.launch import Kernel
-    from kernelexp.tensors import torch_dtype
+    from kernelexp.evidence.measure.launch import Kernel
+    from kernelexp.evidence.measure.tensors import torch_dtype
 
     torch.zeros(1, device="cuda")
     for job in jobs:

@@ -14,11 +14,12 @@ from gpu_kernels import (
 )
 from msgspec.structs import replace
 
-from kernelexp import calibration
-from kernelexp.gpu import device, measure
-from kernelexp.gpu.job import ArmJob, Turn, WorkerJob
+from kernelexp.evidence.measure import measure
+from kernelexp.evidence.measure.job import ArmJob, Turn, WorkerJob
 from kernelexp.judge import rates
-from kernelexp.measurement import Options, TimedArm
+from kernelexp.model.measurement import Options, TimedArm
+from kernelexp.services import calibration
+from kernelexp.system import device
 
 # This process has a context on the GPU too: to the measuring processes it is company.
 QUICK = Options(
@@ -35,7 +36,7 @@ def test_every_kernel_compiles(name, arch, tmp_path):
 
 def run_here(job, problem, options=QUICK, with_peers=False):
     """The measuring process's work, in this process: no start-up for each of many kernels."""
-    from kernelexp.gpu.bench import Bench
+    from kernelexp.evidence.measure.bench import Bench
 
     worker = WorkerJob(
         job=job,
@@ -69,7 +70,7 @@ def test_an_honest_kernel_passes_every_check(entry, size, make_job, problem):
 @pytest.mark.parametrize("size", ["full", "short"])
 @pytest.mark.parametrize("entry", CHEATING)
 def test_a_cheating_kernel_is_found_out(entry, size, make_job, problem):
-    from kernelexp.gpu.bench import WrongResult
+    from kernelexp.evidence.measure.bench import WrongResult
 
     with pytest.raises(WrongResult) as caught:
         run_here(make_job(entry, size), problem)
@@ -80,8 +81,8 @@ def test_a_cheating_kernel_is_found_out(entry, size, make_job, problem):
 def test_a_result_written_late_by_another_stream_is_found_out(problem):
     import torch
 
-    from kernelexp.gpu.arrays import InputSet
-    from kernelexp.results import compare
+    from kernelexp.evidence.measure.arrays import InputSet
+    from kernelexp.evidence.measure.results import compare
 
     size = problem.sizes["full"]
     chosen = InputSet(problem, size, {"candidate": {}}, seed=1)
@@ -162,7 +163,7 @@ def test_another_process_on_the_gpu_makes_the_measurement_invalid(make_job):
 
 @needs_gpu
 def test_calibration_finds_a_slowdown_of_two_percent_and_none_where_there_is_none(tmp_path):
-    source = KERNELS.parents[2] / "kernelexp/knob/knob.cu"
+    source = KERNELS.parents[2] / "kernelexp/evidence/measure/knob/knob.cu"
     cubin = compile_source(source, "sm_90a", tmp_path)
     knob = calibration.Knob(
         problem=str(source.parent / "problem.py"), cubin=str(cubin), arch="sm_90a"

@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import counters
 
-from kernelexp.emulator.machine.counter_names import named
-from kernelexp.profile import ncu as programs
+from kernelexp.evidence.profile import ncu as programs
+from warpsim.machine.counts.counter_names import named
 
 KERNEL = "patch_embed_gemm@sm_90a"
 VARIANTS = (

@@ -11,8 +11,9 @@ from cluster_of import RealCluster
 from gpu_kernels import ARCH
 from support import ROOT, Kx
 
-from kernelexp import errors, records
-from kernelexp.gpu import device
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.system import device
 
 
 def _gpus() -> tuple[str, ...]:

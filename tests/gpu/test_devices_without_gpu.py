@@ -15,14 +15,15 @@ from fake_gpu import FakeGpu
 from measurements import DEVICE, measurement, worker
 from support import TOKEN, Kx, alive, wait_until
 
-from kernelexp import errors, records
-from kernelexp.errors import UsageError
-from kernelexp.evidence.measured import Question
-from kernelexp.executor import Local
-from kernelexp.gpu import device
-from kernelexp.gpu.job import ArmJob, Job
+from kernelexp.evidence.executor import Local
+from kernelexp.evidence.measure.job import ArmJob, Job
+from kernelexp.evidence.measure.measured import Question
 from kernelexp.judge import heats
-from kernelexp.measurement import Options, TimedArm
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.errors import UsageError
+from kernelexp.model.measurement import Options, TimedArm
+from kernelexp.system import device
 
 GRID = ("sweep", "scale", "width=*", "order=*")
 
@@ -84,7 +85,7 @@ def test_a_gpu_measures_one_comparison_at_a_time(
         both.wait(60)  # passes only where two are measured at once
         return uuid
 
-    monkeypatch.setattr("kernelexp.evidence.measured.answer_on", answer)
+    monkeypatch.setattr("kernelexp.evidence.measure.measured.answer_on", answer)
     local = Local("all")
     threads = [
         threading.Thread(target=local.measure, args=(question, None, None)) for _ in range(4)
@@ -95,7 +96,7 @@ def test_a_gpu_measures_one_comparison_at_a_time(
         each.join(60)
     assert sorted(used) == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
     at_second = msgspec.structs.replace(question, place=3)
-    monkeypatch.setattr("kernelexp.evidence.measured.answer_on", lambda uuid, *_: uuid)
+    monkeypatch.setattr("kernelexp.evidence.measure.measured.answer_on", lambda uuid, *_: uuid)
     assert local.measure(at_second, None, None) == "GPU-b"
 
 

@@ -15,13 +15,14 @@ import pytest
 from measurements import worker as finished
 from test_without_gpu import H200
 
-from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.gpu import device, journals, measure, worker
-from kernelexp.gpu.job import ArmJob, Failed, Finished, Job, Refused, WorkerJob
+from kernelexp.evidence.measure import journals, measure, worker
+from kernelexp.evidence.measure.job import ArmJob, Failed, Finished, Job, Refused, WorkerJob
 from kernelexp.judge import racing
 from kernelexp.judge.verdict import measured
-from kernelexp.launch import Launch
-from kernelexp.measurement import Measurement, Options, TimedArm
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.measurement import Measurement, Options, TimedArm
+from kernelexp.system import device
+from warpsim.launch import Launch
 
 NAME = "variants/scale/problem.py"
 LAUNCH = Launch(entry="kernel", grid=(1, 1, 1), block=(32, 1, 1))
@@ -127,8 +128,8 @@ def test_what_problem_py_prints_is_shown_once(take, capsys: pytest.CaptureFixtur
 RATIOS = {"old": 1.0, "old again": 1.0, "a": 0.95, "b": 0.99, "c": 60.0, "d": 1.2}
 RACING = f"""
 import msgspec, random
-from kernelexp.measurement import Block, DeviceState, Row, Worker
-from kernelexp.gpu.job import Finished
+from kernelexp.model.measurement import Block, DeviceState, Row, Worker
+from kernelexp.evidence.measure.job import Finished
 job = msgspec.json.decode((folder / 'job.json').read_bytes())
 excluded = msgspec.json.decode((folder / 'turn.json').read_bytes())['excluded']
 ratios = {RATIOS}

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelexp import processes, toolchain
-from kernelexp.problem.loader import load_file
+from kernelexp.project.problem.loader import load_file
+from kernelexp.system import toolchain
+from kernelexp.system.process import processes
 
-FOLDER = Path(__file__).parents[2] / "kernelexp/knob"
+FOLDER = Path(__file__).parents[2] / "kernelexp/evidence/measure/knob"
 problem = load_file(FOLDER / "problem.py")
 
 

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from measurements import measurement, worker
 
-from kernelexp.evidence.measured import Measuring, Question
-from kernelexp.gpu.job import Job
-from kernelexp.gpu.stopping import is_budget_spent, is_hopeless, is_look_due
-from kernelexp.measurement import Failure, Options
+from kernelexp.evidence.measure.job import Job
+from kernelexp.evidence.measure.measured import Measuring, Question
+from kernelexp.evidence.measure.stopping import is_budget_spent, is_hopeless, is_look_due
+from kernelexp.model.measurement import Failure, Options
 
 
 def with_workers(count, looks=()):

@@ -10,12 +10,17 @@ import pytest
 from gpu_kernels import needs_gpu
 from support import ROOT, TOKEN, alive, wait_until
 
-from kernelexp import errors, prepare, profiles, profiling, project, toolchain
-from kernelexp.limits import Limits
-from kernelexp.metrics import figures
-from kernelexp.profile import imports, take
-from kernelexp.profile import ncu as programs
-from kernelexp.profile.take import Settings
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence.profile import imports, take
+from kernelexp.evidence.profile import ncu as programs
+from kernelexp.evidence.profile.take import Settings
+from kernelexp.facts.metrics import figures
+from kernelexp.logs import profiles
+from kernelexp.model import errors
+from kernelexp.model.limits import Limits
+from kernelexp.services import profiling
+from kernelexp.system import toolchain
 
 pytestmark = [
     needs_gpu,

@@ -7,7 +7,8 @@ from pathlib import Path
 from gpu_kernels import ARCH, needs_gpu
 from support import Kx
 
-from kernelexp import errors, records
+from kernelexp.logs import records
+from kernelexp.model import errors
 
 YAML = f"""\
 version: 1

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from gpu_kernels import ARCH, compile_source, needs_gpu
 
-from kernelexp.gpu import device
-from kernelexp.gpu.job import ArmJob, Job, Turn, WorkerJob
-from kernelexp.measurement import Options, TimedArm
-from kernelexp.problem.loader import load_file
+from kernelexp.evidence.measure.job import ArmJob, Job, Turn, WorkerJob
+from kernelexp.model.measurement import Options, TimedArm
+from kernelexp.project.problem.loader import load_file
+from kernelexp.system import device
 
 FOLDER = Path(__file__).parent / "accumulating"
 QUICK = Options(
@@ -21,7 +21,7 @@ QUICK = Options(
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory):
     """Measures an entry against `accumulates`, with the peer, in this process."""
-    from kernelexp.gpu.bench import Bench
+    from kernelexp.evidence.measure.bench import Bench
 
     cubin = compile_source(FOLDER / "accumulating.cu", ARCH, tmp_path_factory.mktemp("cubins"))
     problem = load_file(FOLDER / "problem.py")
@@ -82,7 +82,7 @@ def test_what_adds_to_its_output_is_right_in_every_check(measured, entry, size):
     ],
 )
 def test_what_adds_wrongly_is_found_out(measured, entry, words):
-    from kernelexp.gpu.bench import WrongResult
+    from kernelexp.evidence.measure.bench import WrongResult
 
     with pytest.raises(WrongResult, match=words) as caught:
         measured(entry, "short").run()

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from kernelexp.gpu.reference import Reference
-from kernelexp.problem import Chunk
+from kernelexp.evidence.measure.reference import Reference
+from kernelexp.model.problem import Chunk
 
 
 @pytest.mark.parametrize(("room", "kept"), [(1 << 20, 2), (40, None)])

@@ -11,8 +11,11 @@ import pytest
 from gpu_kernels import needs_gpu
 from support import ROOT
 
-from kernelexp import build, prepare, project, toolchain
-from kernelexp.limits import Limits
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.model.limits import Limits
+from kernelexp.system import toolchain
 
 CHECKS = (
     ("memcheck", "--report-api-errors=no"),

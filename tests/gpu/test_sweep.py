@@ -11,10 +11,11 @@ import pytest
 from gpu_kernels import needs_gpu
 from support import ROOT, Kx
 
-from kernelexp import calibration, errors
-from kernelexp.gpu import measure
+from kernelexp.evidence.measure import measure
 from kernelexp.judge import racing
-from kernelexp.measurement import Options
+from kernelexp.model import errors
+from kernelexp.model.measurement import Options
+from kernelexp.services import calibration
 
 EXTRA = {"double": 1000, "five": 50, "three": 30, "two": 20, "one": 10, "same": 0}
 SLOW = {"sixty times": 59_000, "sixty times too": 59_000}

@@ -4,9 +4,17 @@ import random
 
 import pytest
 
-from kernelexp.gpu import arrays
-from kernelexp.gpu.timing import Hang, Mark, Timer, orders, strides, time_share, warm_up
-from kernelexp.measurement import Row
+from kernelexp.evidence.measure import arrays
+from kernelexp.evidence.measure.gpu_timing import (
+    Hang,
+    Mark,
+    Timer,
+    orders,
+    strides,
+    time_share,
+    warm_up,
+)
+from kernelexp.model.measurement import Row
 
 
 class Ended:

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 from gpu_kernels import needs_gpu
 
-from kernelexp import processes
-from kernelexp.errors import EnvironmentFault, UsageError
-from kernelexp.gpu import device, launch, measure, stopping, worker
-from kernelexp.gpu.job import Answer, ArmJob, Job, Refused, WorkerJob
-from kernelexp.launch import Field, Launch, Scalar, StructValue
-from kernelexp.measurement import Device, Options, TimedArm
+from kernelexp.evidence.measure import launch, measure, stopping, worker
+from kernelexp.evidence.measure.job import Answer, ArmJob, Job, Refused, WorkerJob
+from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.measurement import Device, Options, TimedArm
+from kernelexp.system import device
+from kernelexp.system.process import processes
+from warpsim.launch import Field, Launch, Scalar, StructValue
 
 H200 = Device(
     name="NVIDIA H200",
@@ -60,7 +61,7 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
         parent=os.getpid(),
     )
     (tmp_path / worker.JOB).write_bytes(msgspec.json.encode(job))
-    argv = [sys.executable, "-m", "kernelexp.gpu.worker", str(tmp_path)]
+    argv = [sys.executable, "-m", "kernelexp.evidence.measure.worker", str(tmp_path)]
     completed = processes.run(argv, cwd=Path(__file__).parents[2], timeout_s=60)
     lines = (tmp_path / worker.ANSWERS).read_bytes().splitlines()
     answer = msgspec.json.decode(lines[-1], type=Answer)
@@ -69,10 +70,19 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
     assert answer.environment
 
 
-@pytest.mark.parametrize("module", ["measure", "worker", "bench", "launch", "device"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "evidence.measure.measure",
+        "evidence.measure.worker",
+        "evidence.measure.bench",
+        "evidence.measure.launch",
+        "system.device",
+    ],
+)
 def test_importing_the_backend_loads_neither_torch_nor_cuda(module):
     heavy = "{'torch', 'cuda', 'pynvml'}"
-    code = f"import kernelexp.gpu.{module}, sys; print({heavy} & set(sys.modules))"
+    code = f"import kernelexp.evidence.measure.{module}, sys; print({heavy} & set(sys.modules))"
     said = processes.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60)
     assert said.stdout.strip() == "set()"
 
@@ -114,7 +124,7 @@ def test_arguments_are_passed_as_the_bytes_of_their_type(argument, raw):
 
 
 WAITS = (
-    "import sys, time; from kernelexp.gpu.worker import leave_when_dismissed; "
+    "import sys, time; from kernelexp.evidence.measure.worker import leave_when_dismissed; "
     "from pathlib import Path; leave_when_dismissed(Path(sys.argv[1]), int(sys.argv[2])); "
     "time.sleep(60)"
 )

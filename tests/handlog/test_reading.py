@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies
 
-from kernelexp.arm import PublishedResult, Status
-from kernelexp.handlog import figures, reading, sections
-from kernelexp.handlog.reading import Log, Read
+from kernelexp.model.arm import PublishedResult, Status
+from kernelexp.services.handlog import figures, reading, sections
+from kernelexp.services.handlog.reading import Log, Read
 
 
 def read(text: str) -> Log:

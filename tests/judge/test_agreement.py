@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernelexp.arm import Arm, EmulatedEvidence, EmulatedFinding
 from kernelexp.judge.agreement import disagreement
-from kernelexp.measurement import ArrayResult
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedFinding
+from kernelexp.model.measurement import ArrayResult
 
 RIGHT = ArrayResult(name="y", elements=4, wrong=0, worst=0.0)
 WRONG = ArrayResult(name="y", elements=4, wrong=2, worst=9.0)

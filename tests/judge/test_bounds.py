@@ -16,11 +16,11 @@ from judge_cases import (
     with_arm,
 )
 
-from kernelexp.arm import PublishedResult
 from kernelexp.judge import bounds
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
 from kernelexp.judge.explanation import moved
+from kernelexp.model.arm import PublishedResult
 
 
 def use(case: Case, resource: str) -> Use:

@@ -6,13 +6,14 @@ import msgspec
 import pytest
 from support import ROOT
 
-from kernelexp import errors, records
-from kernelexp.arm import Arm, EmulatedEvidence, Status, Verdict
-from kernelexp.judge import conditions, gates
-from kernelexp.judge.conditions import Subject
-from kernelexp.judge.gates import Finding
 from kernelexp.judge.instructions import Counts
-from kernelexp.model import Gate
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm, EmulatedEvidence, Status, Verdict
+from kernelexp.model.experiment import Gate
+from kernelexp.services.check import conditions, gates
+from kernelexp.services.check.conditions import Subject
+from kernelexp.services.check.gates import Finding
 
 T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
 EVERYTHING = Gate(instructions=["STL == 0"], expected="right", measured=True)

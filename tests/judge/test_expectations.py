@@ -8,10 +8,11 @@ from judge_cases import as_written
 from support import ROOT
 
 from kernelexp import project
-from kernelexp.arm import Arm, EmulatedEvidence, ProfiledEvidence
-from kernelexp.judge import expectations, standing
+from kernelexp.dossier import expected, standing
+from kernelexp.judge import expectations
 from kernelexp.judge.expectations import Judged, judge
-from kernelexp.measurement import ArrayResult
+from kernelexp.model.arm import Arm, EmulatedEvidence, ProfiledEvidence
+from kernelexp.model.measurement import ArrayResult
 
 T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
@@ -153,8 +154,8 @@ def test_this_repositorys_expectations_come_out_as_their_texts_say() -> None:
 
     def results(name: str) -> list[str]:
         standings = standing.of_experiment(loaded, name, tree)
-        assert expectations.written_later(standings)
-        found = expectations.of_experiment(name, standings).values()
+        assert expected.written_later(standings)
+        found = expected.of_experiment(name, standings).values()
         return [each.result for judged in found for each in judged]
 
     assert results("T1") == ["met", "met"]

@@ -8,14 +8,17 @@ import msgspec
 import pytest
 from support import ROOT
 
-from kernelexp import errors, metrics, records
-from kernelexp.arm import Arm, EmulatedEvidence, Status, Verdict
-from kernelexp.errors import ConfigurationError, EnvironmentFault
-from kernelexp.judge import contradiction, gates
-from kernelexp.judge.gates import Baseline, Finding
-from kernelexp.launch import Launch
-from kernelexp.model import Variant
-from kernelexp.problem import Budget
+from kernelexp.facts import metrics
+from kernelexp.judge import contradiction
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm, EmulatedEvidence, Status, Verdict
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.problem import Budget
+from kernelexp.model.variant import Variant
+from kernelexp.services.check import gates
+from kernelexp.services.check.gates import Baseline, Finding
+from warpsim.launch import Launch
 
 COMPILER = "13.0.88"
 T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"

@@ -21,10 +21,10 @@ from judge_cases import (
     with_arm,
 )
 
-from kernelexp.arm import Advice, EmulatedLine, ProfiledInstruction
 from kernelexp.judge import opportunities as rules
 from kernelexp.judge.case import Case
 from kernelexp.judge.opportunity import Opportunity, Suppressed
+from kernelexp.model.arm import Advice, EmulatedLine, ProfiledInstruction
 
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
 SECTORS = "ptx__memory_l2_theoretical_sectors_global"

@@ -8,9 +8,16 @@ from itertools import product
 import msgspec
 import pytest
 
-from kernelexp.arm import Arm, BuildEvidence, EmulatedEvidence, EmulatedLine, Occupancy, Resources
 from kernelexp.judge import plateau, racing
-from kernelexp.measurement import ArrayResult
+from kernelexp.model.arm import (
+    Arm,
+    BuildEvidence,
+    EmulatedEvidence,
+    EmulatedLine,
+    Occupancy,
+    Resources,
+)
+from kernelexp.model.measurement import ArrayResult
 
 AXES = {"vec": (2, 4, 8), "reduce": ("serial", "warp"), "warps": (4, 8), "tile": (32, 64)}
 POINTS = {

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from measurements import measurement, recorded, worker
 
-from kernelexp.arm import Status
 from kernelexp.judge import racing
 from kernelexp.judge.stats import ratios, share_of_look
 from kernelexp.judge.verdict import measured
-from kernelexp.measurement import Departure, Options, TimedArm
+from kernelexp.model.arm import Status
+from kernelexp.model.measurement import Departure, Options, TimedArm
 
 NOISE = 0.0005
 

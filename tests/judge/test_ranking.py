@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp import counters
-from kernelexp.arm import Arm, ProfiledEvidence
-from kernelexp.differences import Difference, between
+from kernelexp.facts import counters
+from kernelexp.facts.differences import Difference, between
+from kernelexp.facts.metrics import Metric
 from kernelexp.judge import ranking
-from kernelexp.metrics import Metric
+from kernelexp.model.arm import Arm, ProfiledEvidence
 
 Figures = dict[str, float | str]
 NUMBERS = st.floats(min_value=1e-6, max_value=1e12)

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from judge_cases import as_written
 
-from kernelexp.arm import Arm, Status, Verdict
 from kernelexp.judge.reproduction import Reproduction, compare
-from kernelexp.record import Candidate, Record
+from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.record import Candidate, Record
 
 FIRST = "logs/runs/T3/20261120T232030Z-d59b8f7d.measured.json"
 SECOND = "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"

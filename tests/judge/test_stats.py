@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from measurements import ARMS, STATE, measurement, recorded, worker
 
 from kernelexp.judge import stats
-from kernelexp.measurement import (
-    LOOKS_MAX,
-    Row,
-    TimedArm,
-)
+from kernelexp.model.measurement import LOOKS_MAX, Row, TimedArm
 
 
 @pytest.mark.parametrize(

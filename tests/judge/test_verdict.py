@@ -5,13 +5,13 @@ import pytest
 from measurements import ARMS, SAMPLES, STATE, measurement, recorded, worker
 from support import ROOT
 
-from kernelexp import records
-from kernelexp.arch import find
-from kernelexp.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, OtherEntry, Status
+from kernelexp.facts.arch import find
 from kernelexp.judge import rates
 from kernelexp.judge.stats import ratios
 from kernelexp.judge.verdict import does_not_fit, emulated, enough, measured
-from kernelexp.measurement import Failure, Measurement
+from kernelexp.logs import records
+from kernelexp.model.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, OtherEntry, Status
+from kernelexp.model.measurement import Failure, Measurement
 
 FASTER, SLOWER, SAME = 0.97, 1.03, 1.0005
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kernelexp.arm import ProfiledInstruction
-from kernelexp.evidence.emulated_costs import LineCost
-from kernelexp.evidence.sass_lines import SassInstruction
-from kernelexp.lineinfo import Source
-from kernelexp.lines import costs, pieces
-from kernelexp.lines.costs import FIGURES, SAMPLES
-from kernelexp.lines.roles import Role
+from kernelexp.evidence.code.sass_lines import SassInstruction
+from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.model.arm import ProfiledInstruction
+from kernelexp.services.lines import costs, pieces
+from kernelexp.services.lines.costs import FIGURES, SAMPLES
+from kernelexp.services.lines.roles import Role
+from warpsim.lineinfo import Source
 
 ENTRY = Source("k/kernel.cu", 50)
 WAIT = Source("include/wait.cuh", 7, ENTRY)

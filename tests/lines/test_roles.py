@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.evidence.emulated_costs import LineCost
-from kernelexp.lineinfo import Source
-from kernelexp.lines import roles
+from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.services.lines import roles
+from warpsim.lineinfo import Source
 
 ALL = 0b1111
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kernelexp import emulator
-from kernelexp.emulator.ptx.decode import decode
-from kernelexp.emulator.ptx.parser import parse
-from kernelexp.emulator.ptx.syntax import Function
-from kernelexp.launch import Launch
+import warpsim as emulator
+from warpsim.front.ptx.decode import decode
+from warpsim.front.ptx.parser import parse
+from warpsim.front.ptx.syntax import Function
+from warpsim.launch import Launch
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-from kernelexp.emulator.ptx.cfg import targets
-from kernelexp.emulator.ptx.syntax import Function, Immediate
 from mutations import reviewed_texts
 from mutations.case import TextMutant
 from mutations.reviewed import Harmless, equivalent, formal
 from mutations.rules import Mutant
+from warpsim.front.ptx.cfg import targets
+from warpsim.front.ptx.syntax import Function, Immediate
 
 # Decided by rule
 

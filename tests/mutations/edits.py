@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kernelexp.emulator.ptx.syntax import (
+from warpsim.front.ptx.syntax import (
     Address,
     Function,
     Immediate,

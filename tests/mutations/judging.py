@@ -6,15 +6,15 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kernelexp import emulator
-from kernelexp.emulator import Schedule
-from kernelexp.schedule import USUAL, first_schedules
+import warpsim as emulator
 from mutations import rules_of_operands, rules_of_order  # noqa: F401 - they fill the table
 from mutations.case import Case, Loaded, Source, TextMutant
 from mutations.classes import harmless
 from mutations.rules import Mutant, mutants
 from mutations.subjects import SUBJECTS
 from mutations.texts import TextSubject
+from warpsim import Schedule
+from warpsim.schedule import USUAL, first_schedules
 
 SCHEDULES = first_schedules(USUAL)
 NAME, RESULT, HANG, REFUSED, WARNING = "name", "result", "hang", "refused", "warning"

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from kernelexp.emulator.ptx.syntax import Function, Instruction
 from mutations import edits
 from mutations.edits import Edit
+from warpsim.front.ptx.syntax import Function, Instruction
 
 if TYPE_CHECKING:
-    from kernelexp import emulator
+    import warpsim as emulator
     from mutations.case import Loaded
 
 

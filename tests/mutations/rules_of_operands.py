@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelexp.emulator.ptx.syntax import Address, Function, Immediate, Register, Vector
 from mutations import edits
 from mutations.rules import Change, Site, replaced_in_opcode, rule
+from warpsim.front.ptx.syntax import Address, Function, Immediate, Register, Vector
 
 # What is off by one
 

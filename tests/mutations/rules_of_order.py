@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kernelexp.emulator.ptx.syntax import Function, Immediate, Instruction, Register
 from mutations import edits
 from mutations.rules import Change, Site, replaced_in_opcode, rule, stem
+from warpsim.front.ptx.syntax import Function, Immediate, Instruction, Register
 
 # What is forgotten
 

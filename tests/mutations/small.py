@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from support import ROOT
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "emulator"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "warpsim"))
 
 from harness import compile_cu
 
-from kernelexp.launch import Launch, Pointer, Scalar, TensorMap
 from mutations.case import Case, Source
+from warpsim.launch import Launch, Pointer, Scalar, TensorMap
 
 KERNELS = Path(__file__).parent / "kernels"
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from kernelexp.emulator import compiled
 from mutations import expected, judging, rules_of_text
 from mutations.case import TextMutant
 from mutations.judging import Judge
@@ -22,6 +21,7 @@ from mutations.rules import RULES
 from mutations.small import SMALL
 from mutations.subjects import SUBJECTS
 from mutations.texts import TEXTS
+from warpsim import compiled
 
 pytestmark = pytest.mark.xdist_group("mutations")  # One process compiles the small kernels.
 SAMPLE = 20

@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from support import ROOT
 
-from kernelexp import build, processes, toolchain
+from kernelexp.evidence import build
+from kernelexp.system import toolchain
+from kernelexp.system.process import processes
 from mutations import rules_of_text
 from mutations.case import Case, Source
 from mutations.small import SMALL, Small

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from support import ROOT
 
-from kernelexp import build, prepare, project, results, tensors, toolchain
-from kernelexp.emulator.ptx.parser import parse
-from kernelexp.limits import Limits
-from kernelexp.model import Point, Variant
-from kernelexp.problem import loader
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.evidence.measure import results, tensors
+from kernelexp.model.axes import Point
+from kernelexp.model.limits import Limits
+from kernelexp.model.variant import Variant
+from kernelexp.project.problem import loader
+from kernelexp.system import toolchain
 from mutations.case import Arrays, Case, Source
+from warpsim.front.ptx.parser import parse
 
 if TYPE_CHECKING:
     import torch

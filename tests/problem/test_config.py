@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import Kx, edit
 
-from kernelexp import errors, project
-from kernelexp.errors import ConfigurationError
-from kernelexp.problem.config import FOLDER, Configured, configure, fill
+from kernelexp import project
+from kernelexp.model import errors
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.project.problem.config import FOLDER, Configured, configure, fill
 
 HEADER = """#pragma once
 #include "export.cuh"
@@ -72,7 +73,9 @@ def test_a_header_that_changed_is_read_again_and_others_are_not(
     second = read(with_config, 2)
     assert second.exports["dynamic_smem_bytes"] == 0 != first.exports["dynamic_smem_bytes"]
     compiler = with_config / "nothing"
-    monkeypatch.setattr("kernelexp.problem.config._compile", lambda *_: pytest.fail(str(compiler)))
+    monkeypatch.setattr(
+        "kernelexp.project.problem.config._compile", lambda *_: pytest.fail(str(compiler))
+    )
     assert read(with_config, 2) == second
 
 

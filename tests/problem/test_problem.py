@@ -16,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT, Kx
 
-from kernelexp import errors, isolated
-from kernelexp.errors import ConfigurationError, EnvironmentFault, UsageError
-from kernelexp.launch import Launch, main_launch, to_bytes
-from kernelexp.problem import Problem, consult, faults, loader
-from kernelexp.problem.consult import Consulted, Point
+from kernelexp.model import errors
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault, UsageError
+from kernelexp.model.problem import Problem
+from kernelexp.project.problem import consult, faults, loader
+from kernelexp.project.problem.consult import Consulted, Point
+from kernelexp.system.process import isolated
+from warpsim.launch import Launch, main_launch, to_bytes
 
 NAME = "variants/scale/problem.py"
 AXES = {"width": 1, "order": "forward"}
@@ -189,7 +191,7 @@ SIZE = {"count": 8}
         ('dtype="f32"', 'dtype="float31"', "unknown dtype 'float31'; known: bool, u8, s8, u16"),
         ('shape=(size["count"],)', "shape=(0,)", r"'y' has the shape \[0\], with no element"),
         ('return {"y": Array(shape=(size["count"],), dtype="f32")}', "return {}", "no array"),
-        ('return {"y": Array', 'return {"y": str or Array', "is no kernelexp.problem.Array"),
+        ('return {"y": Array', 'return {"y": str or Array', "is no kernelexp.Array"),
     ],
 )
 def test_outputs_that_can_not_be_are_a_sentence(

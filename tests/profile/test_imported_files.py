@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from support import Kx
 
-from kernelexp import errors, profiles
-from kernelexp.errors import EnvironmentFault, UsageError
-from kernelexp.profile import imports
+from kernelexp.evidence.profile import imports
+from kernelexp.logs import profiles
+from kernelexp.model import errors
+from kernelexp.model.errors import EnvironmentFault, UsageError
 
 DATA = Path(__file__).parent.parent / "data" / "ncu"
 RAW, DETAILS, SASS = (DATA / name for name in ("raw.csv", "details.csv", "source-sass.csv"))

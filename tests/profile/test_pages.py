@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelexp.arm import ProfiledEvidence
-from kernelexp.errors import UsageError
-from kernelexp.profile import pages
-from kernelexp.profile.merging import merge
+from kernelexp.evidence.profile import pages
+from kernelexp.evidence.profile.merging import merge
+from kernelexp.model.arm import ProfiledEvidence
+from kernelexp.model.errors import UsageError
 
 DATA = Path(__file__).parent.parent / "data" / "ncu"
 TIME = "gpu__time_duration.sum"

@@ -15,17 +15,21 @@ import msgspec
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import build, errors, prepare, profiles, project
-from kernelexp.arm import Arm
-from kernelexp.errors import ConfigurationError, EnvironmentFault, KernelFault, UsageError
-from kernelexp.gpu import device
-from kernelexp.gpu.job import Answer, Failed, Launched, Refused, WorkerJob
-from kernelexp.limits import Limits
-from kernelexp.measurement import Device, Failure
-from kernelexp.profile import ncu as programs
-from kernelexp.profile import take
-from kernelexp.profile.take import Settings, Taken
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.evidence.measure.job import Answer, Failed, Launched, Refused, WorkerJob
+from kernelexp.evidence.profile import ncu as programs
+from kernelexp.evidence.profile import take
+from kernelexp.evidence.profile.take import Settings, Taken
+from kernelexp.logs import profiles
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault, KernelFault, UsageError
+from kernelexp.model.limits import Limits
+from kernelexp.model.measurement import Device, Failure
+from kernelexp.system import device
+from kernelexp.system.toolchain import Toolchain
 
 DATA = Path(__file__).parent.parent / "data" / "ncu"
 H200 = Device(
@@ -158,7 +162,7 @@ def test_ncu_profiles_one_launch_of_the_variants_own_kernel(
     assert "--kernel-name regex:^scale$" in call
     assert "--launch-count 1" in call
     assert "--clock-control base --cache-control all --section Occupancy" in call
-    assert "-m kernelexp.gpu.worker" in call
+    assert "-m kernelexp.evidence.measure.worker" in call
 
 
 def test_source_counters_have_a_pass_of_their_own(profiled: Stand, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, strategies
 from support import ROOT
 
-from kernelexp.errors import ConfigurationError
+from kernelexp.model.errors import ConfigurationError
 from kernelexp.project import editing
 
 ENTRY = {"title": "a # b: c", "baseline": {}, "candidate": {"stages": 4}, "hypothesis": "Faster."}

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from support import ROOT, Kx
 
 from kernelexp import project
-from kernelexp.errors import ConfigurationError
-from kernelexp.text import CONTROL
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.text import CONTROL
 
 TEXT = (ROOT / "tests/projects/scale/experiments.yaml").read_text()
 
@@ -169,7 +169,7 @@ LIMITED = """
 import json, resource, sys
 from pathlib import Path
 from kernelexp import project
-from kernelexp.errors import ConfigurationError
+from kernelexp.model.errors import ConfigurationError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 said = []
 for text in json.load(sys.stdin):

@@ -11,7 +11,7 @@ import pytest
 from support import Kx
 
 from kernelexp import project
-from kernelexp.errors import ConfigurationError, UsageError
+from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.project import Project, shape
 from kernelexp.project.yamlfile import Document
 

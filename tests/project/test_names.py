@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import edit
 
-from kernelexp import names, project
-from kernelexp.errors import ConfigurationError
+from kernelexp import project
+from kernelexp.model import names
+from kernelexp.model.errors import ConfigurationError
 
 
 def refuse(root: Path, text: str, instead: str, sentence: str) -> None:

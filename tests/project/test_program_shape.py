@@ -10,8 +10,8 @@ import pytest
 from support import ROOT, edit
 
 from kernelexp import project
-from kernelexp.errors import ConfigurationError
-from kernelexp.model import Program
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.experiment import Program
 from kernelexp.project import parse_variant
 
 

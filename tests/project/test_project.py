@@ -9,7 +9,7 @@ import pytest
 from support import ROOT, Kx, edit
 
 from kernelexp import project
-from kernelexp.errors import ConfigurationError, UsageError
+from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.project.yamlfile import Document
 
 # Text of the file, what takes its place, and the sentence that follows.

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 from support import ROOT
 
-from kernelexp import project, records
+from kernelexp import project
+from kernelexp.logs import records
 from kernelexp.report.site import folder as report_folder
 from kernelexp.report.site import site
 

@@ -11,9 +11,10 @@ import re
 import pytest
 from support import ROOT
 
-from kernelexp import comparisons, subjects
-from kernelexp.differences import Difference
-from kernelexp.report import figures
+from kernelexp.dossier import subjects
+from kernelexp.facts.differences import Difference
+from kernelexp.report.document import figures
+from kernelexp.services import comparisons
 
 DATA = ROOT.parent / "shared/data"
 BEFORE, AFTER = DATA / "ncu-b200-baseline.csv", DATA / "ncu-b200-after.csv"

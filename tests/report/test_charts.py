@@ -10,14 +10,15 @@ import msgspec
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import errors, profiles, records
-from kernelexp.arm import Arm, ProfiledEvidence
-from kernelexp.errors import UsageError
-from kernelexp.model import spell_point
-from kernelexp.record import Profile
+from kernelexp.logs import profiles, records
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm, ProfiledEvidence
+from kernelexp.model.axes import spell_point
+from kernelexp.model.errors import UsageError
+from kernelexp.model.record import Profile
 from kernelexp.report.charts import heat, matplot, pairs, roofline, stalls, text
 from kernelexp.report.charts.chart import Axis, Band, Bars, Chart, Heat, Mark, Plot, Series, Tile
-from kernelexp.report.document import Table, text_of
+from kernelexp.report.document.document import Table, text_of
 
 HOSTILE = "<script>alert(1)</script> $\\frac{1}{ & \x1b[31m 速"
 

@@ -11,13 +11,16 @@ import pytest
 from rich.console import Console
 from support import ROOT
 
-from kernelexp import comparability, comparisons, records, subjects
-from kernelexp.arm import AccessWidths, Arm, EmulatedEvidence, ProfiledEvidence
-from kernelexp.comparisons import Comparison, Options
-from kernelexp.errors import UsageError
-from kernelexp.measurement import ArrayResult
-from kernelexp.report import differences, markdown, terminal
-from kernelexp.subjects import Subject
+from kernelexp.dossier import comparability, subjects
+from kernelexp.dossier.subjects import Subject
+from kernelexp.logs import records
+from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, ProfiledEvidence
+from kernelexp.model.errors import UsageError
+from kernelexp.model.measurement import ArrayResult
+from kernelexp.report.compared import differences
+from kernelexp.report.document import markdown, terminal
+from kernelexp.services import comparisons
+from kernelexp.services.comparisons import Comparison, Options
 
 T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
 CLOCK = comparisons.CLOCK

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kernelexp.measurement import Effect
-from kernelexp.report import figures
+from kernelexp.model.measurement import Effect
+from kernelexp.report.document import figures
 
 FOUND = Effect(
     arm="candidate", ratio=0.9876, low=0.9869, high=0.9883, level=0.995, spread=0.0004,

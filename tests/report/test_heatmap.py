@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernelexp.arm import Arm
-from kernelexp.report import heatmap
-from kernelexp.report.document import text_of
+from kernelexp.model.arm import Arm
+from kernelexp.report.document import heatmap
+from kernelexp.report.document.document import text_of
 
 ARMS = {
     f"{x}{y}": Arm(axes={"x": x, "y": y, "z": z}) for z in (0,) for x in (1, 2, 4) for y in "ab"

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp import errors, project
-from kernelexp.errors import UsageError
-from kernelexp.report import log, logbook, logfile, markdown
-from kernelexp.report.document import Table, text_of
-from kernelexp.report.log import KernelLog
+from kernelexp import project
+from kernelexp.model import errors
+from kernelexp.model.errors import UsageError
+from kernelexp.report.document import markdown
+from kernelexp.report.document.document import Table, text_of
+from kernelexp.report.log import log, logbook, logfile
+from kernelexp.report.log.log import KernelLog
 
 # Commit, time (ms), TFLOPS, registers: the history as it was published.
 HISTORY = """
@@ -138,7 +140,7 @@ def test_a_pipe_in_a_title_does_not_break_the_table(scale: Path, kx: Kx) -> None
 def test_every_table_fits_80_columns_on_a_terminal() -> None:
     from rich.console import Console
 
-    from kernelexp.report import terminal
+    from kernelexp.report.document import terminal
 
     console = Console(width=80, record=True, file=io.StringIO())
     for renderable in terminal.render(logbook.tables(read())):

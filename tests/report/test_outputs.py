@@ -12,11 +12,11 @@ from repositories import commit, repository
 from schemas import validate
 from support import ROOT, Kx
 
-from kernelexp import errors
-from kernelexp.calibration import Calibrated
 from kernelexp.judge import rates
-from kernelexp.measurement import Measurement
+from kernelexp.model import errors
+from kernelexp.model.measurement import Measurement
 from kernelexp.report import outputs
+from kernelexp.services.calibration import Calibrated
 
 PAGE = ROOT / "tests/data/ncu/raw.csv"
 SWEEP = ("sweep", "scale", "width=1,2", "--no-gpu", "--no-record", "--json")

@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 from support import ROOT
 
-from kernelexp import records
-from kernelexp.arm import Arm
-from kernelexp.record import Record
-from kernelexp.report import matrix, page, terminal
-from kernelexp.report.document import Document
+from kernelexp.logs import records
+from kernelexp.model.arm import Arm
+from kernelexp.model.record import Record
+from kernelexp.report.document import matrix, terminal
+from kernelexp.report.document.document import Document
+from kernelexp.report.runs import page
 
 (T3,) = sorted((ROOT / "logs/runs/T3").glob("*.json"))[-1:]
 CANDIDATES = 12

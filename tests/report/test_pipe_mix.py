@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelexp.arm import Arm, EmulatedEvidence, EmulatedLaunch
-from kernelexp.measurement import ArrayResult
-from kernelexp.report import pipe_mix
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch
+from kernelexp.model.measurement import ArrayResult
+from kernelexp.report.variants import pipe_mix
 
 RIGHT = ArrayResult(name="y", elements=1, wrong=0, worst=0.0)
 COUNTERS = {"smsp__inst_executed": 2, "sm__inst_executed_pipe_fma": 1}

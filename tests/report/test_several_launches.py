@@ -6,10 +6,11 @@ import msgspec
 import pytest
 from support import ROOT
 
-from kernelexp import records
-from kernelexp.arm import Arm, EmulatedEvidence, EmulatedLaunch, OtherEntry
-from kernelexp.report import builds, emulation, page
-from kernelexp.report.document import Table
+from kernelexp.logs import records
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, OtherEntry
+from kernelexp.report.document.document import Table
+from kernelexp.report.runs import page
+from kernelexp.report.variants import builds, emulation
 
 
 @pytest.fixture

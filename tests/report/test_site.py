@@ -17,8 +17,10 @@ import pytest
 from site_project import Reader, build, copy, hostile
 from support import ROOT, Kx, edit
 
-from kernelexp import errors, project, records
+from kernelexp import project
 from kernelexp.cli import completion
+from kernelexp.logs import records
+from kernelexp.model import errors
 from kernelexp.report.site import site
 from kernelexp.report.site.texts import Texts
 

@@ -24,9 +24,9 @@ from selenium.webdriver.remote.webelement import WebElement
 from site_project import HOSTILE, SCRIPT, build, copy, hostile
 from support import Kx, edit, wait_until
 
-from kernelexp import live
-from kernelexp.progress import Step
+from kernelexp.model.progress import Step
 from kernelexp.report.site import server
+from kernelexp.system import live
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

@@ -15,9 +15,11 @@ import pytest
 from site_project import Reader, copy
 from support import ROOT
 
-from kernelexp import errors, live, records
-from kernelexp.progress import Step
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.progress import Step
 from kernelexp.report.site import server
+from kernelexp.system import live
 
 pytestmark = pytest.mark.xdist_group("site")
 

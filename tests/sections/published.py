@@ -6,7 +6,7 @@ GEMM of [928256, 768] x [768, 768]^T on a B200, 0.579 ms, 1892 TFLOPS. Amounts a
 
 from __future__ import annotations
 
-from kernelexp.arm import ProfiledEvidence
+from kernelexp.model.arm import ProfiledEvidence
 
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"
 _TMA = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"

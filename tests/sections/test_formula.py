@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kernelexp.sections.formula import FormulaError, evaluate, parse
+from kernelexp.project.sections.formula import FormulaError, evaluate, parse
 
 VALUES = {"a": 3.0, "b": -0.5, "zero": 0.0, "big": 1e308}
 

@@ -6,7 +6,7 @@ have it. It was made on a machine with ncu 2025.3.1 by
     for chip in gb100 gh100 ad102 ga102 ga100; do ncu --query-metrics --chip $chip; done
 
 keeping, of each table, the rows whose name is the part before the first dot of a metric in
-kernelexp/sections/data. A metric that is added there is added to the list in the same way.
+kernelexp/project/sections/data. A metric that is added there is added to the list in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import sections
+from kernelexp.project import sections
 
 CHIPS = ("gb100", "gh100", "ad102", "ga102", "ga100")
 DATA = Path(__file__).parents[1] / "data/ncu/metrics-used.csv"

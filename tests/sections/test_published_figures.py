@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from sections.published import EVIDENCE, FIGURES
 
-from kernelexp import sections
-from kernelexp.arm import ProfiledEvidence, ProfiledInstruction
-from kernelexp.report.document import Labelled
-from kernelexp.report.sections import document
-from kernelexp.sections.evaluate import Reading, evaluate
-from kernelexp.sections.gap import gap
-from kernelexp.sections.given import Run
+from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
+from kernelexp.project import sections
+from kernelexp.project.sections.evaluate import Reading, evaluate
+from kernelexp.project.sections.gap import gap
+from kernelexp.project.sections.given import Run
+from kernelexp.report.document.document import Labelled
+from kernelexp.report.variants.sections import document
 
 RUN = Run(time_ms=0.579, flops=2 * 928_256 * 768 * 768, dtype="fp8", peer="cuBLAS", peer_ms=0.365)
 

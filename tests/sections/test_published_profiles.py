@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from sections.published import FIGURES
 
-from kernelexp import profiles, project
-from kernelexp.record import Profile
-from kernelexp.sections import builtin
-from kernelexp.sections.evaluate import evaluate
+from kernelexp import project
+from kernelexp.logs import profiles
+from kernelexp.model.record import Profile
+from kernelexp.project.sections import builtin
+from kernelexp.project.sections.evaluate import evaluate
 
 ROOT = Path(__file__).parents[2]
 STEPS = ("cefc59d", "c32ab7a", "9bf658a")

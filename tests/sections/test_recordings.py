@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from kernelexp import sections
-from kernelexp.arm import ProfiledEvidence
-from kernelexp.profile import pages
-from kernelexp.report import markdown, terminal
-from kernelexp.report.sections import document
-from kernelexp.sections.evaluate import Reading, evaluate
-from kernelexp.sections.gap import gap
-from kernelexp.sections.given import NOTHING, Run
+from kernelexp.evidence.profile import pages
+from kernelexp.model.arm import ProfiledEvidence
+from kernelexp.project import sections
+from kernelexp.project.sections.evaluate import Reading, evaluate
+from kernelexp.project.sections.gap import gap
+from kernelexp.project.sections.given import NOTHING, Run
+from kernelexp.report.document import markdown, terminal
+from kernelexp.report.variants.sections import document
 
 DATA = Path(__file__).parents[1] / "data/ncu"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import sections
-from kernelexp.arm import ProfiledEvidence
-from kernelexp.errors import ConfigurationError, UsageError
-from kernelexp.sections.evaluate import evaluate
-from kernelexp.sections.given import GIVEN
+from kernelexp.model.arm import ProfiledEvidence
+from kernelexp.model.errors import ConfigurationError, UsageError
+from kernelexp.project import sections
+from kernelexp.project.sections.evaluate import evaluate
+from kernelexp.project.sections.given import GIVEN
 
 GOOD = """
 version: 1

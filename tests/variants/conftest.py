@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp import processes
-from kernelexp.processes import Completed
-from kernelexp.toolchain import Toolchain
+from kernelexp.system.process import processes
+from kernelexp.system.process.processes import Completed
+from kernelexp.system.toolchain import Toolchain
 
 VARIANTS = Path(__file__).parents[2] / "variants"
 

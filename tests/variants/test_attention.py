@@ -9,12 +9,13 @@ import pytest
 import torch
 from support import ROOT
 
-from kernelexp import project, results
-from kernelexp.arch import find
-from kernelexp.launch import TensorMap
-from kernelexp.model import Point
-from kernelexp.problem import loader
-from kernelexp.problem.config import Configured, configure
+from kernelexp import project
+from kernelexp.evidence.measure import results
+from kernelexp.facts.arch import find
+from kernelexp.model.axes import Point
+from kernelexp.project.problem import loader
+from kernelexp.project.problem.config import Configured, configure
+from warpsim.launch import TensorMap
 
 PROJECT = project.load(ROOT)
 phases = loader.load(ROOT, "flash_attention")

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 from support import ROOT
 
-from kernelexp import emulations, project
-from kernelexp.arm import EmulatedEvidence, Status
-from kernelexp.emulations import Emulation
-from kernelexp.evidence.emulated import How
-from kernelexp.limits import Limits
-from kernelexp.toolchain import Toolchain
+from kernelexp import project
+from kernelexp.dossier import emulations
+from kernelexp.dossier.emulations import Emulation
+from kernelexp.evidence.emulate.emulated import How
+from kernelexp.model.arm import EmulatedEvidence, Status
+from kernelexp.model.limits import Limits
+from kernelexp.system.toolchain import Toolchain
 
 PROJECT = project.load(ROOT)
 WAVEFRONTS = "ptx__memory_l1_wavefronts_shared"

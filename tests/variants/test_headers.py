@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from kernelexp.processes import Completed
+from kernelexp.system.process.processes import Completed
 
 VARIANTS = Path(__file__).parents[2] / "variants"
 HEADERS = sorted((VARIANTS / "include").glob("*.cuh"))

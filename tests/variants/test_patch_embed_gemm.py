@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from kernelexp import project
-from kernelexp.arch import find
-from kernelexp.launch import TensorMap
-from kernelexp.problem import loader
-from kernelexp.problem.config import Configured, configure
+from kernelexp.facts.arch import find
+from kernelexp.project.problem import loader
+from kernelexp.project.problem.config import Configured, configure
+from warpsim.launch import TensorMap
 
 ROOT = Path(__file__).parents[2]
 DEFAULTS = {

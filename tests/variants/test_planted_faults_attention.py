@@ -10,13 +10,15 @@ from typing import NamedTuple
 import pytest
 from support import ROOT
 
-from kernelexp import isolated, prepare, project
+from kernelexp import project
+from kernelexp.dossier import prepare
 from kernelexp.evidence import jobs
-from kernelexp.evidence.emulation_worker import emulate
-from kernelexp.isolated import Limit
-from kernelexp.limits import Limits
-from kernelexp.problem import consult
-from kernelexp.toolchain import Toolchain
+from kernelexp.evidence.emulate.emulation_worker import emulate
+from kernelexp.model.limits import Limits
+from kernelexp.project.problem import consult
+from kernelexp.system.process import isolated
+from kernelexp.system.process.isolated import Limit
+from kernelexp.system.toolchain import Toolchain
 
 LIMIT = Limit(name="emulation", seconds=600.0)
 SOURCE = "variants/flash_attention_hopper/flash_attention_hopper.cu"

@@ -9,14 +9,16 @@ from typing import NamedTuple
 
 import pytest
 
-from kernelexp import isolated, prepare, project
+from kernelexp import project
+from kernelexp.dossier import prepare
 from kernelexp.evidence import jobs
-from kernelexp.evidence.emulation_worker import emulate
-from kernelexp.isolated import Limit
-from kernelexp.limits import Limits
-from kernelexp.model import Point
-from kernelexp.problem import consult
-from kernelexp.toolchain import Toolchain
+from kernelexp.evidence.emulate.emulation_worker import emulate
+from kernelexp.model.axes import Point
+from kernelexp.model.limits import Limits
+from kernelexp.project.problem import consult
+from kernelexp.system.process import isolated
+from kernelexp.system.process.isolated import Limit
+from kernelexp.system.toolchain import Toolchain
 
 ROOT = Path(__file__).parents[2]
 LIMIT = Limit(name="emulation", seconds=600.0)

@@ -1,1 +1,1 @@
-"""The CUDA runtime for whole programs: cudart/ is loaded by them, the rest executes their launches."""
+"""CUDA programs as a whole: they load cudart/, and the rest executes their launches."""

@@ -1,4 +1,4 @@
-"""Fat binaries as nvcc puts them into programs: images of PTX and of machine code by architecture."""
+"""Fat binaries as nvcc puts them into programs: images of PTX and of machine code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 MAGIC, ENTRY_BYTES = 0xBA55ED50, 64
 _CONTAINER = struct.Struct("<IHHQ")
-_ENTRY = struct.Struct("<HHIQIIHHI12xQQQ")
+_ENTRY = struct.Struct("<HHIQIIHHI8xQQQ")
 _PTX, _ELF = 1, 2
 _LZ4, _ZSTD = 0x2000, 0x8000
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.M)
@@ -45,7 +45,7 @@ def images(data: bytes) -> Iterator[Image]:
 def _entries(data: bytes) -> Iterator[Image]:
     at = 0
     while at + ENTRY_BYTES <= len(data):
-        kind, _, header, padded, _, _, _, _, arch, flags, _, whole = _ENTRY.unpack_from(data, at)
+        kind, _, header, padded, _, _, _, _, arch, flags, _, _ = _ENTRY.unpack_from(data, at)
         content = data[at + header : at + header + padded]
         at += header + padded
         if kind not in (_PTX, _ELF):
@@ -54,8 +54,8 @@ def _entries(data: bytes) -> Iterator[Image]:
             if kind == _PTX:
                 raise Compressed
             continue  # what it says of registers is known from others, or not at all
-        yield ptx_image(content) if kind == _PTX else Image(
-            is_ptx=False, arch=arch, content=content
+        yield (
+            ptx_image(content) if kind == _PTX else Image(is_ptx=False, arch=arch, content=content)
         )
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import numpy as np
 
-from kernelexp.emulator.machine.arena import (
+from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.image import Variable
+from warpsim.machine.memory.arena import (
     CONSTANT,
     OUTSIDE,
     SCRATCH_BYTES,
@@ -18,10 +20,8 @@ from kernelexp.emulator.machine.arena import (
     WRITTEN,
     Arena,
 )
-from kernelexp.emulator.machine.arrays import Array
-from kernelexp.emulator.machine.image import Variable
-from kernelexp.emulator.machine.layout import FUNCTIONS, GLOBAL_BASE, GUARD_BYTES, GlobalLayout
-from kernelexp.emulator.machine.tensor_map_image import TensorMaps
+from warpsim.machine.memory.layout import FUNCTIONS, GLOBAL_BASE, GUARD_BYTES, GlobalLayout
+from warpsim.machine.memory.tensor_map_image import TensorMaps
 
 _GROWTH = 1 << 24
 """Bytes by which the part of the mapping that launches see grows."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.emulator import execute
-from kernelexp.emulator.execute import Result
-from kernelexp.emulator.machine.findings import Finding
-from kernelexp.launch import Dim3, Launch, StructValue
-from kernelexp.schedule import Schedule
+from warpsim import execute
+from warpsim.execute import Result
+from warpsim.launch import Dim3, Launch, StructValue
+from warpsim.machine.core.findings import Finding
 from warpsim.runtime.loading import Loaded
 from warpsim.runtime.protocol import Message
+from warpsim.schedule import Schedule
 
 SUCCESS = 0
 _ERRORS = {

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kernelexp.emulator.machine.image import Variable
-from kernelexp.emulator.machine.layout import SharedLayout
-from kernelexp.emulator.machine.program import Program
-from kernelexp.emulator.ptx.decode import decode
-from kernelexp.emulator.ptx.faults import MALFORMED, PtxSyntaxError
-from kernelexp.emulator.ptx.parser import parse
-from kernelexp.emulator.sass import cubin
-from kernelexp.errors import UsageError
+from warpsim.errors import UsageError
+from warpsim.front.ptx.decode import decode
+from warpsim.front.ptx.faults import MALFORMED, PtxSyntaxError
+from warpsim.front.ptx.parser import parse
+from warpsim.front.sass import cubin
+from warpsim.machine.core.image import Variable
+from warpsim.machine.memory.layout import SharedLayout
+from warpsim.machine.schedule.program import Program
 from warpsim.runtime import containers
 from warpsim.runtime.containers import Image
 from warpsim.runtime.device import Device, World
@@ -102,4 +102,3 @@ def _why_not(found: Iterable[Image], arch: int) -> str:
         "it has machine code only, and no PTX, which is what is executed: compile with "
         f"-gencode arch=compute_{arch},code=compute_{arch}."
     )
-

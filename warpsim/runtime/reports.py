@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.emulator.machine.findings import Finding
+from warpsim.machine.core.findings import Finding
 
 MISTAKES: dict[str, str] = {
     "use-after-free": "device memory that was freed, used",

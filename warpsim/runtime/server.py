@@ -11,16 +11,16 @@ from types import FrameType
 
 import msgspec
 
-from kernelexp.emulator.execute import Result
-from kernelexp.emulator.machine.findings import Finding
-from kernelexp.errors import UsageError
-from kernelexp.schedule import Schedule
+from warpsim.errors import UsageError
+from warpsim.execute import Result
+from warpsim.machine.core.findings import Finding
 from warpsim.runtime import launching
 from warpsim.runtime.device import Device, Object
 from warpsim.runtime.launching import Request
 from warpsim.runtime.loading import Extract, Loaded
 from warpsim.runtime.protocol import Channel, Gone, Kind, Message
 from warpsim.runtime.reports import Caught, Launched, Refused, Remark, Report
+from warpsim.schedule import Schedule
 
 _MODULE, _SYSTEM = 4, 5
 """Uses of allocations (cudart/memory.hpp) that are not the program's own."""

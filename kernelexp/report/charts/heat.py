@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from kernelexp import sweep
-from kernelexp.model import spell
-from kernelexp.record import Record
+from kernelexp.model.axes import spell
+from kernelexp.model.record import Record
 from kernelexp.report.charts.chart import Heat, Tile
-from kernelexp.report.heatmap import spell_excess
-from kernelexp.report.sweep import mapped
+from kernelexp.report.document.heatmap import spell_excess
+from kernelexp.report.runs.sweep import mapped
+from kernelexp.services.run import sweep
 
 
 def maps(record: Record, by: tuple[str, str] | None = None) -> Iterator[Heat]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp import metrics
-from kernelexp.arm import Arm
-from kernelexp.judge.standing import Standing
+from kernelexp.dossier.standing import Standing
+from kernelexp.facts import metrics
+from kernelexp.model.arm import Arm
 from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
-from kernelexp.report.log import KernelLog, time_of
+from kernelexp.report.log.log import KernelLog, time_of
 
 _RATE = "published_tflops"
 _MEASURED = "Median of all samples; the bar is from the 5th to the 95th percentile."
@@ -23,7 +23,7 @@ def plots(logs: Sequence[KernelLog]) -> Iterator[Plot]:
     where a step has only that."""
     for log in logs:
         steps = {name: entry.candidates[0] for name, entry in log.history.items()}
-        devices = dict.fromkeys(each.record.device for each in steps.values() if each.record)
+        devices = dict.fromkeys(step.record.device for step in steps.values() if step.record)
         for device in filter(None, devices):
             own = {n: s for n, s in steps.items() if s.record and s.record.device == device}
             yield from _plot(log, own, "time_ms", f"measured, {device}", _MEASURED)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelexp import wholefile
-from kernelexp.errors import EnvironmentFault, UsageError
+from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.text import printable
 from kernelexp.report.charts.chart import Bars, Chart, Heat, Plot, Series
-from kernelexp.text import printable
+from kernelexp.system import wholefile
 
 FORMATS = (".svg", ".png")
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00")
@@ -153,7 +153,7 @@ def _heat(axes: Any, heat: Heat) -> None:
         for row in heat.tiles
     ]
     image = axes.imshow(shades, cmap="cividis_r", vmin=0.0, vmax=worst, aspect="auto")
-    axes.set_xticks(range(len(heat.columns)), [printable(each) for each in heat.columns])
+    axes.set_xticks(range(len(heat.columns)), [printable(column) for column in heat.columns])
     axes.set_yticks(range(len(heat.rows)), [printable(each) for each in heat.rows])
     for down, row in enumerate(heat.tiles):
         for across, tile in enumerate(row):

@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Iterator
 
 from kernelexp.judge import stats
-from kernelexp.measurement import Effect, Measurement
-from kernelexp.model import spell_point
-from kernelexp.record import Record, own_axes
-from kernelexp.report import figures
+from kernelexp.model.axes import spell_point
+from kernelexp.model.measurement import Effect, Measurement
+from kernelexp.model.record import Record, own_axes
 from kernelexp.report.charts.chart import Axis, Band, Mark, Plot, Series
+from kernelexp.report.document import figures
 
 DOTS_MAX = 400
 """Pairs that are drawn; of more, every n-th."""

@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp import chips
-from kernelexp.arm import Arm
-from kernelexp.chips import Chip
-from kernelexp.errors import UsageError, join
-from kernelexp.record import Profile
+from kernelexp.facts import chips
+from kernelexp.facts.chips import Chip
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import UsageError, join
+from kernelexp.model.record import Profile
 from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
 
 
@@ -75,7 +75,7 @@ def _moved(figures: dict[str, float | str]) -> float:
     total = figures.get("dram__bytes.sum")
     if isinstance(total, float):
         return total
-    return sum(each for each in parts if isinstance(each, float)) if all(parts) else 0.0
+    return sum(part for part in parts if isinstance(part, float)) if all(parts) else 0.0
 
 
 def _plot(chip: Chip, points: list[_Point], dtype: str) -> Plot:
@@ -95,7 +95,7 @@ def _plot(chip: Chip, points: list[_Point], dtype: str) -> Plot:
         for peak, names in peaks.items()
         if (marks := list(_roof(peak, bandwidth, left, right)))
     ]
-    sources = dict.fromkeys(each.source for each in (*roofs.values(), chip.dram))
+    sources = dict.fromkeys(roof.source for roof in (*roofs.values(), chip.dram))
     return Plot(
         title=f"Roofline of {chip.name}, DRAM {bandwidth:g} TB/s",
         x=Axis(label="useful FLOPs per byte of DRAM", unit="FLOP/B", log=True),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kernelexp.arm import ProfiledEvidence
-from kernelexp.errors import UsageError
+from kernelexp.model.arm import ProfiledEvidence
+from kernelexp.model.errors import UsageError
 from kernelexp.report.charts.chart import Bars
 
 _STALL = re.compile(r"smsp__average_warp_latency_issue_stalled_(\w+)\.ratio")

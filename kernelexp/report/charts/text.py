@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from kernelexp.report import figures
 from kernelexp.report.charts.chart import Axis, Bars, Chart, Heat, Mark, Plot
-from kernelexp.report.document import Block, Cell, Span, paragraph, table
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
 
 _WIDTH = 28
 _GLYPHS = "█░▓▒"

@@ -7,13 +7,13 @@ from itertools import groupby
 
 import msgspec
 
-from kernelexp import sources
-from kernelexp.arm import Arm, Isa
-from kernelexp.lines import costs
-from kernelexp.lines.costs import Costs, Figure
-from kernelexp.record import Profile, Record
-from kernelexp.report import figures
+from kernelexp.logs import sources
+from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.record import Profile, Record
+from kernelexp.report.document import figures
 from kernelexp.report.site.texts import Texts, page_of, split
+from kernelexp.services.lines import costs
+from kernelexp.services.lines.costs import Costs, Figure
 
 _SHOWN = ("stalls", "wavefronts", "conflicts", "sectors", "tma_sectors")
 _CONTEXT = 2
@@ -62,10 +62,10 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
         (costs.FIGURES[figure], name)
         for figure in _SHOWN
         for name, lines in spent.items()
-        if any(costs.FIGURES[figure].read(each) for each in lines.values())
+        if any(costs.FIGURES[figure].read(line) for line in lines.values())
     ]
     most = {
-        figure.name: max(figure.read(each) for lines in spent.values() for each in lines.values())
+        figure.name: max(figure.read(line) for lines in spent.values() for line in lines.values())
         for figure, _ in columns
     }
     found = []

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import build
-from kernelexp.arm import Arm
-from kernelexp.errors import KernelexpError
-from kernelexp.evidence import instructions, line_table
-from kernelexp.record import Record
+from kernelexp.evidence import build
+from kernelexp.evidence.code import instructions, line_table
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.record import Record
 from kernelexp.report.site import seen
 from kernelexp.report.site.texts import Texts, split
 
@@ -54,7 +54,7 @@ def _candidates(record: Record) -> list[tuple[str, Arm]]:
 
 
 def _inputs(arm: Arm) -> list[str]:
-    return [*(f"-D{each}" for each in arm.defines), *arm.flags, *sorted(arm.files)]
+    return [*(f"-D{define}" for define in arm.defines), *arm.flags, *sorted(arm.files)]
 
 
 class Code(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,10 +87,10 @@ class Codes:
         except KernelexpError:
             return Code()
         root = str(self._root)
-        frames = (each for row in rows for each in row.source.relative_to(root).frames())
+        frames = (frame for row in rows for frame in row.source.relative_to(root).frames())
         return Code(
             instructions=tuple(instructions.texts(kept.sass, entry)),
-            places=frozenset((each.file, each.line) for each in frames),
+            places=frozenset((frame.file, frame.line) for frame in frames),
         )
 
 
@@ -119,7 +119,7 @@ def seen_by_variants(record: Record, texts: Texts, codes: Codes) -> Iterator[Dif
 
 
 def _seen(text: Sequence[str], file: str, arms: tuple[Arm, Arm], codes: Codes) -> tuple[str, ...]:
-    one, other = (dict(_define(each) for each in arm.defines) for arm in arms)
+    one, other = (dict(_define(define) for define in arm.defines) for arm in arms)
     differing = {n for n in one.keys() | other.keys() if one.get(n) != other.get(n)}
     before: seen.Lines = text
     after: seen.Lines = text

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp import wholefile
-from kernelexp.errors import UsageError
+from kernelexp.model.errors import UsageError
 from kernelexp.report.site.site import Site
+from kernelexp.system import wholefile
 
 MANIFEST = "kernelexp-report.json"
 _OWN = re.compile(r"(index\.html|log\.json|(experiments|sweeps|profiles|sources)/[\w.-]+\.html)")

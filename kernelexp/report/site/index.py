@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.arm import Status
-from kernelexp.report import document, figures
-from kernelexp.report.document import Cell, Span
-from kernelexp.report.logbook import CHANGED, NOT_RUN
+from kernelexp.model.arm import Status
+from kernelexp.report.document import document, figures
+from kernelexp.report.document.document import Cell, Span
+from kernelexp.report.log.logbook import CHANGED, NOT_RUN
 
 NUMBERS: dict[str, str] = {
     "time_ms": "Time, ms",

@@ -19,11 +19,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kernelexp import __version__
-from kernelexp.model import spell_point
-from kernelexp.report import figures
-from kernelexp.report.document import Cell, text_of
+from kernelexp.model.axes import spell_point
+from kernelexp.model.text import printable
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Cell, text_of
 from kernelexp.report.site import svg
-from kernelexp.text import printable
 
 _CODE = re.compile(r"`([^`\n]+)`")
 
@@ -35,7 +35,7 @@ def render(template: str, live: bool, **values: Any) -> bytes:
     page = _environment().get_template(template)
     text = page.render(
         policy=policy(scripts, live),
-        scripts=[Markup(each) for each in scripts],
+        scripts=[Markup(script) for script in scripts],
         style=Markup(_asset("style.css")),
         version=__version__,
         live=live,

@@ -41,7 +41,7 @@ def lines(text: Sequence[str], defines: Mapping[str, str], shown: Collection[str
                 return [*text]  # unbalanced: the conditions are not what they seem
             inside = branches[:-1] if match[1] != "endif" else branches
             kept.append(line if all(each.here is not False for each in inside) else None)
-        elif any(each.here is False for each in branches):
+        elif any(branch.here is False for branch in branches):
             kept.append(None)
         elif match and match[1] not in ("define", "pragma"):
             kept.append(line)

@@ -15,10 +15,11 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from kernelexp import live, project
-from kernelexp.errors import EnvironmentFault, KernelexpError, explain
+from kernelexp import project
+from kernelexp.model.errors import EnvironmentFault, KernelexpError, explain
+from kernelexp.model.text import printable
 from kernelexp.report.site import site
-from kernelexp.text import printable
+from kernelexp.system import live
 
 ADDRESS = "127.0.0.1"
 _TYPES = {".html": "text/html; charset=utf-8", ".json": "application/json"}

@@ -9,26 +9,29 @@ from typing import Any
 
 import msgspec
 
-from kernelexp import profiles, records, sources
-from kernelexp.arm import Arm
-from kernelexp.judge import standing
-from kernelexp.judge.standing import StandingProfile, Tree
-from kernelexp.model import Variant, arm_names, spell_point
+from kernelexp.dossier import standing
+from kernelexp.dossier.standing import StandingProfile, Tree
+from kernelexp.logs import profiles, records, sources
+from kernelexp.logs.records import Unreadable
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import spell_point
+from kernelexp.model.record import Profile, Record, is_of
+from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
-from kernelexp.record import Profile, Record, is_of
-from kernelexp.records import Unreadable
-from kernelexp.report import export, listing, log, outputs, page
-from kernelexp.report import profiles as profile_report
-from kernelexp.report import sections as section_report
-from kernelexp.report import sweep as sweep_report
+from kernelexp.project.sections import NAMES, builtin
+from kernelexp.project.sections.evaluate import evaluate
+from kernelexp.project.sections.given import Run
+from kernelexp.report import export, outputs
 from kernelexp.report.charts import heat, history, pairs, roofline, stalls
 from kernelexp.report.charts.chart import Bars, Plot
+from kernelexp.report.log import listing, log
+from kernelexp.report.runs import page
+from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import code, diffs, index
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
-from kernelexp.sections import NAMES, builtin
-from kernelexp.sections.evaluate import evaluate
-from kernelexp.sections.given import Run
+from kernelexp.report.variants import profiles as profile_report
+from kernelexp.report.variants import sections as section_report
 
 RECORDS_SHOWN = listing.RECORDS_SHOWN
 INDEX, LOG = "index.html", "log.json"
@@ -103,7 +106,7 @@ class Site:
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
             rows=list(index.rows(values)),
             headers=index.NUMBERS,
-            sweeps=[(each, sweep_report.fastest(each)) for each in self._sweeps.values()],
+            sweeps=[(sweep, sweep_report.fastest(sweep)) for sweep in self._sweeps.values()],
             profiles=list(reversed(self._profiles.values())),
         )
 
@@ -121,24 +124,28 @@ class Site:
     @functools.cached_property
     def _timed(self) -> dict[tuple[object, ...], Arm]:
         shown = {
-            each.record.run: each.record
+            candidate.record.run: candidate.record
             for _, standings in self._standings.values()
-            for each in standings.candidates
-            if each.record
+            for candidate in standings.candidates
+            if candidate.record
         }
         every = [arm for run in sorted(shown) for arm in shown[run].arms if arm.measured]
         return {_place(arm, files): arm for arm in every for files in ({}, arm.files)}
 
     def _experiment(self, name: str) -> bytes:
         kernel_log, standings = self._standings[name]
-        runs = {each.record.run: each.record for each in standings.candidates if each.record}
+        runs = {
+            candidate.record.run: candidate.record
+            for candidate in standings.candidates
+            if candidate.record
+        }
         found = records.last(self._project.root, name, RECORDS_SHOWN, runs)
         changed = {
-            each.record.run: [
+            candidate.record.run: [
                 word for one in standings.candidates if one.record for word in one.changed
             ]
-            for each in standings.candidates
-            if each.record
+            for candidate in standings.candidates
+            if candidate.record
         }
         profiled = self._profiles_of(name)
         before, after = self._neighbours[name]
@@ -160,16 +167,20 @@ class Site:
         )
 
     def _roofline_of(self, profiled: tuple[StandingProfile, ...]) -> tuple[Plot, ...]:
-        named = [(each.name, each.profile) for each in profiled]
+        named = [(standing_profile.name, standing_profile.profile) for standing_profile in profiled]
         return roofline.plots(named, self._measured)[0]
 
     def _run(
         self, record: Record, changed: list[str], profiled: tuple[StandingProfile, ...]
     ) -> dict[str, Any]:
         """What the page of an experiment shows of one of its records."""
-        own = {each.name: each.profile for each in profiled if not each.changed}
+        own = {
+            standing_profile.name: standing_profile.profile
+            for standing_profile in profiled
+            if not standing_profile.changed
+        }
         excerpts = list(code.excerpts(record, own, self._texts))
-        self._linked.update({each.digest: None for each in excerpts if each.digest})
+        self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
         return {
             "record": record,
             "document": list(page.render(record))[1:],
@@ -253,8 +264,9 @@ def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
     """Those of the variants that have any."""
     found = [
-        (each.name, each.profile.arm.profiled)
-        for each in profiled
-        if each.profile.arm.profiled and stalls.has_any(each.profile.arm.profiled)
+        (standing_profile.name, standing_profile.profile.arm.profiled)
+        for standing_profile in profiled
+        if standing_profile.profile.arm.profiled
+        and stalls.has_any(standing_profile.profile.arm.profiled)
     ]
     return stalls.bars(found) if found else None

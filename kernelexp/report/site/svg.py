@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from kernelexp.report import figures
 from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
+from kernelexp.report.document import figures
 
 WIDTH, HEIGHT = 720.0, 320.0
 _LEFT, _RIGHT, _TOP = 64.0, 12.0, 12.0

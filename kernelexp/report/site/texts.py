@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelexp import sources
-from kernelexp.errors import KernelexpError
-from kernelexp.record import Record
+from kernelexp.logs import sources
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.record import Record
 
 
 class Texts:

@@ -1,0 +1,183 @@
+"""The Python API: a few functions that do what commands do, and give what they print as values.
+
+Each takes the project that load() gives, names things as the command line does, and returns the
+structs that `--json` encodes (docs/api.md). A mistake of the caller's, of the project's or of the
+machine is a KernelexpError; a kernel's own failure is a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelexp import project
+from kernelexp.dossier import emulations, examine, standing
+from kernelexp.dossier.emulations import Emulation
+from kernelexp.evidence import build, executor
+from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.measure.measured import Measuring
+from kernelexp.logs import records
+from kernelexp.model.errors import UsageError
+from kernelexp.model.limits import Limits
+from kernelexp.model.record import Record
+from kernelexp.project import Project, parse_variant
+from kernelexp.report import outputs
+from kernelexp.report.log import listing
+from kernelexp.report.log.listing import Listed, Shown
+from kernelexp.report.runs import ran
+from kernelexp.report.runs.ran import Ran
+from kernelexp.report.variants import explanation
+from kernelexp.report.variants.explanation import Explained
+from kernelexp.services import evaluation
+from kernelexp.services.evaluation import Evaluation
+from kernelexp.services.run import runner, runs
+from kernelexp.system import toolchain
+from kernelexp.system.toolchain import Toolchain
+
+__all__ = [
+    "emulate",
+    "encode",
+    "evaluate",
+    "explain",
+    "list_project",
+    "load",
+    "record",
+    "run",
+    "show",
+]
+
+encode = outputs.encode
+
+
+def load(path: Path | str = ".") -> Project:
+    """The project at or above `path`; ConfigurationError with every fault of its files."""
+    return project.load(Path(path))
+
+
+def list_project(project: Project) -> Listed:
+    """Kernels with their axes, and experiments with where they stand."""
+    tree = standing.Tree(project.root)
+    standings = {name: standing.of_experiment(project, name, tree) for name in project.experiments}
+    decided, _ = tree.decided
+    return listing.to_values(project, standings, decided)
+
+
+def show(project: Project, experiment: str) -> Shown:
+    """An experiment with its records and profiles."""
+    tree = standing.Tree(project.root)
+    standings = standing.of_experiment(project, experiment, tree)
+    found, _ = records.read(project.root, experiment)
+    standing_profiles = standing.of_profiles(project, experiment, tree)
+    return listing.experiment_values(experiment, standings, found, standing_profiles)
+
+
+def record(project: Project, run: str) -> Record:
+    """The record of one run, by its name or the beginning of it."""
+    return records.read_file(records.find(project.root, run))
+
+
+def run(
+    project: Project,
+    experiments: Sequence[str],
+    *,
+    emulate: bool = True,
+    gpu: bool = True,
+    device: str | None = None,
+    keep: bool = True,
+    limits: Limits | None = None,
+) -> list[Ran]:
+    """Builds, emulates, times and judges experiments; with `keep`, records each.
+
+    One that fails has its `error`, and leaves the others to be done.
+    """
+    settings = _settings(emulate, gpu, device, limits, keep=keep)
+    return ran.to_values(runner.run(project, experiments, _tools(project), settings))
+
+
+def emulate(
+    project: Project,
+    variants: Sequence[str],
+    *,
+    size: str = "emulated",
+    full: bool = False,
+    limits: Limits | None = None,
+) -> list[Emulation]:
+    """Builds and executes variants on the CPU; `full` extrapolates their counters.
+
+    Raises the first fault of those that could not be examined.
+    """
+    wanted = [parse_variant(project, text) for text in variants]
+    how = How(size=size)
+    found, faults = emulations.emulate(
+        project, wanted, _tools(project), how, full, limits or Limits()
+    )
+    if faults:
+        raise faults[0]
+    return found
+
+
+def evaluate(
+    project: Project,
+    variant: str,
+    source: str | bytes | None = None,
+    *,
+    hostile: bool = False,
+    emulate: bool = True,
+    gpu: bool = True,
+    device: str | None = None,
+    limits: Limits | None = None,
+) -> Evaluation:
+    """Evaluates a source instead of the variant's and compares it with the project's; nothing is
+    recorded.
+
+    Without `source`, the variant itself, compared with the kernel's defaults. `hostile`: nobody
+    vouches for the text (docs/api.md says what that keeps it from).
+    """
+    wanted = parse_variant(project, variant)
+    against = wanted
+    if source is None:
+        source = (project.root / wanted.source).read_bytes()
+        against = project.variant(wanted.kernel, wanted.arch)
+    return evaluation.evaluate(
+        project,
+        wanted,
+        source.encode() if isinstance(source, str) else source,
+        _tools(project),
+        _settings(emulate, gpu, device, limits, keep=False),
+        against=against,
+        hostile=hostile,
+    )
+
+
+def explain(
+    project: Project,
+    experiment: str,
+    candidate: int = 1,
+    *,
+    emulate: bool = True,
+    limits: Limits | None = None,
+) -> Explained:
+    """Differences, expectations and limits of one candidate, counted from 1."""
+    written = project.experiment(experiment)
+    if not 1 <= candidate <= len(written.candidates):
+        raise UsageError(f"{experiment} has no candidate {candidate}.")
+    asked = examine.Asked(tools=_tools(project), limits=limits or Limits(), emulate=emulate)
+    one, other, spoken = examine.experiment(project, experiment, candidate, asked)
+    found = explanation.assemble(experiment, written, candidate, spoken, one, other)
+    return explanation.to_values(found)
+
+
+def _tools(project: Project) -> Toolchain:
+    return toolchain.find(None, project.root / build.CACHE)
+
+
+def _settings(
+    emulate: bool, gpu: bool, device: str | None, limits: Limits | None, *, keep: bool
+) -> runs.Settings:
+    return runs.Settings(
+        emulate=emulate,
+        measuring=Measuring() if gpu else None,
+        keep=keep,
+        limits=limits or Limits(),
+        executor=executor.Local(device),
+    )

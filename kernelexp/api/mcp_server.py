@@ -1,0 +1,77 @@
+"""Commands as tools of the Model Context Protocol, for programs that write kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kernelexp import __version__, api
+from kernelexp.model.errors import EnvironmentFault, KernelexpError
+from kernelexp.project import Project
+
+_ABOUT = (
+    "Experiments on CUDA kernel variants. list names kernels, axes and experiments; a variant is "
+    "written KERNEL@ARCH:axis=value,... Every tool answers with the JSON of the command of its "
+    "name; `kernelexp schema --of NAME` prints its schema."
+)
+
+
+def serve(start: Path) -> None:
+    """Answers on standard input and output until that is closed; about the project at `start`."""
+    try:
+        from mcp.server.mcpserver import MCPServer
+    except ImportError:
+        raise EnvironmentFault(
+            "kernelexp mcp needs the MCP SDK: pip install 'kernelexp[mcp]'."
+        ) from None
+
+    api.load(start)  # a fault of the project's is said before anybody asks
+    server = MCPServer("kernelexp", version=__version__, instructions=_ABOUT, log_level="WARNING")
+    for function in _tools(lambda: api.load(start)):
+        server.add_tool(function, structured_output=False)
+    server.run("stdio")
+
+
+def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
+    """Each reads the project anew, since its files may have changed."""
+
+    def list() -> str:
+        """List the project's kernels with their axes, and its experiments with verdicts."""
+        return _answer("list", lambda: api.list_project(project()))
+
+    def show(name: str) -> str:
+        """Show an experiment with its records, by its id; or one record, by its run's name."""
+        loaded = project()
+        if name in loaded.experiments:
+            return _answer("show", lambda: api.show(loaded, name))
+        return _answer("record", lambda: api.record(loaded, name))
+
+    def run(experiment: str, gpu: bool = True, record: bool = False) -> str:
+        """Run an experiment: build, emulate, time where there is a GPU, judge; record if asked."""
+        return _answer("run", lambda: api.run(project(), [experiment], gpu=gpu, keep=record))
+
+    def emulate(variant: str, full: bool = False) -> str:
+        """Execute a variant on the CPU: is it right, what does it count; full: at full size."""
+        return _answer("emulate", lambda: api.emulate(project(), [variant], full=full))
+
+    def explain(experiment: str, candidate: int = 1) -> str:
+        """Explain an experiment: differences, expectations, nearest limits of the chip."""
+        return _answer("explain", lambda: api.explain(project(), experiment, candidate))
+
+    def evaluate(variant: str, source: str, gpu: bool = True) -> str:
+        """Evaluate a CUDA source instead of the variant's, treating it as hostile."""
+        return _answer(
+            "evaluate", lambda: api.evaluate(project(), variant, source, gpu=gpu, hostile=True)
+        )
+
+    return list, show, run, emulate, explain, evaluate
+
+
+def _answer(kind: str, work: Callable[[], Any]) -> str:
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    try:
+        return api.encode(kind, work()).decode()
+    except KernelexpError as error:
+        raise ToolError(str(error)) from None

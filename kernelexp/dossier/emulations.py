@@ -1,0 +1,262 @@
+"""Variants emulated outside of an experiment, and the counters of the full problem from them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.dossier import prepare
+from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.scaling import Extent, Scaled, can_scale, scale
+from kernelexp.judge import agreement, verdict
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa
+from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.project.problem import consult
+from kernelexp.project.problem.consult import Consulted, Point
+from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import main_launch
+
+Extents: TypeAlias = tuple[Extent, ...]
+"""Of a job, by launch."""
+
+
+class Full(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of the full problem."""
+
+    isa: Isa = "ptx"
+    """What was counted."""
+    entry: str = ""
+    """Of several launches."""
+    counters: tuple[Scaled, ...]
+
+
+class Emulation(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one variant."""
+
+    label: str
+    arm: Arm
+    scaled: tuple[Full, ...] = ()
+    """Counters of the full problem by launch, where they were asked for."""
+
+
+class FullCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters of a launch of the full problem, with what they are scaled by."""
+
+    extent: Extent
+    counters: dict[str, int]
+    how: str
+    """As the end of a sentence."""
+
+
+def emulate(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    how: How,
+    full: bool,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+) -> tuple[list[Emulation], list[KernelexpError]]:
+    """Builds and executes each variant; with `full` at two sizes, so that a launch of the full
+    problem can be counted. Also the faults of variants that could not be examined."""
+    prepare.refuse_programs(variants, "an emulation")
+    for kernel in dict.fromkeys(each.kernel for each in variants):
+        answer = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        consult.require_size(kernel, answer.sizes, how.size)
+    prepared = prepare.built(project, variants, tools, limits, on_progress)
+    prepared = prepare.emulated(project, prepared, limits, on_progress, how)
+    emulations = []
+    for variant, arm in prepared.named(variants):
+        right = full and not arm.refused
+        judged = arm.emulated if arm.emulated is not arm.counted else None
+        taken = [each for each in (judged, arm.counted) if each and right]
+        scaled = tuple(part for each in taken for part in _scale(project, arm, each, how, limits))
+        emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
+    return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
+
+
+def _scale(
+    project: Project, arm: Arm, first: EmulatedEvidence, how: How, limits: Limits
+) -> tuple[Full, ...]:
+    """From the evidence at the size at hand and an emulation at another small size."""
+    size = how.size
+    name = f"variants/{arm.kernel}/problem.py"
+    sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
+    answer = launches(project, arm, list(sizes), limits)
+    extents = {each: _extents(answer, each) for each in sizes}
+    if "full" not in extents or size == "full":
+        raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
+    one, full = extents.pop(size), extents.pop("full")
+    other = second_size(one, extents, full)
+    if other is None:
+        raise UsageError(
+            f"--full needs another small size besides {size!r} in SIZES of {name}, with more CTAs "
+            "and, where a CTA has several tiles, another number of tiles per CTA"
+            f"{'' if _has_tiles(answer) else ', as tiles() says it'}."
+        )
+    (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)
+    if isinstance(second, KernelexpError):
+        raise second
+    if refused := verdict.emulated(second):
+        raise UsageError(f"--full: at size {other!r} this variant is {refused.status}.")
+    return tuple(_solve(first, one, second, extents[other], full))
+
+
+def _has_tiles(answer: Consulted) -> bool:
+    return any(facts.tiles for facts in answer.points)
+
+
+def second_size(one: Extents, others: Mapping[str, Extents], full: Extents) -> str | None:
+    """The smallest that counters can be solved from, by tiles; a size above the full one, which a
+    problem may have to be timed at, would take hours."""
+
+    def tiles(extents: Extents) -> int:
+        return sum(extent.tiles for extent in extents)
+
+    able = (x for x, each in others.items() if _can_scale(one, each, full))
+    return min(
+        (x for x in able if tiles(others[x]) < tiles(full)),
+        key=lambda x: tiles(others[x]),
+        default=None,
+    )
+
+
+def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
+    """Whether this is so of each launch, and the job has the same launches at each size."""
+    alike = len(one) == len(other) == len(full)
+    return alike and all(map(can_scale, one, other, full))
+
+
+def _solve(
+    first: EmulatedEvidence, one: Extents, second: EmulatedEvidence, other: Extents, full: Extents
+) -> list[Full]:
+    """The counters of each launch of the full problem."""
+    return [
+        Full(isa=first.isa, entry=getattr(a, "entry", ""), counters=tuple(scale(a, x, b, y, z)))
+        for a, x, b, y, z in zip(_parts(first), one, _parts(second), other, full, strict=True)
+    ]
+
+
+def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLaunch]:
+    """What it counted, launch by launch; a job of one launch is that launch."""
+    return evidence.launches or (evidence,)
+
+
+def count_full(project: Project, arm: Arm, said: Consulted, limits: Limits) -> FullCount | None:
+    """All counters of an emulated arm for the full problem, solved from two sizes where the problem
+    has a second one; the rest, and all where it has none, in proportion to the tiles.
+
+    Those of PTX, and those of SASS where that was executed. `said` has the launches of the arm, at
+    all sizes. None where nothing was counted, or where problem.py neither states its tiles nor has
+    a second size.
+    """
+    counts = [_count_full(project, arm, each, said, limits) for each in (arm.counted, arm.emulated)]
+    known = [count for count in counts if count]
+    if not known:
+        return None
+    counters = {name: n for each in known for name, n in each.counters.items()}
+    return msgspec.structs.replace(known[-1], counters=counters)
+
+
+def _count_full(
+    project: Project,
+    arm: Arm,
+    first: EmulatedEvidence | None,
+    said: Consulted,
+    limits: Limits,
+) -> FullCount | None:
+    size = emulated.SIZE
+    if first is None or not (first.arrays and first.finished):
+        return None
+    extents = {each: _extents(said, each) for each in said.sizes}
+    if not {size, "full"} <= extents.keys():
+        return None
+    one, full = extents.pop(size), extents.pop("full")
+    if not len(_parts(first)) == len(one) == len(full):
+        return None
+    extent = Extent(tiles=sum(x.tiles for x in full), ctas=sum(x.ctas for x in full))
+    exact, other = _exact(project, arm, first, one, full, extents, limits)
+    if not _has_tiles(said):
+        how = f"solved from sizes {size!r} and {other!r}, a CTA taken as a tile"
+        return FullCount(extent=extent, counters=exact, how=how) if exact else None
+    rough: Counter[str] = Counter()
+    for part, x, z in zip(_parts(first), one, full, strict=True):
+        rough.update({name: n * z.tiles // x.tiles for name, n in part.counters.items()})
+    counters = {**rough, **exact}
+    if other is None:
+        tiles = sum(x.tiles for x in one)
+        how = f"x {extent.tiles:,} / {tiles:,} tiles of size {size!r}"
+        return FullCount(extent=extent, counters=counters, how=how)
+    how = f"solved from sizes {size!r} and {other!r}"
+    if rest := len(counters) - len(exact):
+        how += f"; {rest} that polling changes, in proportion to the tiles"
+    return FullCount(extent=extent, counters=counters, how=how)
+
+
+def _exact(
+    project: Project,
+    arm: Arm,
+    first: EmulatedEvidence,
+    one: Extents,
+    full: Extents,
+    others: Mapping[str, Extents],
+    limits: Limits,
+) -> tuple[dict[str, int], str | None]:
+    """What a second size solves for every launch, and that size; None where there is none."""
+    other = second_size(one, others, full)
+    if other is None:
+        return {}, None
+    (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)
+    if isinstance(second, KernelexpError) or verdict.emulated(second):
+        return {}, None
+    solved = [
+        {counter.counter: counter.full for counter in part.counters}
+        for part in _solve(first, one, second, others[other], full)
+    ]
+    exact: Counter[str] = Counter()
+    unsolved: set[str] = set()
+    for part, a, b in zip(solved, _parts(first), _parts(second), strict=True):
+        exact.update(part)
+        unsolved |= (a.counters.keys() | b.counters.keys()) - part.keys()
+    return {name: count for name, count in exact.items() if name not in unsolved}, other
+
+
+def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
+    """What problem.py says of a built arm at these sizes: its launches, tiles and work."""
+    exports = arm.build.exports if arm.build else {}
+    point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
+    return consult.consult(project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s)
+
+
+def _extents(answer: Consulted, size: str) -> Extents:
+    """Tiles and CTAs of each launch of this size; a CTA is a tile unless the problem says else."""
+    (facts,) = answer.points
+    job = facts.launches[size]
+    counts = [math.prod(each.grid) for each in job]
+    return tuple(
+        Extent(tiles=facts.tiles.get(size, ctas) if each is main_launch(job) else ctas, ctas=ctas)
+        for each, ctas in zip(job, counts, strict=True)
+    )
+
+
+def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
+    """An instruction that is not covered is missing on this machine, unless PTX was judged and
+    only its SASS has it."""
+    if faults:
+        return faults[0].exit_code
+    code = verdict.exit_code({arm.refused.status for arm in arms if arm.refused})
+    if any((disagreement := agreement.disagreement(arm)) and disagreement.is_wrong for arm in arms):
+        code = code or errors.WRONG_RESULT
+    judging = [arm.emulated or arm.emulated_sass for arm in arms]
+    uncovered = any(each and each.unsupported for each in judging)
+    return code or (errors.ENVIRONMENT if uncovered else errors.OK)

@@ -1,0 +1,292 @@
+"""Which record speaks for each candidate of an experiment as it is now, and whether it still may.
+
+A record belongs to a variant, by its axes. What has changed since the record was made, in
+experiments.yaml or in the files that were compiled, is said with it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence import build
+from kernelexp.judge.verdict import SILENT, WRONG
+from kernelexp.logs import decisions, profiles, records
+from kernelexp.logs.decisions import Decision
+from kernelexp.logs.records import Unreadable
+from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.axes import spell
+from kernelexp.model.experiment import Experiment
+from kernelexp.model.record import Candidate, Profile, Record, is_of, unusual
+from kernelexp.model.variant import Variant, arm_names
+from kernelexp.project import Project
+from kernelexp.system import ownfiles
+
+# Of the records that neither timed anything nor were published, how many are looked through.
+_UNTIMED_MAX = 50
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one candidate of an experiment."""
+
+    variant: Variant
+    record: Record | None = None
+    """The record that says most of it; None where no record is of this variant."""
+    candidate: Candidate | None = None
+    """The variant's part of that record."""
+    changed: tuple[str, ...] = ()
+    """What has changed since; empty where the record is of the experiment as it is now."""
+    decisions: tuple[Decision, ...] = ()
+    """What people decided on this candidate, oldest first: the last one holds."""
+
+    @property
+    def decision(self) -> Decision | None:
+        """The one that holds."""
+        return self.decisions[-1] if self.decisions else None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The record's verdict on this candidate, current or not."""
+        return self.candidate.verdict if self.candidate else None
+
+    @property
+    def arm(self) -> Arm | None:
+        return self.candidate.arm if self.candidate else None
+
+
+class Standings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an experiment: one standing per candidate, in the order of its file."""
+
+    experiment: Experiment
+    candidates: tuple[Standing, ...]
+    records: int
+    """How many records there are of the experiment."""
+    former: bool = False
+    """Whether a record is of variants none of which the experiment still has."""
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+class StandingProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest profile of one variant of an experiment."""
+
+    name: str
+    """Of the variant in the experiment: baseline, candidate 1."""
+    profile: Profile
+    changed: tuple[str, ...] = ()
+    """What has changed since; empty where it is of the variant as it is now."""
+
+
+class Tree:
+    """The project's files as they are now: each is hashed once, and decisions are read once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._hashes: dict[str, str] = {}
+
+    @functools.cached_property
+    def decided(self) -> tuple[list[Decision], list[Unreadable]]:
+        """People's decisions, oldest first, and the files that are none."""
+        return decisions.read_all(self._root)
+
+    def sha256(self, path: str) -> str:
+        """Of a file by its path from the root; empty where there is none.
+
+        The path may be of somebody else's record: only regular files below the root, or of the
+        repository that it is in, are read, in pieces.
+        """
+        if path not in self._hashes:
+            self._hashes[path] = self._hash(path) if ownfiles.is_own(self._root, path) else ""
+        return self._hashes[path]
+
+    def _hash(self, path: str) -> str:
+        try:
+            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK)
+            with open(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    return ""
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except (OSError, ValueError):  # ValueError: a null byte
+            return ""
+
+
+def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
+    """The standing of each candidate of experiment `name`."""
+    experiment = project.experiment(name)
+    baseline, variants = project.variants(experiment)
+    best, unreadable, former = _best(project, name, baseline, variants, tree)
+    latest = records.latest_untimed(project.root, name)
+    if latest and not latest.overrides:
+        for index, variant in enumerate(variants):
+            standing = _stand(baseline, variant, latest, tree)
+            if standing and index in best and _overrules(standing, best[index]):
+                best[index] = standing
+    decided, undecipherable = tree.decided
+    return Standings(
+        experiment=experiment,
+        candidates=tuple(
+            msgspec.structs.replace(
+                best.get(index, Standing(variant=variant)),
+                decisions=decisions.on(decided, name, variant),
+            )
+            for index, variant in enumerate(variants)
+        ),
+        records=records.count(project.root, name),
+        former=former,
+        unreadable=(*unreadable, *undecipherable),
+    )
+
+
+def _best(
+    project: Project, name: str, baseline: Variant, variants: Sequence[Variant], tree: Tree
+) -> tuple[dict[int, Standing], list[Unreadable], bool]:
+    """What says most of each candidate, by its place; the files that are no records; and whether a
+    record has only candidates of the experiment as it was before.
+
+    Reads no further than it takes: records may be thousands.
+    """
+    waiting = dict(enumerate(variants))
+    best: dict[int, Standing] = {}
+    unreadable: list[Unreadable] = []
+    untimed, former = 0, False
+    for record in records.by_weight(project.root, name):
+        if isinstance(record, Unreadable):
+            unreadable.append(record)
+            continue
+        if _is_of_something_else(record, is_step=name in project.history):
+            continue
+        former = former or not any(_part(record, variant) for variant in variants)
+        for index, variant in list(waiting.items()):
+            standing = _stand(baseline, variant, record, tree)
+            if standing is None:
+                continue
+            if index not in best or _rank(standing) > _rank(best[index]):
+                best[index] = standing
+            if _is_last_word(standing):
+                del waiting[index]
+        untimed += _is_untimed(record)
+        if not waiting or untimed >= _UNTIMED_MAX:
+            break
+    return best, unreadable, former
+
+
+def _is_of_something_else(record: Record, is_step: bool) -> bool:
+    """Whether --set changed its candidates, or --size or --l2 a step, which other steps are
+    compared with."""
+    return bool(record.overrides) or (is_step and bool(unusual(record)))
+
+
+def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:
+    """The latest profile of each variant of experiment `name` that has one, the baseline first."""
+    baseline, candidates = project.variants(project.experiment(name))
+    found = []
+    for called, variant in zip(arm_names(len(candidates)), (baseline, *candidates), strict=True):
+        profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
+        if profile is not None:
+            changed = tuple(profile_changes(variant, profile, tree))
+            found.append(StandingProfile(name=called, profile=profile, changed=changed))
+    return tuple(found)
+
+
+def _rank(standing: Standing) -> int:
+    """How much a record says of a variant; of two that say as much, the later one speaks."""
+    record, verdict = standing.record, standing.verdict
+    if record is None or verdict is None:
+        return -1
+    decides = verdict.status not in SILENT
+    current = not standing.changed
+    if current and decides:
+        return 5 if record.measurement else 4 if record.provenance == "published" else 3
+    if current and verdict.status is Status.INCONCLUSIVE and record.measurement:
+        return 3  # a figure of what is there now, with its interval
+    if decides and not _is_untimed(record):
+        return 2  # of what was there before
+    return 1 if current else 0
+
+
+def _overrules(later: Standing, best: Standing) -> bool:
+    """Whether what is there now was found wrong since it was measured.
+
+    The emulator may have learnt to see it, or problem.py, which early records do not have, has
+    changed.
+    """
+    if later.changed or later.record is None or best.record is None or later.verdict is None:
+        return False
+    newer = best.record.measurement is not None and later.record.run > best.record.run
+    return newer and later.verdict.status in (*WRONG, Status.INVALID)
+
+
+def _is_last_word(standing: Standing) -> bool:
+    """Whether no record that is read later, in the order of by_weight(), can say more."""
+    if standing.record is None or standing.changed:
+        return False
+    return _is_untimed(standing.record) or _rank(standing) >= 4
+
+
+def _is_untimed(record: Record) -> bool:
+    return record.provenance == "run" and record.measurement is None
+
+
+def _stand(baseline: Variant, variant: Variant, record: Record, tree: Tree) -> Standing | None:
+    candidate = _part(record, variant)
+    if candidate is None:
+        return None
+    changed = tuple(changes(baseline, variant, record, candidate.arm, tree))
+    return Standing(variant=variant, record=record, candidate=candidate, changed=changed)
+
+
+def _part(record: Record, variant: Variant) -> Candidate | None:
+    """The candidate of a record that is this variant."""
+    return next(
+        (candidate for candidate in record.candidates if is_of(variant.axes, candidate.arm)), None
+    )
+
+
+def changes(
+    baseline: Variant, variant: Variant, record: Record, arm: Arm, tree: Tree
+) -> Iterator[str]:
+    """What is no longer as it was when `record` was made, a few words each."""
+    for what, before, after in (
+        ("kernel", record.kernel, variant.kernel),
+        ("architecture", record.arch, variant.arch),
+    ):
+        if before != after:
+            yield f"{what} {after} (was {before})"
+    was, now = record.baseline.axes, baseline.axes
+    for axis, value in was.items():
+        if axis not in now or not is_of(now, Arm(axes={axis: value})):
+            yield f"baseline {axis}={_spell(now, axis)} (was {spell(value)})"
+    if record.provenance == "published":
+        return
+    yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
+
+
+def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:
+    """The same since a variant was profiled; an imported profile knows of no files."""
+    if profile.provenance != "published":
+        yield from arm_changes(variant, profile.arm, {}, tree)
+
+
+def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree) -> Iterator[str]:
+    """What is no longer as it was when `arm` was made, with other files that went into it."""
+    added = [axis for axis in variant.axes if axis not in arm.axes]
+    yield from (f"axis {axis} is new" for axis in added)
+    if arm.source and arm.source != variant.source:
+        yield f"source {variant.source} (was {arm.source})"
+    if arm.flags and arm.flags != build.compiler_flags(variant):
+        yield "the compiler's flags"
+    if arm.program and arm.program.spec != variant.program:
+        yield "how the program is run or read"
+    for path, digest in sorted({**files, **arm.files}.items()):
+        current = tree.sha256(path)
+        if current != digest:
+            yield path if current else f"{path} (is gone)"
+
+
+def _spell(axes: Mapping[str, bool | int | str], axis: str) -> str:
+    return spell(axes[axis]) if axis in axes else "nothing"

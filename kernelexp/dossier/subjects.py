@@ -1,0 +1,342 @@
+"""What the command line names as a side of a comparison, as one arm with its evidence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kernelexp.dossier.comparability import Conditions, conditions
+from kernelexp.facts.metrics import Kind
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import BuildError, UsageError, join, suggest
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.record import Profile, Record
+from kernelexp.model.text import one_line, quote
+from kernelexp.model.variant import Variant
+
+if TYPE_CHECKING:  # two files compare without YAML, builds and workers
+    from kernelexp.dossier.standing import Tree
+    from kernelexp.project import Project
+    from kernelexp.system.toolchain import Toolchain
+
+_SUFFIXES = frozenset({".csv", ".json", ".ncu-rep"})
+"""What the names of files end in that a side of a comparison can be."""
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison."""
+
+    label: str
+    """Short: a heading holds it."""
+    arm: Arm
+    conditions: dict[Kind, Conditions]
+    """By the kind of evidence that the arm has."""
+    about: tuple[str, ...] = ()
+    """Where the evidence is from, and what is to be known of it, a few words each."""
+    warnings: tuple[str, ...] = ()
+    run: str = ""
+    """The run that its time is from; empty where it has none."""
+
+
+class Making(msgspec.Struct, frozen=True, kw_only=True):
+    """How evidence of a variant is made that is not there yet."""
+
+    tools: Toolchain
+    limits: Limits = Limits()
+    emulate: bool = False
+    """Emulate now what no emulation is kept of."""
+    on_progress: OnProgress | None = None
+
+
+def is_file(text: str) -> bool:
+    """Whether find() reads a file, for which it needs no project."""
+    return _file(text)[0] is not None
+
+
+def is_variant(project: Project, text: str) -> bool:
+    """Whether find() builds what `text` names."""
+    return not is_file(text) and text.partition(":")[0].partition("@")[0] in project.kernels
+
+
+def find(project: Project | None, text: str, making: Making | None = None) -> Subject:
+    """The subject that `text` names; UsageError in one sentence where that is none, or several.
+
+    A record (a run's name or its beginning, a file, an experiment for its latest run, with
+    `:baseline` or `:2` for an arm), a profile's run or file, a page or report of ncu with `:2` for
+    one of several launches, or a variant, of which everything that is known is taken together.
+    Variants need `making`.
+    """
+    path, part = _file(text)
+    if path is not None:
+        return _of_file(path, part)
+    if project is None:
+        raise UsageError(f"there is no file {quote(text)}, and no project to look it up in.")
+    name, _, part = text.partition(":")
+    is_experiment = name in project.experiments
+    is_kernel = is_variant(project, text)
+    if is_experiment and is_kernel:
+        raise UsageError(
+            f"{quote(name)} is an experiment and a kernel: write {name}@ARCH for the kernel, or "
+            "name a run of the experiment."
+        )
+    if is_kernel:
+        from kernelexp.project import parse_variant
+
+        return _of_variant(project, parse_variant(project, text), making)
+    if is_experiment:
+        return _of_experiment(project, name, part)
+    return _of_run(project, name, part)
+
+
+def pair(project: Project | None, text: str) -> tuple[str, str]:
+    """The texts of both sides where one is named: the record's baseline, and its candidate."""
+    path, part = _file(text)
+    name = str(path) if path else text.partition(":")[0]
+    part = part or "" if path else text.partition(":")[2]
+    is_kernel = project is not None and is_variant(project, text)
+    if part == "baseline" or is_kernel or (path and path.suffix != ".json"):
+        raise UsageError(
+            f"{quote(text)} is one side of a comparison: name the other one too, or a record, "
+            "whose baseline is compared with its candidate."
+        )
+    return f"{name}:baseline", f"{name}:{part or 'candidate'}"
+
+
+def _file(text: str) -> tuple[Path | None, str]:
+    """The file that `text` names, and which part of it."""
+    if os.path.isfile(text):  # Path.is_file() raises where a name is too long
+        return Path(text), ""
+    name, _, part = text.rpartition(":")
+    return (Path(name), part) if os.path.isfile(name) else (None, "")
+
+
+def _why_no_file(text: str) -> str:
+    """Why a path names no file to read."""
+    if os.path.isdir(text):
+        return "is a folder, where a file is wanted"
+    if os.path.exists(text):
+        return "is not a regular file: save what it gives to one"
+    return "does not exist"
+
+
+def _of_file(path: Path, part: str) -> Subject:
+    if path.suffix != ".json":
+        return _of_page(path, part)
+    from kernelexp.logs import profiles, records
+
+    profile = profiles.read_file(path)
+    if isinstance(profile, Profile):
+        return _of_profile(profile, part)
+    if profiles.is_meant(path):
+        raise UsageError(f"{path} {profile.why}.")
+    return _of_record(records.read_file(path), part, None)
+
+
+# ---- records -------------------------------------------------------------------------------------
+
+
+def _of_experiment(project: Project, name: str, part: str) -> Subject:
+    from kernelexp.logs import records
+
+    if not records.count(project.root, name):
+        raise UsageError(f"there is no record of {name} yet: kernelexp run {name} makes one.")
+    return _of_record(records.read_file(records.find(project.root, name)), part, project.root)
+
+
+def _of_run(project: Project, name: str, part: str) -> Subject:
+    """A record or a profile whose run's name begins with `name`."""
+    from kernelexp.logs import profiles, records
+
+    runs = records.matching(project.root, name) if name else []
+    taken = [
+        each for each in profiles.read_all(project.root)[0] if name and each.run.startswith(name)
+    ]
+    found = sorted({*(path.name.split(".")[0] for path in runs), *(each.run for each in taken)})
+    if len(found) > 1:
+        shown = join(found[:3]) + (", ..." if len(found) > 3 else "")
+        raise UsageError(
+            f"{quote(name)} is ambiguous: {len(found)} runs begin with it ({shown}); type more "
+            "of it."
+        )
+    if not found:
+        if "/" in name or Path(name).suffix in _SUFFIXES:
+            raise UsageError(f"{quote(name)} {_why_no_file(name)}.")
+        names = [*project.kernels, *project.experiments]
+        raise UsageError(
+            f"{quote(name)} is not a file, an experiment, a kernel, or the beginning of a run's "
+            f"name{suggest(name, names)}."
+        )
+    if taken:
+        return _of_profile(taken[0], part)
+    return _of_record(records.read_file(runs[0]), part, project.root)
+
+
+def _of_record(record: Record, part: str, root: Path | None) -> Subject:
+    index = _choose(record, part)
+    arm, name = record.arms[index], record.names[index]
+    about = [record.run if record.provenance == "run" else f"published, {record.source}"]
+    profile = _profile_of_build(root, arm) if root else None
+    if profile:
+        arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
+        about.append(_spell(profile))
+    return Subject(
+        label=f"{record.experiment} {name}",
+        arm=arm,
+        conditions=conditions(arm, record, profile),
+        about=tuple(about),
+        run=record.run if arm.measured else "",
+    )
+
+
+def _choose(record: Record, part: str) -> int:
+    """The arm that is named; without a name the candidate, if there is one."""
+    names = ["baseline", *(str(number) for number in range(1, len(record.arms)))]
+    if len(names) == 2 and part in ("", "candidate"):
+        return 1
+    if part in names:
+        return names.index(part)
+    known = join(f"{record.experiment}:{name}" for name in names)
+    if part in ("", "candidate"):
+        raise UsageError(
+            f"the record {record.run} has {len(names) - 1} candidates: name an arm ({known})."
+        )
+    raise UsageError(f"the record {record.run} has no arm {quote(part)}: it has {known}.")
+
+
+# ---- profiles ------------------------------------------------------------------------------------
+
+
+def _of_page(path: Path, part: str) -> Subject:
+    """One launch of a CSV page that ncu printed, or of its report."""
+    from kernelexp.evidence.profile import imports
+    from kernelexp.evidence.profile.merging import bare
+
+    page = imports.read_file(path)
+    evidence = page.launches[_choose_launch(path, len(page.launches), part)].evidence
+    arm = Arm(profiled=evidence)
+    found = conditions(arm)
+    about = (one_line(bare(evidence.entry)), found["profiled"]["GPU"])
+    return Subject(
+        label=f"{path.name}:{part}" if part else path.name,
+        arm=arm,
+        conditions=found,
+        about=tuple(filter(None, about)),
+        warnings=tuple(each.removesuffix(".") for each in page.lost),
+    )
+
+
+def _choose_launch(path: Path, count: int, part: str) -> int:
+    """The place of the launch that is named; they are numbered from 1."""
+    if not part and count == 1:
+        return 0
+    if part.isdecimal() and 1 <= int(part) <= count:
+        return int(part) - 1
+    which = f"{path.name}:1 to {path.name}:{count}" if count > 1 else path.name
+    if part:
+        raise UsageError(f"{path.name} has no launch {quote(part)}: it has {which}.")
+    raise UsageError(f"{path.name} has {count} launches: name one, {which}.")
+
+
+def _of_profile(profile: Profile, part: str) -> Subject:
+    if part:
+        raise UsageError(f"the profile {profile.run} has one arm: leave {quote(part)} out.")
+    return Subject(
+        label=f"profile {profile.run}",
+        arm=profile.arm,
+        conditions=conditions(profile.arm, None, profile),
+        about=(_spell(profile),),
+    )
+
+
+def _spell(profile: Profile) -> str:
+    """By whom the counters were taken: here, elsewhere, or by who published them."""
+    taken = {"run": "profiled", "imported": "imported", "published": "published"}
+    source = f" from {profile.short_source}" if profile.source else ""
+    return one_line(f"{taken[profile.provenance]} in {profile.run}{source}")
+
+
+def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
+    """The latest profile of exactly this build."""
+    from kernelexp.logs import profiles
+
+    of_variant = profiles.of_variant(root, arm.kernel, arm.arch, arm.axes)
+    same = (
+        profile
+        for profile in of_variant
+        if profile.arm.identity and profile.arm.identity == arm.identity
+    )
+    return next(same, None)
+
+
+# ---- variants ------------------------------------------------------------------------------------
+
+
+def _of_variant(project: Project, variant: Variant, making: Making | None) -> Subject:
+    """The variant as it is now, with the latest that was measured and profiled of it."""
+    if making is None:
+        raise UsageError(f"{project.label(variant)} is a variant: name a record or a file instead.")
+    from kernelexp.dossier.standing import Tree
+    from kernelexp.logs import profiles, records
+
+    arm, tree = _make(project, variant, making), Tree(project.root)
+    about = [f"built with nvcc {making.tools.version}"]
+    warnings = []
+    if arm.emulated is None:
+        about.append("not emulated (--emulate does it)")
+    timed = records.latest_measured(project.root, variant)
+    record = timed[0] if timed else None
+    if timed:
+        arm = msgspec.structs.replace(arm, measured=timed[1].measured)
+        about.append(f"measured in {timed[0].run}")
+        warnings += _since(
+            variant, timed[1], timed[0].host_files, tree, f"measured in {timed[0].run}"
+        )
+    profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
+    if profile:
+        arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
+        about.append(_spell(profile))
+        warnings += _since(variant, profile.arm, {}, tree, _spell(profile))
+    found = conditions(arm, record, profile)
+    found["built"] = {"compiler": making.tools.version}
+    return Subject(
+        label=project.label(variant),
+        arm=arm,
+        conditions=found,
+        about=tuple(about),
+        warnings=tuple(warnings),
+        run=record.run if record else "",
+    )
+
+
+def _make(project: Project, variant: Variant, making: Making) -> Arm:
+    """Built from the cache or now; emulated from the cache, or now where that is asked for."""
+    from kernelexp.dossier import prepare
+    from kernelexp.evidence.emulate import emulated
+
+    prepared = prepare.built(project, [variant], making.tools, making.limits, making.on_progress)
+    arm = prepared.arm(variant)
+    if not arm.is_built:
+        reason = arm.refused.sentence if arm.refused else "it does not build."
+        raise BuildError(f"{project.label(variant)}: {reason}")
+    if arm.program:
+        return arm
+    arm = emulated.with_kept(project.root, arm)
+    if not making.emulate or (arm.emulated and arm.emulated_sass):
+        return arm
+    prepared = prepare.emulated(project, prepared, making.limits, making.on_progress)
+    return msgspec.structs.replace(prepared.arm(variant), refused=arm.refused)
+
+
+def _since(
+    variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree, what: str
+) -> list[str]:
+    """A warning where the evidence is of the variant as it was before."""
+    from kernelexp.dossier.standing import arm_changes
+
+    changed = [] if arm.published else list(arm_changes(variant, arm, files, tree))
+    return [f"{what}, before this changed: {join(changed)}"] if changed else []

@@ -1,0 +1,41 @@
+"""Variants to PTX, cubin and SASS, each built once for its identity.
+
+The identity is a hash of all that a build is made from: compiler, arguments, environment, and every
+file that the compiler says it read. It is the same in another folder and on another machine.
+"""
+
+from kernelexp.evidence.build.diagnosis import Diagnostic, first_error, iter_errors
+from kernelexp.evidence.build.planning import Plan, compiler_flags
+from kernelexp.evidence.build.service import LIMIT_S, Builder, Built, build, build_one, make_plans
+from kernelexp.evidence.build.store import (
+    CACHE,
+    Artefacts,
+    ProgramArtefacts,
+    artefacts,
+    folder_of,
+    keep,
+    kept,
+    program,
+)
+
+__all__ = [
+    "CACHE",
+    "LIMIT_S",
+    "Artefacts",
+    "Builder",
+    "Built",
+    "Diagnostic",
+    "Plan",
+    "ProgramArtefacts",
+    "artefacts",
+    "build",
+    "build_one",
+    "compiler_flags",
+    "first_error",
+    "folder_of",
+    "iter_errors",
+    "keep",
+    "kept",
+    "make_plans",
+    "program",
+]

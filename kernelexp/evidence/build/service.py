@@ -1,0 +1,330 @@
+"""Builds what is not built yet, in parallel, and finds what is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.evidence.build import (
+    dependencies,
+    diagnosis,
+    manifest,
+    planning,
+    steps,
+    store,
+    turns,
+)
+from kernelexp.evidence.build.dependencies import Entry, Files
+from kernelexp.evidence.build.planning import Plan
+from kernelexp.evidence.build.steps import DoesNotBuild
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.progress import OnProgress, Step
+from kernelexp.model.variant import Variant
+from kernelexp.system import ownfiles
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
+
+LIMIT_S = 600.0
+"""How long one step of a build may take."""
+SILENT_S = 1.0
+"""How long to wait for another run's builds without a word."""
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a variant."""
+
+    variant: Variant
+    identity: str
+    files: dict[str, str]
+    """SHA-256 of each file of the project that it is made from, by path from the root."""
+    flags: tuple[str, ...]
+    ok: bool
+    log: str
+    """The compiler's words: warnings, or why it does not build, after the name of the tool."""
+    cached: bool
+    """Nothing had to be compiled."""
+    fault: EnvironmentFault | None = None
+    """The machine failed at this variant: nothing is known of it."""
+
+
+Builder: TypeAlias = Callable[[Plan], Built]
+"""Builds one variant, from any thread."""
+
+
+def build(
+    root: Path,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    *,
+    timeout_s: float = LIMIT_S,
+    on_progress: OnProgress | None = None,
+    builder: Builder | None = None,
+    slots: int | None = None,
+) -> list[Built]:
+    """Builds what is not built yet, in parallel; one that fails is `not ok`, the rest go on.
+
+    `timeout_s` is for each step of each build; `builder` builds one, `slots` at once: here, in as
+    many processes as there are cores, where nothing else is said. Raises ConfigurationError for a
+    source that can't be read and arguments that nvcc can't be given, EnvironmentFault if there is
+    no compiler.
+    """
+    try:
+        plans = make_plans(root, variants, tools, timeout_s=timeout_s)
+        by_key = {plan.key: plan for plan in plans}
+        builds = _find_all(list(by_key.values()))
+        missing = [plan for key, plan in by_key.items() if key not in builds]
+        if missing:
+            builds |= _build_all(missing, builder or _build, slots, on_progress)
+    except OSError as error:
+        raise _as_fault(error) from None
+    return [
+        msgspec.structs.replace(builds[plan.key], variant=variant)
+        for plan, variant in zip(plans, variants, strict=True)
+    ]
+
+
+def make_plans(
+    root: Path, variants: Sequence[Variant], tools: Toolchain, *, timeout_s: float = LIMIT_S
+) -> list[Plan]:
+    """What is needed to build each variant; raises as `build`."""
+    root = Path(os.path.realpath(root))
+    planning.refuse(root, variants)
+    _prepare(root)
+    return planning.make(root, variants, tools, timeout_s)
+
+
+def build_one(plan: Plan) -> Built:
+    """Builds one variant here, or finds its build; waits for no other build."""
+    return _find_all([plan]).get(plan.key) or _build(plan)
+
+
+def identify(plan: Plan, entry: Entry) -> str:
+    """The identity of a compilation."""
+    return planning.identify(plan, entry.read, entry.preprocessed)
+
+
+def _prepare(root: Path) -> None:
+    folder = store.builds(root)
+    (folder / "manifests").mkdir(parents=True, exist_ok=True)
+    ignore = root / store.CACHE / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+
+
+def _find_all(plans: Sequence[Plan]) -> dict[str, Built]:
+    """Those that are known to be built without asking the compiler anything, by their keys."""
+    if not plans:
+        return {}
+    files = Files(plans[0].root)
+    found = {plan.key: (plan, manifest.find(plan, files)) for plan in plans}
+    return {key: _cached(plan, entry) for key, (plan, entry) in found.items() if entry}
+
+
+def _build_all(
+    plans: Sequence[Plan], builder: Builder, slots: int | None, on_progress: OnProgress | None
+) -> dict[str, Built]:
+    def on_change(done: int, now: Sequence[Plan]) -> None:
+        if on_progress:
+            label = now[-1].label if now else ""
+            on_progress(Step(phase="building", done=done, total=len(missing), now=label))
+
+    root = plans[0].root
+    with _alone(root):
+        store.remove_stale(store.builds(root))
+        builds = _find_all(plans)  # by the run that was waited for
+        missing = [plan for plan in plans if plan.key not in builds]
+        if missing:
+            workers = slots or turns.THREADS
+            results = processes.parallel(builder, missing, on_change=on_change, workers=workers)
+            builds |= {plan.key: built for plan, built in zip(missing, results, strict=True)}
+    return builds
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """One build at a time in a project: a second run waits here and then finds the files."""
+    import filelock  # takes longer to load than all else of a run that builds nothing
+
+    lock = filelock.FileLock(store.builds(root) / "lock")
+    try:
+        lock.acquire(timeout=SILENT_S)
+    except filelock.Timeout:
+        where = root / store.CACHE
+        print(f"waiting for another run that builds in {where} ...", file=sys.stderr, flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _build(plan: Plan) -> Built:
+    try:
+        return _build_unchanged(plan)
+    except EnvironmentFault as fault:
+        return _built(plan, "", {}, fault=fault)
+    except DoesNotBuild as refused:  # by the preprocessor, after it was compiled
+        words = diagnosis.quote(str(refused))
+        return _built(plan, "", {}, fault=EnvironmentFault(f"{plan.label}: {words}"))
+    except OSError as error:
+        return _built(plan, "", {}, fault=_as_fault(error))
+
+
+def _build_unchanged(plan: Plan) -> Built:
+    """Builds until no file changed meanwhile, at most twice."""
+    before: dict[str, int] = {}
+    for _ in range(2):
+        with _temporary(plan) as folder:
+            if entry := _find_preprocessed(plan, folder):
+                return _cached(plan, entry)
+            built, suspects = _build_in(plan, folder, before)
+        if built:
+            return built
+        before = suspects
+    raise EnvironmentFault(
+        f"{plan.label}: {min(before)} kept changing during the build: run the command again once "
+        "nothing edits it."
+    )
+
+
+def _find_preprocessed(plan: Plan, folder: Path) -> Entry | None:
+    """A build of sources that ask for more than files, if they would be given the same answers."""
+    if not any(entry.preprocessed for entry in manifest.entries(plan)):
+        return None
+    try:
+        return manifest.find(plan, Files(plan.root), steps.preprocess(plan, folder))
+    except DoesNotBuild:
+        return None
+
+
+@contextmanager
+def _temporary(plan: Plan) -> Iterator[Path]:
+    folder = store.temporary_in(store.builds(plan.root))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _build_in(
+    plan: Plan, folder: Path, before: dict[str, int]
+) -> tuple[Built | None, dict[str, int]]:
+    """The build, or else the files that may have changed since it began, with when they did.
+
+    A file that changed when it did in the try before has not changed in this one, whatever the
+    clock says.
+    """
+    start_ns = folder.stat().st_ctime_ns  # of the clock that the files' times are of
+    log, ok = "", True
+    try:
+        log, report, sass = _run_steps(plan, folder)
+    except DoesNotBuild as refused:
+        log, ok = str(refused), False
+    entry, files = _look_at_inputs(plan, folder, ok)
+    paths = (*entry.read, *entry.passed_over)
+    suspects = files.changed_since(paths, start_ns, plan.compiler.toolkit)
+    if suspects and suspects != before:
+        return None, suspects
+    if unreadable := [path for path, sha256 in entry.read.items() if not sha256]:
+        raise EnvironmentFault(
+            f"{plan.label}: the compiler says that it read {unreadable[0]}, which can't be read."
+        )
+    if not ok:
+        return _built(plan, entry.identity, entry.read, log=log), {}
+    for name, text in ((store.NVCC_LOG, log), (store.PTXAS_LOG, report), (store.SASS, sass)):
+        (folder / name).write_text(text, "utf-8")
+    target = store.builds(plan.root) / entry.identity
+    files_left = left_by(plan.variant)
+    if store.commit(folder, target, files_left):
+        place = target.relative_to(plan.root)
+        print(f"note: {place} was damaged; {plan.label} was built again.", file=sys.stderr)
+    manifest.remember(plan, entry)
+    return _built(plan, entry.identity, entry.read, ok=True, log=log), {}
+
+
+def left_by(variant: Variant) -> tuple[str, ...]:
+    """The files that the build of a variant leaves."""
+    if variant.program:
+        return store.PROGRAM_FILES
+    return store.CUBIN_FILES if variant.form == "cubin" else store.FILES
+
+
+def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
+    """The compiler's warnings, ptxas's report, SASS; leaves the rest of the build in `folder`."""
+    form = plan.variant.form
+    with turns.busy():
+        with turns.core():
+            if plan.variant.program:
+                log, report = steps.link_program(plan, folder)
+                return log, report, steps.disassemble_program(plan, folder)
+            log = steps.compile_to_ptx(plan, folder) if form == "source" else ""
+            if form != "source":
+                steps.take(plan, folder)
+            report = steps.assemble(plan, folder) if form != "cubin" else ""
+        return log, report, turns.disassemble(plan, folder)
+
+
+def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:
+    """What was compiled; where the compiler did not come to list its files, the source alone."""
+    root, toolkit = str(plan.root), plan.compiler.toolkit
+    files = Files(plan.root)
+    listed = folder / steps.DEPENDENCIES
+    text = listed.read_text("utf-8", "replace") if listed.is_file() else ""
+    paths = dependencies.parse(text) or [plan.variant.source]
+    read = {path: files.sha256(path) for path in (dependencies.tidy(root, p) for p in paths)}
+    own = [path for path in read if dependencies.is_own(path, toolkit)]
+    may_ask = ok and plan.variant.form == "source"
+    arguments = " ".join(plan.arguments).encode()
+    asks = may_ask and (files.ask(own) or dependencies.ASKS.search(arguments))
+    preprocessed = steps.preprocess(plan, folder) if asks else ""
+    over = dependencies.passed_over(files, read, manifest.searched(plan, read), toolkit)
+    entry = Entry(
+        identity=planning.identify(plan, read, preprocessed),
+        read=read,
+        passed_over=over,
+        preprocessed=preprocessed,
+    )
+    return entry, files
+
+
+def _cached(plan: Plan, entry: Entry) -> Built:
+    log = store.builds(plan.root) / entry.identity / store.NVCC_LOG
+    words = log.read_text("utf-8", "replace")
+    return _built(plan, entry.identity, entry.read, ok=True, log=words, cached=True)
+
+
+def _built(
+    plan: Plan,
+    identity: str,
+    read: dict[str, str],
+    *,
+    ok: bool = False,
+    log: str = "",
+    cached: bool = False,
+    fault: EnvironmentFault | None = None,
+) -> Built:
+    toolkit = plan.compiler.toolkit
+    own = ((path, sha) for path, sha in read.items() if dependencies.is_own(path, toolkit))
+    ours = {name: sha for path, sha in own if (name := ownfiles.name(plan.root, path))}
+    return Built(
+        variant=plan.variant,
+        identity=identity,
+        files=dict(sorted(ours.items())),
+        flags=plan.flags,
+        ok=ok,
+        log=log,
+        cached=cached,
+        fault=fault,
+    )
+
+
+def _as_fault(error: OSError) -> EnvironmentFault:
+    where = f"{error.filename} can't be used" if error.filename else "a file can't be used"
+    return EnvironmentFault(f"{where}: {error.strerror}.")

@@ -1,0 +1,99 @@
+"""A build on its way from one machine to another: what it was made from, and what came of it."""
+
+from __future__ import annotations
+
+import shutil
+
+import msgspec
+
+from kernelexp.evidence.build import manifest, service, store
+from kernelexp.evidence.build.dependencies import Entry, Files
+from kernelexp.evidence.build.planning import Plan
+from kernelexp.evidence.build.service import Built
+from kernelexp.model.errors import EnvironmentFault
+
+
+class Shipped(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant as another machine built it, or why it did not."""
+
+    identity: str
+    files: dict[str, str]
+    flags: tuple[str, ...]
+    log: str
+    fault: str = ""
+    """What was wrong with that machine, as a sentence."""
+    toolkit: str = ""
+    """The compiler's folder there."""
+    entry: Entry | None = None
+    """Of a build that succeeded: every file that was read, with its hash."""
+    artefacts: dict[str, bytes] = {}
+
+
+def ship(plan: Plan) -> Shipped:
+    """Builds a variant here, or finds its build, to be sent elsewhere."""
+    built = service.build_one(plan)
+    shipped = Shipped(
+        identity=built.identity,
+        files=built.files,
+        flags=built.flags,
+        log=built.log,
+        fault=str(built.fault) if built.fault else "",
+        toolkit=plan.compiler.toolkit,
+    )
+    if not built.ok:
+        return shipped
+    folder = store.builds(plan.root) / built.identity
+    entry = next(each for each in manifest.entries(plan) if each.identity == built.identity)
+    artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
+    return msgspec.structs.replace(shipped, entry=entry, artefacts=artefacts)
+
+
+def receive(plan: Plan, shipped: Shipped) -> Built:
+    """Takes a build into the project's own cache, where it is found as if it had been built here.
+
+    The identity is computed anew from what the other machine says it read.
+    """
+    built = Built(
+        variant=plan.variant,
+        identity=shipped.identity,
+        files=shipped.files,
+        flags=shipped.flags,
+        ok=shipped.entry is not None,
+        log=shipped.log,
+        cached=False,
+        fault=EnvironmentFault(shipped.fault) if shipped.fault else None,
+    )
+    if shipped.entry is None:
+        return built
+    entry = _at_home(plan, shipped.entry, shipped.toolkit)
+    own = Files(plan.root)
+    changed = [path for path, sha in shipped.files.items() if own.sha256(path) != sha]
+    if service.identify(plan, entry) != shipped.identity or changed:
+        what = f"{changed[0]} changed meanwhile" if changed else "its identity is another"
+        return _faulty(built, f"{plan.label}: the build that a worker sent is not of it: {what}.")
+    folder = store.temporary_in(store.builds(plan.root))
+    try:
+        for name, content in shipped.artefacts.items():
+            (folder / name).write_bytes(content)
+        target = store.builds(plan.root) / shipped.identity
+        store.commit(folder, target, service.left_by(plan.variant))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    manifest.remember(plan, entry)
+    return built
+
+
+def _faulty(built: Built, sentence: str) -> Built:
+    return msgspec.structs.replace(built, ok=False, fault=EnvironmentFault(sentence))
+
+
+def _at_home(plan: Plan, entry: Entry, toolkit: str) -> Entry:
+    """The files of the compiler where they are on this machine."""
+
+    def here(path: str) -> str:
+        own = path.startswith(f"{toolkit}/")
+        return plan.compiler.toolkit + path.removeprefix(toolkit) if own else path
+
+    return msgspec.structs.replace(
+        entry, read={here(path): sha256 for path, sha256 in entry.read.items()}
+    )

@@ -1,0 +1,130 @@
+"""Which of this process's builds compiles now, and which are disassembled together.
+
+As many compile as there are cores. One whose cubin is done waits until others are, so that one
+process disassembles them all: combined.py says what that saves. Nobody waits while a core idles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from kernelexp.evidence.build import combined, steps, store
+from kernelexp.evidence.build.combined import Code
+from kernelexp.evidence.build.planning import Plan
+
+TOGETHER = 12
+"""Cubins that are waited for: more save little, and an interrupt loses the builds that wait."""
+CORES = len(os.sched_getaffinity(0))
+THREADS = CORES + 2 * TOGETHER
+"""Builds in progress that keep all cores busy while some wait and others are disassembled."""
+
+
+class _Waiting:
+    """A build whose cubin is done."""
+
+    def __init__(self, plan: Plan, folder: Path, code: Code) -> None:
+        self.plan, self.folder, self.code = plan, folder, code
+        self.is_done = False
+        self.sass: str | None = None
+        """None once it is done: it has to be disassembled alone."""
+
+    def goes_with(self, other: _Waiting) -> bool:
+        return (self.code.target, self.plan.tools) == (other.code.target, other.plan.tools)
+
+
+class _Turns:
+    def __init__(self) -> None:
+        self.cores = threading.Semaphore(CORES)
+        self.changed = threading.Condition()
+        self.busy = 0
+        """Builds that are on a core, or are to be as soon as there is one."""
+        self.waiting: list[_Waiting] = []
+
+
+_turns = _Turns()
+
+
+@contextlib.contextmanager
+def busy() -> Iterator[None]:
+    """A build until its files are there, but for while it waits for others in disassemble()."""
+    with _turns.changed:
+        _turns.busy += 1
+    try:
+        yield
+    finally:
+        with _turns.changed:
+            _turns.busy -= 1
+            _turns.changed.notify_all()
+
+
+def core() -> contextlib.AbstractContextManager[bool]:
+    """A build's turn to run a compiler."""
+    return _turns.cores
+
+
+def disassemble(plan: Plan, folder: Path) -> str:
+    """Resource usage and SASS of the cubin in `folder`, as steps.disassemble() prints them.
+
+    For a build that is busy().
+    """
+    alone = plan.tools.confined_to or plan.variant.form == "cubin"
+    code = None if alone else combined.read((folder / store.CUBIN).read_bytes())
+    if code:
+        mine = _Waiting(plan, folder, code)
+        _wait(mine)
+        if mine.sass is not None:
+            return steps.print_usage(plan, folder) + mine.sass
+    with core():
+        return steps.disassemble(plan, folder)
+
+
+def _wait(mine: _Waiting) -> None:
+    """Until it was disassembled, by this thread or by another."""
+    with _turns.changed:  # in one step, lest others think that nobody comes any more
+        _turns.waiting.append(mine)
+        _turns.busy -= 1
+        _turns.changed.notify_all()
+    try:
+        while some := _next_with(mine):
+            _disassemble(some)
+    finally:
+        with _turns.changed:
+            _turns.busy += 1
+            _turns.waiting = [each for each in _turns.waiting if each is not mine]
+
+
+def _next_with(mine: _Waiting) -> list[_Waiting]:
+    """Those that this thread is to disassemble now, which count as busy; none once `mine` is done.
+
+    Waits for either.
+    """
+    with _turns.changed:
+        while not mine.is_done:
+            some = [each for each in _turns.waiting if each.goes_with(mine)][:TOGETHER]
+            if mine in some and (len(some) == TOGETHER or _turns.busy < CORES):
+                _turns.waiting = [each for each in _turns.waiting if each not in some]
+                _turns.busy += 1
+                return some
+            _turns.changed.wait()
+    return []
+
+
+def _disassemble(some: list[_Waiting]) -> None:
+    """Whatever goes wrong, each finds it out alone."""
+    first, codes = some[0], [waiting.code for waiting in some]
+    found: list[str] | None = None
+    try:
+        with core():
+            if len(some) > 1:
+                found = steps.disassemble_together(first.plan, first.folder, codes)
+    finally:
+        with _turns.changed:
+            for number, each in enumerate(some):
+                each.sass = found[number] if found else None
+                each.is_done = True
+            _turns.busy -= 1
+            _turns.changed.notify_all()

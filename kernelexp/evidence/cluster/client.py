@@ -1,0 +1,229 @@
+"""The client's side: orders to a Dask scheduler, replies home."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelexp.evidence.build import Built, Plan, transfer
+from kernelexp.evidence.cluster import messages, worker
+from kernelexp.evidence.cluster.messages import (
+    BuildTask,
+    Card,
+    Delivered,
+    EmulateTask,
+    Executed,
+    Fault,
+    Measured,
+    MeasureTask,
+    Order,
+    Reply,
+)
+from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.measure import journals
+from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.programs import ProgramQuestion
+from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault, UsageError
+from kernelexp.model.measurement import Device, Measurement
+from kernelexp.model.progress import OnProgress, Step
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECT_S = 20.0
+LOOK_S = 2.0
+"""How often it is looked whether there is a worker left."""
+ALONE_S = 60.0
+"""How long an order waits where no worker could take it: a nanny starts one again in seconds."""
+SLOTS_MAX = 256
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Cluster]:
+    """The workers of a scheduler; EnvironmentFault where it does not answer."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise EnvironmentFault(
+            "--scheduler needs Dask: pip install 'kernelexp[dask]' into the environment of "
+            f"{sys.executable}."
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what fails is said in a sentence
+    try:
+        client = Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise EnvironmentFault(
+            f"no Dask scheduler answers at {address} ({type(error).__name__}): start one with "
+            "dask scheduler, and name the address that it prints."
+        ) from None
+    try:
+        yield Cluster(client, address)
+    finally:
+        client.close(timeout=5)
+
+
+class Cluster:
+    """Builds and emulates on any worker, measures on those that announce the architecture."""
+
+    def __init__(self, client: Client, address: str) -> None:
+        self._client, self._address = client, address
+        self._lock = threading.Lock()
+        self._sources: dict[Path, str] = {}
+        self._seen: tuple[float, Mapping[str, Any]] = (0.0, {})
+
+    # ---- what an executor does -------------------------------------------------------------------
+
+    @property
+    def slots(self) -> int:
+        """Orders at once: two for each thread of the workers, so that none is idle."""
+        threads: int = sum(each["nthreads"] for each in self._workers(0.0).values())
+        return max(1, min(SLOTS_MAX, 2 * threads))
+
+    def build(self, plan: Plan) -> Built:
+        """A build that a worker made, in the project's own cache; the worker's fault is its own."""
+        task = BuildTask(variant=plan.variant, key=plan.key, timeout_s=plan.timeout_s)
+        try:
+            reply = self._order(task, plan.root, plan.label)
+            assert isinstance(reply, Delivered)
+            return transfer.receive(plan, reply.shipped)
+        except EnvironmentFault as fault:
+            shipped = transfer.Shipped(
+                identity="", files={}, flags=plan.flags, log="", fault=str(fault)
+            )
+            return transfer.receive(plan, shipped)
+
+    def emulate(self, job: EmulationJob) -> Emulated:
+        """What a worker's emulation showed."""
+        paths = {"ptx": job.ptx, "cubin": job.cubin, "listing": job.listing}
+        files = {name: Path(path).read_bytes() for name, path in paths.items() if path}
+        task = EmulateTask(job=job, files=files)
+        reply = self._order(task, Path(job.root), job.emulation_limit.of or job.kernel)
+        assert isinstance(reply, Executed)
+        return reply.emulated
+
+    def gpus(self) -> tuple[Device, ...] | str:
+        """The GPUs of the workers that announce an architecture, each once."""
+        names = [name for name, each in self._workers(0.0).items() if _archs(each)]
+        if not names:
+            return "no worker announces a GPU, as with --resources sm_90a=1."
+        found: dict[str, Device] = {}
+        for name, sealed in self._client.run(worker.gpu, workers=names).items():
+            reply = messages.read_reply(sealed)
+            if isinstance(reply, Fault):
+                raise EnvironmentFault(f"worker {name} announces a GPU, but {reply.sentence}")
+            assert isinstance(reply, Card)
+            found[reply.device.uuid] = reply.device
+        return tuple(found.values())
+
+    def measure(
+        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        """A measurement by the next worker with a GPU of the architecture; one that came home
+        before is in the journal."""
+        job = question.job
+        arms = tuple(each.arm for each in job.arms)
+        if journal and (past := journals.find(journal, arms, question.options)):
+            return past
+        paths = {arm.cubin for arm in job.arms if arm.cubin}
+        task = MeasureTask(question=question, cubins={p: Path(p).read_bytes() for p in paths})
+        if on_progress:
+            total = question.options.processes
+            on_progress(Step(phase="measuring", done=0, total=total, now=f"at {self._address}"))
+        root = Path(job.problem.removesuffix(job.name))
+        reply = self._order(task, root, job.name, question.arch)
+        assert isinstance(reply, Measured)
+        if journal:
+            journals.save(journal, reply.measurement)
+        return reply.measurement
+
+    def run_programs(
+        self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        raise UsageError(
+            f"{question.job.kernel} is a program, which is timed on this machine only: leave out "
+            "--scheduler, or add --no-gpu."
+        )
+
+    # ---- orders ----------------------------------------------------------------------------------
+
+    def _order(
+        self,
+        task: BuildTask | EmulateTask | MeasureTask,
+        root: Path,
+        label: str,
+        arch: str | None = None,
+    ) -> Reply:
+        """Waits for the reply; raises the fault that it is."""
+        order = Order(task=task, sources=self._send_sources(root), code=messages.code())
+        future = self._client.submit(
+            worker.work,
+            messages.seal(order),
+            pure=False,
+            resources={arch: 1} if arch else None,
+        )
+        reply = messages.read_reply(self._wait(future, label, arch))
+        if isinstance(reply, Fault):
+            kind = ConfigurationError if reply.exit_code == USAGE else EnvironmentFault
+            raise kind(reply.sentence)
+        return reply
+
+    def _wait(self, future: Any, label: str, arch: str | None) -> bytes:
+        from distributed import KilledWorker
+
+        alone_since: float | None = None
+        while True:
+            try:
+                return bytes(future.result(timeout=LOOK_S))
+            except TimeoutError:
+                fitting = [w for w in self._workers().values() if arch is None or arch in _archs(w)]
+                alone_since = None if fitting else alone_since or time.monotonic()
+                if alone_since is not None and time.monotonic() - alone_since > ALONE_S:
+                    future.cancel()
+                    what = f"worker with {arch}" if arch else "worker"
+                    raise EnvironmentFault(
+                        f"{label}: no {what} is left at {self._address}: start one, and run the "
+                        "command again: it goes on from what came home."
+                    ) from None
+            except KilledWorker as killed:
+                count = killed.allowed_failures + 1
+                raise EnvironmentFault(
+                    f"{label}: {count} worker{'s' if count > 1 else ''} died of it, the last at "
+                    f"{killed.last_worker.address}; their logs may say why."
+                ) from None
+            except KeyboardInterrupt:
+                raise
+            except Exception as error:
+                words = str(error).partition("\n")[0]
+                raise EnvironmentFault(
+                    f"{label}: the worker or the scheduler at {self._address} failed: "
+                    f"{type(error).__name__}: {words}"
+                ) from None
+
+    def _send_sources(self, root: Path) -> str:
+        """The digest of the project's files, which all workers have or get."""
+        from kernelexp.evidence.cluster import sources
+
+        with self._lock:
+            if root not in self._sources:
+                files = sources.read(root)
+                self._client.register_plugin(sources.Sources(files))
+                self._sources[root] = sources.digest(files)
+            return self._sources[root]
+
+    def _workers(self, fresh_s: float = LOOK_S / 2) -> Mapping[str, Any]:
+        seen, known = self._seen
+        if time.monotonic() - seen > fresh_s:
+            known = self._client.scheduler_info()["workers"]
+            self._seen = (time.monotonic(), known)
+        return known
+
+
+def _archs(described: Mapping[str, Any]) -> list[str]:
+    """The architectures that a worker announces."""
+    return [name for name in described.get("resources", {}) if name.startswith("sm_")]

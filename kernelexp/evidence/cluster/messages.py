@@ -1,0 +1,127 @@
+"""What client and workers send each other, sealed with a SHA-256 that is checked on arrival."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import zlib
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+import kernelexp
+import warpsim
+from kernelexp.evidence.build.transfer import Shipped
+from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.measure.measured import Question
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.measurement import Device, Measurement
+from kernelexp.model.variant import Variant
+
+_PACKAGES = tuple(Path(package.__file__ or "").parent for package in (kernelexp, warpsim))
+_SEAL = 32
+
+
+class BuildTask(msgspec.Struct, frozen=True, kw_only=True, tag="build"):
+    """A variant to build."""
+
+    variant: Variant
+    key: str
+    """The plan's: the same compiler, arguments and environment have the same."""
+    timeout_s: float
+
+
+class EmulateTask(msgspec.Struct, frozen=True, kw_only=True, tag="emulate"):
+    """Code to execute; paths of the job are of the client's machine."""
+
+    job: EmulationJob
+    files: dict[str, bytes]
+    """Contents of `ptx`, `cubin` and `listing` of the job, those that it has."""
+
+
+class MeasureTask(msgspec.Struct, frozen=True, kw_only=True, tag="measure"):
+    """Arms to time on the worker's GPU; paths of the job are of the client's machine."""
+
+    question: Question
+    cubins: dict[str, bytes]
+    """By the path that the job has for them."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with what it needs to be the same as at home."""
+
+    task: BuildTask | EmulateTask | MeasureTask
+    sources: str
+    """The digest of the project's files."""
+    code: str
+    """The digest of kernelexp itself."""
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
+    """A KernelexpError."""
+
+    sentence: str
+    exit_code: int
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
+    """What was timed."""
+
+    measurement: Measurement
+
+
+class Executed(msgspec.Struct, frozen=True, kw_only=True, tag="executed"):
+    """What an emulation showed."""
+
+    emulated: Emulated
+
+
+class Delivered(msgspec.Struct, frozen=True, kw_only=True, tag="delivered"):
+    """What was built."""
+
+    shipped: Shipped
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, tag="card"):
+    """The GPU of a worker."""
+
+    device: Device
+
+
+Reply: TypeAlias = Delivered | Executed | Measured | Card | Fault
+
+
+def seal(message: msgspec.Struct) -> bytes:
+    """The message, compressed, after its hash."""
+    content = zlib.compress(msgspec.msgpack.encode(message), 1)
+    return hashlib.sha256(content).digest() + content
+
+
+def read_order(sealed: bytes) -> Order:
+    """EnvironmentFault where what arrived is not what was sent."""
+    return msgspec.msgpack.decode(_unseal(sealed), type=Order)
+
+
+def read_reply(sealed: bytes) -> Reply:
+    """EnvironmentFault where what arrived is not what was sent."""
+    reply: Reply = msgspec.msgpack.decode(_unseal(sealed), type=Reply)
+    return reply
+
+
+def _unseal(sealed: bytes) -> bytes:
+    content = sealed[_SEAL:]
+    if hashlib.sha256(content).digest() != sealed[:_SEAL]:
+        raise EnvironmentFault("a message between this machine and a worker was damaged.")
+    return zlib.decompress(content)
+
+
+@functools.cache
+def code() -> str:
+    """Of this kernelexp: two versions of it may judge or count differently."""
+    digest = hashlib.sha256()
+    for package in _PACKAGES:
+        for path in sorted(package.rglob("*.[cph][py]*")):
+            if path.suffix in (".py", ".cpp", ".hpp"):
+                digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]

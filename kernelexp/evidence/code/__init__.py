@@ -1,0 +1,1 @@
+"""What a compiled variant holds: resources, occupancy, instructions, lines, loops."""

@@ -1,0 +1,112 @@
+"""A finished build to evidence of kind `build`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from kernelexp.evidence.build import Artefacts
+from kernelexp.evidence.code import instructions, occupancy, resources
+from kernelexp.evidence.code.resources import Footprint
+from kernelexp.facts.arch import Arch, find
+from kernelexp.model.arm import BuildEvidence, OtherEntry
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.variant import Variant
+from warpsim.launch import Launch, main_launch, of_entries
+
+Launches: TypeAlias = Mapping[str, Sequence[Launch]]
+"""What launch() of problem.py gives, by the name of the size."""
+FULL = "full"
+
+
+def collect(variant: Variant, made: Artefacts, launches: Launches) -> BuildEvidence:
+    """What a built variant's cubin says of the entries that are launched.
+
+    `launches` are empty where launch() could not be asked: then a source with one entry that
+    exports its threads and dynamic shared memory is judged by these. ConfigurationError where
+    nothing says which entry, or how it is launched.
+    """
+    symbols = resources.entries(made.cubin, made.ptxas_report)
+    exports = resources.read_exports(made.cubin)
+    jobs = [[_named(variant, each, symbols) for each in job] for job in _full_first(launches)]
+    if jobs:
+        main = main_launch(jobs[0])
+        entry, footprint = main.entry, _footprint(main, exports)
+    else:
+        entry, footprint = _only(symbols), _exported(exports)
+    used = resources.read(made.cubin, made.sass, made.ptxas_report, entry, footprint)
+    opcodes = instructions.count_opcodes(made.sass, entry)
+    arch = find(variant.arch)
+    return BuildEvidence(
+        entry=entry,
+        resources=used,
+        occupancy=occupancy.compute(arch, used),
+        pipes=instructions.count_pipes(made.sass, [entry]),
+        opcodes=opcodes,
+        exports=exports,
+        warnings=resources.warnings(made.ptxas_report),
+        others=_others(arch, made, entry, [each for job in jobs for each in job]),
+    )
+
+
+def _full_first(launches: Launches) -> list[Sequence[Launch]]:
+    return [launches[size] for size in sorted(launches, key=lambda size: size != FULL)]
+
+
+def _named(variant: Variant, launch: Launch, symbols: Sequence[str]) -> Launch:
+    found = of_entries(launch, symbols)
+    if found.entry not in symbols:
+        raise ConfigurationError(
+            f"variants/{variant.kernel}/problem.py: launch() names the entry {launch.entry!r}; "
+            f"{variant.source} has {', '.join(symbols) or 'none'}."
+        )
+    return found
+
+
+def _others(
+    arch: Arch, made: Artefacts, entry: str, launches: Sequence[Launch]
+) -> dict[str, OtherEntry]:
+    """The other entries that are launched, each as at its first launch."""
+    found: dict[str, OtherEntry] = {}
+    for launch in launches:
+        if launch.entry != entry and launch.entry not in found:
+            footprint = _footprint(launch, {})
+            used = resources.read(made.cubin, made.sass, made.ptxas_report, launch.entry, footprint)
+            found[launch.entry] = OtherEntry(
+                resources=used, occupancy=occupancy.compute(arch, used)
+            )
+    return found
+
+
+def _footprint(launch: Launch, exports: Mapping[str, int]) -> Footprint:
+    """As exported, else as launched."""
+    launched = {
+        "threads": math.prod(launch.block),
+        "dynamic_smem_bytes": launch.dynamic_smem_bytes,
+        "cluster": math.prod(launch.cluster),
+    }
+    return Footprint(**{name: exports.get(name, value) for name, value in launched.items()})
+
+
+def _exported(exports: Mapping[str, int]) -> Footprint:
+    for name in ("threads", "dynamic_smem_bytes"):
+        if name not in exports:
+            raise ConfigurationError(
+                f'the source exports no {name}: add #include "export.cuh" and '
+                f"KX_EXPORT({name}, ...)."
+            )
+    return Footprint(
+        threads=exports["threads"],
+        dynamic_smem_bytes=exports["dynamic_smem_bytes"],
+        cluster=exports.get("cluster", 1),
+    )
+
+
+def _only(symbols: Sequence[str]) -> str:
+    if len(symbols) != 1:
+        raise ConfigurationError(
+            f"the source has {len(symbols)} __global__ functions ({', '.join(symbols)}), and "
+            "launch() does not say which one."
+        )
+    return symbols[0]

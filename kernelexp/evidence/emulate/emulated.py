@@ -1,0 +1,283 @@
+"""Arms that are built, executed on the CPU: evidence of kind `emulated`, once per build."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+import kernelexp
+import warpsim
+from kernelexp.evidence import build, jobs
+from kernelexp.evidence.code import sass_lines
+from kernelexp.evidence.emulate import widths
+from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
+from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
+from kernelexp.model.axes import spell_point
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.experiment import form_of
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress, Step
+from kernelexp.project.problem import consult, files
+from kernelexp.system.process import isolated, processes
+from kernelexp.system.process.isolated import Limit
+from warpsim.schedule import USUAL, Schedule, first_schedules
+
+Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
+"""Emulates one variant, from any thread."""
+WORKER = "kernelexp.evidence.emulate.emulation_worker"
+SIZE = "emulated"
+BOTH: tuple[Isa, ...] = ("ptx", "sass")
+_PACKAGE = Path(kernelexp.__file__).parent
+ROOMS = (
+    "evidence/code",
+    "evidence/emulate",
+    "evidence/measure",
+    "facts",
+    "logs",
+    "model",
+    "project",
+    "system",
+)
+"""Folders that hold every module of kernelexp which the worker imports; a test computes these."""
+# Races and the like show in PTX alone, and counts are those of the first schedule.
+_USUAL: dict[Isa, tuple[Schedule, ...]] = {
+    "ptx": first_schedules(USUAL),
+    "sass": first_schedules(1),
+}
+
+
+class How(msgspec.Struct, frozen=True, kw_only=True):
+    """How to emulate, and what then counts against a variant."""
+
+    size: str = SIZE
+    schedules: tuple[Schedule, ...] | None = None
+    """None: as many as are usual for what is executed."""
+    pedantic: bool = False
+    """Whether warnings make a variant wrong."""
+    isas: tuple[Isa, ...] = BOTH
+    """What to execute: PTX judges a variant if it is among them, SASS gives ncu's counts."""
+
+
+class Execution(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm that is built, and which code of it to execute."""
+
+    arm: Arm
+    isa: Isa
+    size: str
+    schedules: tuple[Schedule, ...]
+
+
+def take(
+    root: Path,
+    arms: Sequence[Arm],
+    size: str,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
+    schedules: Sequence[Schedule] | None = None,
+    isa: Isa = "ptx",
+) -> list[EmulatedEvidence | KernelexpError]:
+    """take_each(), with the same code to execute for each arm."""
+    wanted = [want(arm, isa, size, schedules) for arm in arms]
+    return take_each(root, wanted, limits, on_progress, label)
+
+
+def want(
+    arm: Arm, isa: Isa, size: str = SIZE, schedules: Sequence[Schedule] | None = None
+) -> Execution:
+    """What to execute of an arm, under the usual schedules unless others are named.
+
+    Of a kernel that came as a cubin, which has no PTX, its SASS in any case.
+    """
+    usual = _USUAL["ptx"] if is_cubin(arm) else _USUAL[isa]
+    isa = "sass" if is_cubin(arm) else isa
+    chosen = usual if schedules is None else tuple(schedules)
+    return Execution(arm=arm, isa=isa, size=size, schedules=chosen)
+
+
+def is_cubin(arm: Arm) -> bool:
+    """Whether it came as a cubin, and is judged by its SASS."""
+    return form_of(arm.source) == "cubin"
+
+
+def take_each(
+    root: Path,
+    wanted: Sequence[Execution],
+    limits: Limits,
+    on_progress: OnProgress | None,
+    label: Callable[[Arm], str],
+    emulator: Emulator | None = None,
+    slots: int | None = None,
+) -> list[EmulatedEvidence | KernelexpError]:
+    """Executes each in a process of its own, as many at once as there are cores; or `slots` at
+    once by `emulator`.
+
+    The evidence is kept next to the build, and found there by a run with the same problem.py, the
+    same emulator and the same schedules. What could not be emulated, through a fault of its
+    problem.py or of this machine, has the error instead.
+    """
+
+    def one(each: Execution) -> EmulatedEvidence | KernelexpError:
+        try:
+            if kept := _kept(root, each):
+                return kept
+            if slots is None:
+                processes.preload(WORKER)  # meanwhile the compiled part of the emulator is made
+            return _emulate(root, each, limits, label(each.arm), emulator or execute).evidence
+        except KernelexpError as error:
+            return error
+
+    def changed(done: int, running: Sequence[Execution]) -> None:
+        if on_progress:
+            now = ", ".join(label(execution.arm) for execution in running[:1])
+            on_progress(Step(phase="emulating", done=done, total=len(wanted), now=now))
+
+    return processes.parallel(one, wanted, on_change=changed, workers=slots)
+
+
+def find(
+    root: Path,
+    arm: Arm,
+    size: str = SIZE,
+    schedules: Sequence[Schedule] | None = None,
+    isa: Isa = "ptx",
+) -> EmulatedEvidence | None:
+    """The evidence that is kept next to the build of an arm; None where there is none."""
+    return _kept(root, want(arm, isa, size, schedules))
+
+
+def with_kept(root: Path, arm: Arm) -> Arm:
+    """The arm with what is kept next to its build of executing its PTX and its SASS."""
+    sass = None if is_cubin(arm) else find(root, arm, isa="sass")
+    return msgspec.structs.replace(arm, emulated=find(root, arm), emulated_sass=sass)
+
+
+def lines(
+    root: Path, arm: Arm, size: str, limits: Limits, label: str, isa: Isa = "ptx"
+) -> tuple[LineCost, ...]:
+    """What every line cost in the emulation that take() took, or takes now.
+
+    Empty where it could not be executed. Kept next to the build, and not in records, which have
+    the dearest lines only.
+    """
+    wanted = want(arm, isa, size)
+    kept = _place(root, wanted).kept("lines")
+    if kept is not None:
+        return msgspec.json.decode(kept, type=tuple[LineCost, ...])
+    return _emulate(root, wanted, limits, label, execute).lines
+
+
+def instructions(
+    root: Path, arm: Arm, size: str, limits: Limits, label: str
+) -> tuple[InstructionCost, ...]:
+    """The cost of every executed SASS instruction, kept and taken as in lines()."""
+    wanted = want(arm, "sass", size)
+    kept = _place(root, wanted).kept("instructions")
+    if kept is not None:
+        return msgspec.json.decode(kept, type=tuple[InstructionCost, ...])
+    return _emulate(root, wanted, limits, label, execute).instructions
+
+
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where what an execution showed is kept: files beside the build, by what they hold."""
+
+    folder: Path
+    rest: str
+    """Of their names: what was executed, the size, and a digest of all else that it depends on."""
+
+    def kept(self, what: str = "emulated") -> bytes | None:
+        return build.kept(self.folder, f"{what}{self.rest}")
+
+    def keep(self, what: str, content: bytes) -> None:
+        build.keep(self.folder, f"{what}{self.rest}", content)
+
+
+def _place(root: Path, wanted: Execution) -> _Place:
+    arm = wanted.arm
+    digest = _digest(root, arm.kernel)
+    if wanted.schedules != _USUAL[wanted.isa]:
+        named = "; ".join(map(str, wanted.schedules))
+        digest = hashlib.sha256(f"{digest}: {named}".encode()).hexdigest()
+    isa = "" if wanted.isa == "ptx" else f"-{wanted.isa}"
+    return _Place(
+        folder=build.folder_of(root, arm.identity), rest=f"{isa}-{wanted.size}-{digest[:12]}.json"
+    )
+
+
+def _kept(root: Path, wanted: Execution) -> EmulatedEvidence | None:
+    kept = _place(root, wanted).kept()
+    return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
+
+
+def _emulate(
+    root: Path, wanted: Execution, limits: Limits, label: str, emulator: Emulator
+) -> Emulated:
+    arm, isa = wanted.arm, wanted.isa
+    before = files.digests(root, arm.kernel)
+    whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
+    problem = consult.limit(limits.problem_s)
+    job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
+    kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
+    place = _place(root, wanted)
+    found = emulator(job)
+    files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
+    evidence = msgspec.structs.replace(
+        found.evidence,
+        emulator=version(),
+        widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
+    )
+    parts = {"lines": found.lines, "instructions": found.instructions, "emulated": evidence}
+    for what in kinds:
+        place.keep(what, msgspec.json.encode(parts[what]))
+    return msgspec.structs.replace(found, evidence=evidence)
+
+
+def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidths, ...]:
+    if arm.build is None:
+        return ()
+    artefacts = build.artefacts(root, arm.identity)
+    entries = (arm.build.entry, *arm.build.others)
+    sass = [
+        each
+        for entry in entries
+        for each in sass_lines.read(artefacts.cubin, artefacts.sass, entry)
+    ]
+    return widths.compare(lines, sass)
+
+
+def execute(job: EmulationJob) -> Emulated:
+    """Emulates in a process of its own on this machine."""
+    where, limits = f"variants/{job.kernel}/problem.py", (job.problem_limit, job.emulation_limit)
+    return isolated.call(WORKER, job, Emulated, where, limits)
+
+
+def _digest(root: Path, kernel: str) -> str:
+    """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
+    return hashlib.sha256(f"{_own()} {files.digests(root, kernel)}".encode()).hexdigest()[:12]
+
+
+@functools.cache
+def _own() -> str:
+    """Hash of all of the package that evidence depends on."""
+    paths = (path for room in ROOMS for path in sorted((_PACKAGE / room).rglob("*.py")))
+    return _hash(list(paths), version())
+
+
+@functools.cache
+def version() -> str:
+    """Hash of warpsim, tables of opcodes and counters included, as evidence has it."""
+    folder = Path(warpsim.__file__).parent
+    return _hash(sorted([*folder.rglob("*.py"), *folder.rglob("*.[ch]pp")]))
+
+
+def _hash(paths: Sequence[Path], start: str = "") -> str:
+    digest = hashlib.sha256(start.encode())
+    for file in paths:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]

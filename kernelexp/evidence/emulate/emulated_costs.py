@@ -1,0 +1,146 @@
+"""What the lines and the instructions of a kernel cost in an emulated launch."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kernelexp.evidence.emulate import ptx_accesses
+from kernelexp.facts import accesses
+from kernelexp.facts.accesses import Access
+from kernelexp.facts.counters import PTX
+from kernelexp.model.arm import EmulatedLine
+from warpsim.launch import Launch
+from warpsim.lineinfo import Source
+
+if TYPE_CHECKING:
+    from warpsim import Counters, Result
+
+LINES_KEPT = 8
+# What a line is judged by: the two that cost time in a kernel which waits for memory.
+_COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
+COSTS = (*(f"{PTX}{name}" for name in _COSTS), *_COSTS)
+
+_ADDRESS = re.compile(r"\s*/\*([0-9a-f]+)\*/")
+"""Where a line of cuobjdump's listing says that its instruction is."""
+
+
+class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory instructions of one width."""
+
+    what: str
+    """`shared load`, `global store`, ...: the class that they are counted in."""
+    bits: int
+    """Per lane."""
+    count: int
+    """Of the instructions, however often they were executed."""
+
+
+class LineCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the code of one source line costs in a launch, inlined at one place and run by the same
+    warps."""
+
+    entry: str = ""
+    source: Source
+    warps: int
+    """The warps of a CTA that execute it, a bit each: bit 3 is warp 3."""
+    counters: dict[str, int]
+    """Those that are not 0."""
+    accesses: tuple[PtxAccess, ...] = ()
+    """The loads and stores whose state space PTX names."""
+
+
+class InstructionCost(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one SASS instruction costs in all launches of its entry."""
+
+    entry: str
+    offset: int
+    """Bytes from the entry's first instruction."""
+    executed: int
+    """Warp instructions, whatever their guard."""
+    threads: int
+    """Active threads of these."""
+    wavefronts: int = 0
+    """Of shared memory."""
+    sectors: int = 0
+    """Of global memory."""
+
+
+def nonzero(counters: Mapping[str, int]) -> dict[str, int]:
+    return {name: value for name, value in counters.items() if value}
+
+
+def dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
+    costly = [
+        line
+        for line in counters.lines
+        if line.source and any(line.counters.get(cost) for cost in COSTS)
+    ]
+    costly.sort(key=lambda line: -sum(line.counters.get(cost, 0) for cost in COSTS))
+    return tuple(
+        EmulatedLine(
+            file=line.source.relative_to(str(root)).file,
+            line=line.source.line,
+            counters=nonzero(line.counters),
+        )
+        for line in costly[:LINES_KEPT]
+        if line.source
+    )
+
+
+def every_line(
+    root: Path, launches: Sequence[Launch], executed: Sequence[Result]
+) -> tuple[LineCost, ...]:
+    return tuple(
+        LineCost(
+            entry=entry,
+            source=source_counters.source.relative_to(str(root)),
+            warps=source_counters.warps,
+            counters=nonzero(source_counters.counters),
+            accesses=_accesses(source_counters.opcodes),
+        )
+        for entry, counters in _by_entry(launches, executed).items()
+        for source_counters in counters.by_source()
+    )
+
+
+def _by_entry(launches: Sequence[Launch], executed: Sequence[Result]) -> dict[str, Counters]:
+    from warpsim import add_up
+
+    of_entry: dict[str, list[Counters]] = {}
+    for launch, result in zip(launches, executed, strict=False):
+        of_entry.setdefault(launch.entry, []).append(result.counters)
+    return {entry: add_up(counters) for entry, counters in of_entry.items()}
+
+
+def every_instruction(
+    listing: Path, launches: Sequence[Launch], executed: Sequence[Result]
+) -> tuple[InstructionCost, ...]:
+    text = listing.read_text("utf-8", "replace").splitlines()
+    return tuple(
+        InstructionCost(
+            entry=entry,
+            offset=int(match[1], 16),
+            executed=instruction.executed,
+            threads=instruction.lanes,
+            wavefronts=instruction.tally.wavefronts,
+            sectors=instruction.tally.sectors,
+        )
+        for entry, counters in _by_entry(launches, executed).items()
+        for instruction in counters.instructions
+        if (match := _ADDRESS.match(text[instruction.instruction.line - 1]))
+    )
+
+
+def _accesses(opcodes: Mapping[str, int]) -> tuple[PtxAccess, ...]:
+    found: Counter[Access] = Counter()
+    for opcode, count in opcodes.items():
+        access = ptx_accesses.of_opcode(opcode)
+        if access and access.kind in accesses.COMPARED:
+            found[access] += count
+    return tuple(PtxAccess(what=x.kind, bits=x.bits, count=n) for x, n in found.items())

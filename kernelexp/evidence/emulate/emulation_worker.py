@@ -1,0 +1,326 @@
+"""One emulation in a process of its own: job on standard input, evidence on standard output.
+
+A process each, because two then use two cores, and because torch, which makes the inputs and the
+reference, need not be loaded by the command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kernelexp.evidence.code import sass_lines
+from kernelexp.evidence.emulate import emulated_costs as costs
+from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
+from kernelexp.evidence.measure import results, tensors
+from kernelexp.model.arm import (
+    EmulatedEvidence,
+    EmulatedFinding,
+    EmulatedLaunch,
+    EmulatedPrint,
+    Isa,
+)
+from kernelexp.model.axes import AxisValue
+from kernelexp.model.errors import ConfigurationError, UsageError
+from kernelexp.model.measurement import ArrayResult
+from kernelexp.model.problem import Problem, Size, Tensors, Tolerance
+from kernelexp.project.problem.consult import require_size
+from kernelexp.project.problem.loader import load
+from kernelexp.system.process import confine, isolated
+from kernelexp.system.process.isolated import Limit, Watch
+from warpsim.launch import Launch, of_entries
+from warpsim.lineinfo import Source
+from warpsim.schedule import Schedule
+
+if TYPE_CHECKING:
+    import torch
+
+    from warpsim import Comparison, Finding, Module, Result
+
+PRELOAD = ("torch", "numpy.random", "numpy.ma", "warpsim")
+"""Seconds on a slow core: loaded once, before the process of an emulation is forked."""
+SEED = 1
+DIGITS = 16
+"""Of the SHA-256 of an output: enough to tell two results apart."""
+PRINTS_KEPT = 100
+
+
+class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant to emulate."""
+
+    root: str
+    kernel: str
+    arch: str
+    ptx: str
+    """Path; empty for a kernel that came as a cubin, whose SASS is executed."""
+    cubin: str = ""
+    """Path of the cubin, where its SASS is to be executed instead."""
+    listing: str = ""
+    """Path of what cuobjdump prints of it."""
+    axes: dict[str, AxisValue]
+    size: str
+    exports: dict[str, int]
+    entries: tuple[str, ...]
+    """Symbols of what launch() names."""
+    schedules: tuple[Schedule, ...]
+    problem_limit: Limit
+    """For making the inputs, and for the reference."""
+    emulation_limit: Limit
+    native: str = ""
+    """Path of the compiled part of the emulator; without it Python computes the same."""
+    memory_bytes: int = 0
+    """What the emulation may allocate; 0: what there is."""
+    seed: int = SEED
+    """Of the inputs."""
+
+
+class Emulated(msgspec.Struct, frozen=True, kw_only=True):
+    """What an emulation showed: the evidence that records keep, and the cost of every line."""
+
+    evidence: EmulatedEvidence
+    lines: tuple[LineCost, ...] = ()
+    instructions: tuple[InstructionCost, ...] = ()
+    """Of SASS, those that were executed."""
+
+
+def emulate(job: EmulationJob, watch: Watch) -> Emulated:
+    """Runs the variant under several schedules and compares what it wrote with the reference.
+
+    The kernel gets copies; the reference is computed from inputs that it never saw.
+    """
+    import warpsim as emulator
+
+    if job.memory_bytes:
+        confine.limit_growth(job.memory_bytes)
+    if job.native:
+        with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
+            emulator.load_compiled(Path(job.native))
+    try:
+        return _emulate(_load(job), job, watch)
+    except emulator.REFUSALS as fault:
+        isa: Isa = "sass" if job.cubin else "ptx"
+        return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))
+
+
+def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
+    import torch  # where it was not preloaded, its seconds are not problem.py's
+
+    # Emulations run side by side, one on each core; and a sum's rounding depends on its threads.
+    torch.set_num_threads(1)
+    with watch.stage(job.problem_limit):
+        problem = load(Path(job.root), job.kernel)
+        case = _prepare(problem, job)
+    arrays = {name: _numpy(tensor.clone()) for name, tensor in case.given.items()}
+    written = {**case.outputs, **case.workspaces}
+    arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
+    with watch.stage(job.emulation_limit), _nothing_old_collected():
+        compared = _compare(module, problem, case, arrays, job.schedules)
+    changed = [
+        name for name, tensor in case.given.items() if (arrays[name] != _numpy(tensor)).any()
+    ]
+    with watch.stage(job.problem_limit):
+        chunks = problem.reference(case.inputs, case.size)
+        checked = results.compare(case.outputs, chunks, case.tolerance)
+    root = Path(job.root)
+    evidence = _evidence(root, case, compared, checked, tuple(changed))
+    evidence = msgspec.structs.replace(evidence, seed=job.seed)
+    return Emulated(
+        evidence=_of_sass(evidence, compared) if job.cubin else evidence,
+        lines=costs.every_line(root, case.launches, compared.launches),
+        instructions=costs.every_instruction(Path(job.listing), case.launches, compared.launches)
+        if job.cubin
+        else (),
+    )
+
+
+@contextlib.contextmanager
+def _nothing_old_collected() -> Iterator[None]:
+    """What is imported and decoded stays: collections need not go through it."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _compare(
+    module: Module,
+    problem: Problem,
+    case: _Case,
+    arrays: dict[str, Any],
+    schedules: Sequence[Schedule],
+) -> Comparison:
+    """Under every schedule; ConfigurationError for a launch that the code does not allow."""
+    import warpsim as emulator
+
+    try:
+        return emulator.compare(
+            module,
+            case.launches,
+            arrays,
+            schedules=schedules,
+            unwritten=case.unwritten,
+            scratch=tuple(case.workspaces),
+        )
+    except emulator.REFUSALS:
+        raise
+    except UsageError as fault:
+        raise ConfigurationError(f"{problem.name}: launch(): {fault}") from None
+
+
+def _of_sass(evidence: EmulatedEvidence, compared: Comparison) -> EmulatedEvidence:
+    opcodes = compared.results[0].counters.by_opcode()
+    return msgspec.structs.replace(evidence, isa="sass", opcodes=opcodes)
+
+
+def _load(job: EmulationJob) -> Module:
+    """The code of a variant: its PTX, or the SASS that ptxas made of it."""
+    import warpsim as emulator
+
+    if not job.cubin:
+        return emulator.load(Path(job.ptx).read_text())
+    path = Path(job.cubin)
+    listing = Path(job.listing).read_text("utf-8", "replace")
+
+    def sources(entry: str) -> dict[int, Source]:
+        code = sass_lines.read(path, listing, entry)
+        return {each.offset: each.source for each in code if each.source}
+
+    return emulator.load_cubin(path.read_bytes(), listing, sources)
+
+
+class _Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What problem.py makes for one emulation."""
+
+    size_name: str
+    size: Size
+    inputs: Tensors
+    """For the reference alone."""
+    given: Tensors
+    """What the kernel only reads."""
+    outputs: Tensors
+    workspaces: Tensors
+    unwritten: tuple[str, ...]
+    """Outputs and workspaces that hold nothing before the launch."""
+    launches: tuple[Launch, ...]
+    tolerance: Tolerance
+
+
+def _prepare(problem: Problem, job: EmulationJob) -> _Case:
+    require_size(job.kernel, problem.sizes, job.size)
+    size = problem.sizes[job.size]
+    inputs, others = tensors.draw_inputs(problem, size, job.seed, "cpu")
+    given = problem.arrange(others, job.axes)
+    outputs = problem.outputs(size)
+    workspaces = problem.workspaces(job.axes, size, job.exports)
+    tensors.check_names(problem, others, given, outputs, workspaces)
+    written = {**outputs, **workspaces}
+    launches = problem.launches(job.axes, size, job.exports)
+    return _Case(
+        size_name=job.size,
+        size=size,
+        inputs=inputs,
+        given={name: tensor for name, tensor in given.items() if name not in outputs},
+        outputs=tensors.allocate(outputs, others),
+        workspaces=tensors.allocate(workspaces),
+        unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
+        launches=tuple(of_entries(launch, job.entries) for launch in launches),
+        tolerance=problem.tolerance(size, job.arch, job.axes),
+    )
+
+
+def _numpy(tensor: torch.Tensor) -> Any:
+    """The tensor's own memory as a NumPy array of unsigned integers of the same width."""
+    import torch
+
+    widths = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+    tensor = tensors.as_numbers(tensor)
+    return tensor.view(widths[tensor.element_size()]).numpy()
+
+
+def _digests(outputs: Tensors) -> dict[str, str]:
+    return {
+        name: hashlib.sha256(_numpy(each).tobytes()).hexdigest()[:DIGITS]
+        for name, each in outputs.items()
+    }
+
+
+def _evidence(
+    root: Path,
+    case: _Case,
+    compared: Comparison,
+    checked: tuple[ArrayResult, ...],
+    changed: tuple[str, ...],
+) -> EmulatedEvidence:
+    import warpsim as emulator
+
+    runs = compared.results
+    hang = next((result.hang for result in runs if result.hang), ())
+    return EmulatedEvidence(
+        size=case.size_name,
+        outputs=_digests(case.outputs),
+        schedules=tuple(str(result.schedule) for result in runs),
+        arrays=checked,
+        changed=changed,
+        differing=compared.differing,
+        varying=compared.varying,
+        findings=_findings(compared.findings),
+        warnings=_findings(compared.warnings),
+        failing=_failing(compared, checked),
+        printed=tuple(
+            EmulatedPrint(cta=x.cta, thread=x.thread, text=x.text)
+            for x in runs[0].printed[:PRINTS_KEPT]
+        ),
+        prints=len(runs[0].printed),
+        hang=emulator.describe_hang(hang),
+        counters=costs.nonzero(runs[0].counters.kernel),
+        launches=_launches(case.launches, compared.launches),
+        lines=costs.dearest(root, runs[0].counters),
+        thread_instructions=runs[0].thread_instructions,
+        seconds=round(sum(result.seconds for result in runs), 3),
+    )
+
+
+def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[EmulatedLaunch, ...]:
+    """Where there are several; those that were executed."""
+    return tuple(
+        EmulatedLaunch(
+            entry=launch.entry,
+            ctas=math.prod(launch.grid),
+            thread_instructions=result.thread_instructions,
+            counters=costs.nonzero(result.counters.kernel),
+        )
+        for launch, result in zip(launches, results, strict=False)
+        if len(launches) > 1
+    )
+
+
+def _failing(compared: Comparison, checked: tuple[ArrayResult, ...]) -> tuple[str, ...]:
+    """The schedules that failed; the reference is compared with the first one's outputs, which are
+    those of all schedules where no array depends on them."""
+    wrong = any(array.wrong for array in checked)
+    same = not compared.differing and not compared.varying
+    return tuple(
+        str(result.schedule)
+        for number, result in enumerate(compared.results)
+        if result.schedule in compared.failing or (wrong and (same or number == 0))
+    )
+
+
+def _findings(found: Sequence[Finding]) -> tuple[EmulatedFinding, ...]:
+    return tuple(
+        EmulatedFinding(name=x.name, sentence=x.sentence, where=x.where(), count=x.count)
+        for x in found
+    )
+
+
+def main() -> None:
+    """One emulation: the job on standard input, what it showed on standard output."""
+    isolated.serve(EmulationJob, emulate)

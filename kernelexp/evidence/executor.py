@@ -1,0 +1,118 @@
+"""Where work is done: this machine's cores and GPUs, or whatever else takes the same orders."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from kernelexp.evidence import build
+from kernelexp.evidence.build import Built, Plan
+from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.measure import measured, programs
+from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.programs import ProgramQuestion
+from kernelexp.logs import surroundings
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.measurement import Device, Measurement
+from kernelexp.model.progress import OnProgress
+from kernelexp.system import device as devices
+
+
+class Executor(Protocol):
+    """Does the work that takes long: each method does one piece, and is called from any thread."""
+
+    @property
+    def slots(self) -> int | None:
+        """Pieces at once, of building and emulating; None: as many as this machine has cores."""
+
+    def build(self, plan: Plan) -> Built:
+        """Leaves the build in the project's cache; a fault of a machine is in the answer."""
+
+    def emulate(self, job: EmulationJob) -> Emulated:
+        """Raises what isolated.call raises."""
+
+    def gpus(self) -> tuple[Device, ...] | str:
+        """The GPUs to time on, or why there is none, as a sentence."""
+
+    def measure(
+        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        """Times all arms of the question on one GPU; waits until one is free."""
+
+    def run_programs(
+        self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        """Runs programs in turn on one GPU, or on the CPU where they need none."""
+
+
+class Local:
+    """This machine. `selector` names GPUs: `all`, or indices and UUIDs with commas between.
+
+    Without it, the first one that CUDA_VISIBLE_DEVICES shows is used if there is one.
+    """
+
+    slots: int | None = None
+
+    def __init__(self, selector: str | None = None) -> None:
+        self._selector = selector
+        self._changed = threading.Condition()
+        self._busy: set[str] = set()
+
+    def build(self, plan: Plan) -> Built:
+        return build.build_one(plan)
+
+    def emulate(self, job: EmulationJob) -> Emulated:
+        return emulated.execute(job)
+
+    def gpus(self) -> tuple[Device, ...] | str:
+        """EnvironmentFault or UsageError where GPUs that were asked for are not there."""
+        if self._selector is not None:
+            return devices.find_all(self._selector)
+        try:
+            return (devices.find(),)
+        except EnvironmentFault as fault:
+            return str(fault)
+
+    def measure(
+        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        gpus, fitting = self._fitting(question.arch)
+        if fitting and question.place is not None:
+            fitting = [fitting[question.place % len(fitting)]]
+        with self._one_of(fitting or gpus) as gpu:  # where none fits, measure() says so
+            return measured.answer_on(gpu.uuid, question, journal, on_progress)
+
+    def run_programs(
+        self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
+    ) -> Measurement:
+        if not question.job.program.gpu:
+            cpu = surroundings.cpu(question.arch)
+            return programs.answer_on(cpu, question, journal, on_progress)
+        gpus, fitting = self._fitting(question.arch)
+        with self._one_of(fitting or gpus) as gpu:
+            return programs.answer_on(gpu, question, journal, on_progress)
+
+    def _fitting(self, arch: str) -> tuple[Sequence[Device], list[Device]]:
+        """The GPUs, and those of an architecture."""
+        gpus = self.gpus()
+        if isinstance(gpus, str):
+            raise EnvironmentFault(gpus)
+        return gpus, [gpu for gpu in gpus if gpu.arch == arch]
+
+    @contextmanager
+    def _one_of(self, wanted: Sequence[Device]) -> Iterator[Device]:
+        """A GPU that no other thread of this process uses."""
+        with self._changed:
+            self._changed.wait_for(lambda: any(device.uuid not in self._busy for device in wanted))
+            gpu = next(device for device in wanted if device.uuid not in self._busy)
+            self._busy.add(gpu.uuid)
+        try:
+            yield gpu
+        finally:
+            with self._changed:
+                self._busy.discard(gpu.uuid)
+                self._changed.notify_all()

@@ -1,0 +1,102 @@
+"""Many arms on several GPUs: heats, each on one GPU with the baseline, then a final on one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence.measure import measured
+from kernelexp.evidence.measure.measured import Answerer, Measuring, Taken
+from kernelexp.judge import heats
+from kernelexp.model.arm import Arm
+from kernelexp.model.limits import Limits
+from kernelexp.model.measurement import Measurement
+from kernelexp.model.progress import Joined, OnProgress
+from kernelexp.system.process import processes
+from warpsim.launch import Launch
+
+FINAL_SHARE = 1 / 3
+"""Of the time for measuring, what is kept for the final."""
+
+
+def take(
+    root: Path,
+    arms: Mapping[str, Arm],
+    measuring: Measuring,
+    limits: Limits,
+    answerer: Answerer,
+    cards: int,
+    *,
+    on_progress: OnProgress | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
+) -> Taken:
+    """Times arms by their names, the baseline first: as a race on one GPU, or in heats on several.
+
+    `launches` are as in measured.take, for one GPU. Raises what measured.take raises.
+    """
+    base, *candidates = arms
+    number = heats.count(len(candidates), cards)
+    if number == 1:
+        return measured.take(
+            root, arms, measuring, limits, answerer, on_progress=on_progress, launches=launches
+        )
+    early, late = shares(measuring)
+    dealt = heats.deal(candidates, number)
+    groups = [{name: arms[name] for name in (base, *names)} for names in dealt]
+    takens = side_by_side(root, groups, early, limits, answerer, on_progress=on_progress)
+    return final(root, arms, takens, late, limits, answerer, on_progress=on_progress)
+
+
+def shares(measuring: Measuring) -> tuple[Measuring, Measuring]:
+    """How to measure in all heats together, and in the final."""
+    budget = measuring.budget_s
+    if budget is None:
+        return measuring, measuring
+    late = budget * FINAL_SHARE
+    early = msgspec.structs.replace(measuring, budget_s=budget - late)
+    return early, msgspec.structs.replace(measuring, budget_s=late)
+
+
+def side_by_side(
+    root: Path,
+    groups: Sequence[Mapping[str, Arm]],
+    measuring: Measuring,
+    limits: Limits,
+    answerer: Answerer,
+    *,
+    on_progress: OnProgress | None = None,
+) -> list[Taken]:
+    """One measurement for each group of arms, each on a GPU of its own, at the same time."""
+    joined = Joined(on_progress)
+
+    def one(place: int) -> Taken:
+        tell = joined.of(place)
+        return measured.take(
+            root, groups[place], measuring, limits, answerer, place=place, on_progress=tell
+        )
+
+    return processes.parallel(one, range(len(groups)), workers=len(groups))
+
+
+def final(
+    root: Path,
+    arms: Mapping[str, Arm],
+    taken: Sequence[Taken],
+    measuring: Measuring,
+    limits: Limits,
+    answerer: Answerer,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Taken:
+    """The best of all heats once more, on one GPU and in new samples; `taken` are the heats."""
+    played: tuple[Measurement, ...] = tuple(each.measurement for each in taken)
+    journals = tuple(path for each in taken for path in each.journals)
+    names = heats.finalists(played, measuring.margin)
+    if len(played) == 1 or not names:
+        # One heat had them all; of several without a finalist the first says why.
+        return msgspec.structs.replace(taken[0], journals=journals, heats=played[1:])
+    best = {name: arms[name] for name in (next(iter(arms)), *names)}
+    last = measured.take(root, best, measuring, limits, answerer, place=0, on_progress=on_progress)
+    return msgspec.structs.replace(last, journals=(*journals, *last.journals), heats=played)

@@ -1,0 +1,55 @@
+"""The samples of a measurement under way, in a file: one that was killed goes on from there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.model.measurement import Measurement, Options, TimedArm
+from kernelexp.system import wholefile
+
+# A journal that is older is of another day's machine: begin again.
+FRESH_S = 24 * 3600.0
+
+
+def resume(path: Path, start: Measurement) -> Measurement:
+    """The journal's measurement if it is of the same arms, device and options; else `start`.
+
+    A journal of another process's company on the GPU leads nowhere: begin again.
+    """
+    try:
+        _remove_old(path.parent)
+        past = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    except (OSError, msgspec.DecodeError):
+        return start
+    return past if _subject(past) == _subject(start) and not past.invalid else start
+
+
+def find(path: Path, arms: tuple[TimedArm, ...], options: Options) -> Measurement | None:
+    """A measurement that another machine finished, of the same arms and options."""
+    try:
+        _remove_old(path.parent)
+        past = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    except (OSError, msgspec.DecodeError):
+        return None
+    same = (past.arms, past.options) == (arms, options)
+    return past if same and not past.invalid else None
+
+
+def _remove_old(folder: Path) -> None:
+    limit = time.time() - FRESH_S
+    for path in folder.glob("*.json"):
+        if path.stat().st_mtime < limit:
+            path.unlink(missing_ok=True)
+
+
+def _subject(measurement: Measurement) -> object:
+    """What has to be the same for samples to belong together; a seed that was drawn need not be."""
+    return measurement.device, measurement.options, measurement.arms
+
+
+def save(path: Path, so_far: Measurement) -> None:
+    """Replaces the journal; a kill leaves the one before or this one."""
+    wholefile.write(path, msgspec.json.encode(so_far), durable=False)

@@ -1,0 +1,203 @@
+"""Arms that are built, to a measurement on a GPU: evidence of kind `measured`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.evidence import jobs
+from kernelexp.evidence.measure.job import ArmJob, Job
+from kernelexp.evidence.measure.measure import Progress, measure
+from kernelexp.judge import racing
+from kernelexp.judge.stats import ratios
+from kernelexp.judge.verdict import spell_interval
+from kernelexp.model.arm import Arm
+from kernelexp.model.limits import Limits
+from kernelexp.model.measurement import Measurement, Options, TimedArm
+from kernelexp.model.progress import OnProgress, Step
+from kernelexp.project.problem import consult, files
+from kernelexp.project.problem.consult import Point
+from warpsim.launch import Launch
+
+SIZE = "full"
+# For one candidate, and for each further one.
+BUDGET_S = 30.0
+BUDGET_PER_ARM_S = 5.0
+
+
+class Measuring(msgspec.Struct, frozen=True, kw_only=True):
+    """How to measure, as the command line says it."""
+
+    options: Options = Options()
+    margin: float = 0.01
+    size: str = SIZE
+    budget_s: float | None = None
+    """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
+    goal: racing.Goal = "verdicts"
+    """What several candidates are raced for."""
+    journals: Path | None = None
+    """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
+
+    def of_arms(self, count: int) -> Options:
+        """The options for so many arms, the baseline among them."""
+        budget_s = self.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (count - 2)
+        return msgspec.structs.replace(self.options, race=count > 2, budget_s=budget_s)
+
+    def journal(self, subject: object) -> Path | None:
+        """The journal of exactly what `subject` says: nothing else may go on with its samples."""
+        if self.journals is None:
+            return None
+        content = msgspec.json.encode(subject, order="deterministic")
+        return self.journals / f"{hashlib.sha256(content).hexdigest()[:32]}.json"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What one measurement is to settle, on one GPU: all that the machine with the GPU needs."""
+
+    job: Job
+    options: Options
+    margin: float
+    goal: racing.Goal
+    place: int | None = None
+    """Of several GPUs the one to use, counted round; None: whichever is free."""
+
+    @property
+    def arch(self) -> str:
+        """What the GPU must be."""
+        return self.job.arms[0].arch
+
+    def subject(self, problem: Mapping[str, str]) -> object:
+        """All that samples depend on; `problem`: digests of the files of problem.py."""
+        return self.job, problem, self.margin, self.goal
+
+
+Answerer: TypeAlias = Callable[[Question, Path | None, OnProgress | None], Measurement]
+"""Measures: with a journal, if there is to be one, and telling its progress."""
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """A measurement, and the useful work of what it timed."""
+
+    measurement: Measurement
+    flops: int
+    """Of one launch; 0 where the problem does not say."""
+    journals: tuple[Path, ...] = ()
+    """To be removed once the measurement is kept."""
+    heats: tuple[Measurement, ...] = ()
+    """Of part of the arms each, where the measurement is of those that did best in them."""
+
+
+def take(
+    root: Path,
+    arms: Mapping[str, Arm],
+    measuring: Measuring,
+    limits: Limits,
+    answerer: Answerer,
+    *,
+    place: int | None = None,
+    on_progress: OnProgress | None = None,
+    launches: Mapping[str, Sequence[Launch]] | None = None,
+) -> Taken:
+    """Times arms by their names, the baseline first, with a placebo and the problem's peers, in
+    the same processes on one GPU; several candidates as a race.
+
+    `launches` go before those of the problem's launch(): an older revision's arm has its own.
+
+    Raises what measure() raises, ConfigurationError for the problem's faults.
+    """
+    baseline, *_ = arms.values()
+    size = measuring.size
+    points = [
+        Point(axes=arm.axes, arch=arm.arch, exports=arm.build.exports if arm.build else {})
+        for arm in arms.values()
+    ]
+    answer = consult.consult(root, baseline.kernel, points, [size], timeout_s=limits.problem_s)
+    own = launches or {}
+    started = [
+        own.get(name) or facts.launches[size]
+        for name, facts in zip(arms, answer.points, strict=True)
+    ]
+    name = f"variants/{baseline.kernel}/problem.py"
+    job = Job(
+        problem=str(root / name),
+        name=name,
+        size=answer.sizes[size],
+        size_name=size,
+        arms=tuple(_jobs(root, arms, started, answer.peers if measuring.options.peers else ())),
+    )
+    question = Question(
+        job=job,
+        options=measuring.of_arms(len(arms)),
+        margin=measuring.margin,
+        goal=measuring.goal,
+        place=place,
+    )
+    journal = measuring.journal(question.subject(files.digests(root, baseline.kernel)))
+    taken = answerer(question, journal, on_progress)
+    work = answer.work.get(size)
+    journals = (journal,) if journal else ()
+    return Taken(measurement=taken, flops=work.flops if work else 0, journals=journals)
+
+
+def _jobs(
+    root: Path,
+    arms: Mapping[str, Arm],
+    launches: Sequence[Sequence[Launch]],
+    peers: Iterable[str],
+) -> Iterator[ArmJob]:
+    """Of the baseline, its placebo, the candidates and the peers."""
+    (name, arm), *candidates = arms.items()
+    first, *others = launches
+    yield jobs.timed(root, arm, name, "baseline", first)
+    yield jobs.timed(root, arm, "placebo", "placebo", first)
+    for (name, arm), own in zip(candidates, others, strict=True):
+        yield jobs.timed(root, arm, name, "candidate", own)
+    for peer in peers:
+        yield ArmJob(arm=TimedArm(name=peer, role="peer"))
+
+
+def answer_on(
+    device: str | None,
+    question: Question,
+    journal: Path | None = None,
+    on_progress: OnProgress | None = None,
+) -> Measurement:
+    """Measures on a GPU of this machine, named by index or UUID; None: as devices.find()."""
+    return measure(
+        question.job,
+        question.options,
+        device=device,
+        on_progress=as_steps(on_progress),
+        look=lambda so_far: racing.look(so_far, question.margin, question.goal),
+        journal=journal,
+    )
+
+
+def as_steps(on_progress: OnProgress | None) -> Callable[[Progress], None] | None:
+    """Tells the progress of a measurement in steps, with the intervals as they narrow."""
+    if on_progress is None:
+        return None
+
+    words: dict[int, str] = {}  # by processes: the intervals of many arms take a while
+
+    def say(state: Progress) -> None:
+        done = state.processes_done
+        if done not in words:
+            words[done] = _how_it_stands(state.so_far)
+        now = "; ".join(filter(None, (state.phase, words[done])))
+        on_progress(Step(phase="measuring", done=done, total=state.processes_wanted, now=now))
+
+    return say
+
+
+def _how_it_stands(so_far: Measurement) -> str:
+    """The intervals of one candidate or two, how many are still timed of more."""
+    candidates = [arm.name for arm in so_far.arms if arm.role == "candidate"]
+    if len(candidates) > 2:
+        return f"{sum(arm not in so_far.excluded for arm in candidates)} of {len(candidates)} left"
+    effects = ratios(so_far)[0] if len(so_far.workers) > 1 else ()
+    return "; ".join(map(spell_interval, effects))

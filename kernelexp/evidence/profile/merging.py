@@ -1,0 +1,143 @@
+"""Pages of the same launch made one evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from kernelexp.evidence.profile.reader import Kind
+from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
+
+_ORDER: dict[Kind, int] = {"raw": 0, "details": 1, "source": 2}
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """The evidence of one launch, and what tells it from others of the same report."""
+
+    kind: Kind
+    """The page that it was read from; of several, the first."""
+    process: str = ""
+    id: str = ""
+    """ncu's number of the launch; a source page has none."""
+    first: int = 0
+    """Address of its first instruction; 0 without a source page."""
+    evidence: ProfiledEvidence
+
+
+def merge(pages: Sequence[Sequence[Launch]]) -> tuple[Launch, ...]:
+    """The launches of several pages, those of the same launch as one, in the order of the first.
+
+    The same launch has the same number in the same process. Where a page does not number its
+    launches, or is of another run of ncu, the n-th launch of a kernel is the same on each page
+    that has as many launches of it, unless their grids or blocks differ.
+    """
+    merged: list[Launch] = []
+    for page in sorted(
+        pages, key=lambda page: min((_ORDER[each.kind] for each in page), default=0)
+    ):
+        _add(merged, page)
+    return tuple(merged)
+
+
+def _add(merged: list[Launch], page: Sequence[Launch]) -> None:
+    by_number = {(each.process, each.id): index for index, each in enumerate(merged) if each.id}
+    by_entry: dict[str, list[int]] = {}
+    for at, each in enumerate(merged):
+        by_entry.setdefault(bare(each.evidence.entry), []).append(at)
+    counts = Counter(bare(launch.evidence.entry) for launch in page)
+    passed: Counter[str] = Counter()
+    before = tuple(merged)
+    free = set(range(len(before)))
+    for launch in page:
+        entry = bare(launch.evidence.entry)
+        alike = by_entry.get(entry, [])
+        index = by_number.get((launch.process, launch.id))
+        if index is None and len(alike) == counts[entry]:
+            index = alike[passed[entry]]
+        passed[entry] += 1
+        if index in free and index is not None and _can_be_same(merged[index], launch):
+            free.discard(index)
+            merged[index] = join(merged[index], launch)
+        elif (around := _caller(before, launch)) is not None:
+            merged[around] = join(merged[around], launch)
+        else:
+            merged.append(launch)
+
+
+def _caller(before: Sequence[Launch], launch: Launch) -> int | None:
+    """Where the part of a source page that is of a function belongs: to the kernel that has its
+    instructions. None for a kernel's own."""
+    if launch.kind != "source" or not launch.first:
+        return None
+    for index, each in enumerate(before):
+        instructions = each.evidence.instructions
+        offset = launch.first - each.first
+        if instructions and bare(each.evidence.entry) != bare(launch.evidence.entry):
+            if 0 <= offset <= instructions[-1].offset:
+                return index
+    return None
+
+
+def bare(entry: str) -> str:
+    """A kernel's name without its parameters, which some pages print."""
+    return entry.partition("(")[0].strip()
+
+
+def _can_be_same(a: Launch, b: Launch) -> bool:
+    mine, other = a.evidence, b.evidence
+    return bare(mine.entry) == bare(other.entry) and not any(
+        one and two and one != two
+        for one, two in ((mine.grid, other.grid), (mine.block, other.block))
+    )
+
+
+def join(a: Launch, b: Launch) -> Launch:
+    """Both as one launch; where both have a figure, that of `a`."""
+    mine, other = a.evidence, b.evidence
+    # What a details page names by label alone is in a raw page under its own name.
+    added = {
+        name: value
+        for name, value in other.figures.items()
+        if a.kind != "raw" or "__" in name or ": " not in name
+    }
+    figures = {**added, **mine.figures}
+    units = {**other.units, **mine.units}
+    gaps = dict.fromkeys((*mine.missing, *other.missing))
+    kept = ("device", "capability", "driver", "tool", "clock_control", "cache_control", "replay")
+    evidence = msgspec.structs.replace(
+        mine,
+        figures=figures,
+        units={name: unit for name, unit in units.items() if name in figures},
+        missing=tuple(name for name in gaps if name not in figures),
+        advice=tuple(dict.fromkeys((*mine.advice, *other.advice))),
+        instructions=_instructions(a, b),
+        grid=mine.grid or other.grid,
+        block=mine.block or other.block,
+        size=mine.size or other.size,
+        **{name: getattr(mine, name) or getattr(other, name) for name in kept},
+    )
+    return msgspec.structs.replace(a, evidence=evidence, first=_first(a, b))
+
+
+def _first(a: Launch, b: Launch) -> int:
+    return min(filter(None, (a.first, b.first)), default=0)
+
+
+def _instructions(a: Launch, b: Launch) -> tuple[ProfiledInstruction, ...]:
+    """One view has every instruction, the other their lines; addresses tell which is which."""
+    mine, other = a.evidence.instructions, b.evidence.instructions
+    if not mine or not other:
+        return mine or other
+    known = {a.first + each.offset for each in mine}
+    of_one_run = any(b.first + each.offset in known for each in other)
+    first = _first(a, b)
+    found = {each.offset + (b.first - first if of_one_run else 0): each for each in other}
+    for each in mine:
+        offset = each.offset + (a.first - first if of_one_run else 0)
+        also = found.get(offset)
+        if also is not None and also.sass == each.sass and not each.line:
+            each = msgspec.structs.replace(each, file=also.file, line=also.line)
+        found[offset] = each
+    return tuple(msgspec.structs.replace(found[offset], offset=offset) for offset in sorted(found))

@@ -1,0 +1,156 @@
+"""ncu's CSV pages (raw, details, source) to profiled evidence, one for each launch of a kernel.
+
+`ncu --csv --page raw|details|source` prints them, and `ncu --import FILE` prints those of a report.
+Nothing here needs ncu or a GPU.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from kernelexp.evidence.profile import figures, rows
+from kernelexp.evidence.profile.merging import Launch, merge
+from kernelexp.evidence.profile.reader import Reader, Reading
+from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
+from kernelexp.model.errors import UsageError
+from kernelexp.model.text import printable
+
+PRINT = "ncu --import REPORT.ncu-rep --csv --page raw (or details, or source) prints one"
+
+_DEVICE = "device__attribute_display_name"
+# A toolkit's own headers: the line that uses them says more.
+_TOOLKIT = re.compile(r"[/\\](?:cuda[^/\\]*|CUDA)[/\\].*include[/\\]")
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read from one text."""
+
+    launches: tuple[Launch, ...]
+    lost: tuple[str, ...] = ()
+    """What could not be read, a sentence each."""
+
+
+def read(text: str, name: str) -> tuple[ProfiledEvidence, ...]:
+    """The evidence of each launch of a page; UsageError where `text` is none.
+
+    `name` is what a mistake is said of, such as the file's name.
+    """
+    return tuple(
+        launch.evidence for launch in parse(io.StringIO(text, newline=None), name).launches
+    )
+
+
+def parse(lines: Iterable[str], name: str) -> Page:
+    """The launches of one page, or of several that follow each other, in their order.
+
+    Lines are read once and not kept. UsageError where there is no launch.
+    """
+    reader = Reader()
+    for row in rows.read(lines):
+        reader.take(row)
+    if not any(reader.pages):
+        raise UsageError(f"{printable(name)} {_what_it_is(reader)}: {PRINT}.")
+    mark = figures.decimal_mark(
+        text for page in reader.pages for launch in page for text in launch.numbers()
+    )
+    launches = merge([[_launch(each, mark) for each in page] for page in reader.pages])
+    return Page(launches=launches, lost=tuple(reader.lost(name)))
+
+
+def _what_it_is(reader: Reader) -> str:
+    if reader.is_cuda_only:
+        return "is ncu's source page of CUDA lines alone, without --print-source sass or cuda,sass"
+    if reader.header:
+        return "has the header of a CSV page of ncu, and no launch"
+    return "is no CSV page of ncu"
+
+
+# ---- launches to evidence ------------------------------------------------------------------------
+
+
+def _launch(reading: Reading, mark: figures.Mark) -> Launch:
+    values: dict[str, float | str] = {}
+    units: dict[str, str] = {}
+    missing: list[str] = []
+    for metric, (text, unit) in reading.texts.items():
+        factor, base = figures.base(unit)
+        if (value := figures.number(text, mark)) is not None:
+            values[metric] = value * factor
+        elif found := figures.instances(text, mark):
+            values[metric] = found[0] * factor
+            values.update((f"{metric}[{name}]", each * factor) for name, each in found[1].items())
+        else:
+            if not figures.is_none(text):
+                values[metric] = text
+            elif text or unit:  # a text that is empty is no figure that is missing
+                missing.append(metric)
+            continue
+        if base:
+            units[metric] = base
+    about = reading.about
+    instructions, first = _instructions(reading, mark)
+    device = values.get(_DEVICE, "")
+    evidence = ProfiledEvidence(
+        entry=reading.entry,
+        figures=values,
+        units=units,
+        device=device if isinstance(device, str) else "",
+        capability=about.get("CC", ""),
+        grid=_triple(about.get("Grid Size", "")),
+        block=_triple(about.get("Block Size", "")),
+        missing=tuple(missing),
+        advice=tuple(reading.advice),
+        instructions=instructions,
+    )
+    return Launch(
+        kind=reading.kind,
+        process=reading.process,
+        id=reading.number,
+        first=first,
+        evidence=evidence,
+    )
+
+
+def _triple(text: str) -> tuple[int, int, int] | None:
+    parts = re.findall(r"\b\d{1,12}\b", text)
+    return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 else None
+
+
+def _instructions(
+    reading: Reading, mark: figures.Mark
+) -> tuple[tuple[ProfiledInstruction, ...], int]:
+    if not reading.instructions:
+        return (), 0
+    first = min(reading.instructions)
+    places = _places(reading.lines)
+    made = []
+    for address, (sass, texts) in sorted(reading.instructions.items()):
+        read = ((column, figures.number(text, mark)) for column, text in texts.items())
+        file, line = places.get(address, ("", 0))
+        made.append(
+            ProfiledInstruction(
+                offset=address - first,
+                sass=sass,
+                file=file,
+                line=line,
+                figures={column: value for column, value in read if value},
+            )
+        )
+    return tuple(made), first
+
+
+def _places(lines: dict[tuple[str, int], list[int]]) -> dict[int, tuple[str, int]]:
+    """Each address with its line: of several, as inlining makes them, that of fewest instructions.
+
+    Lines of the CUDA toolkit's headers come last: the line that uses them says more.
+    """
+    found: dict[int, tuple[str, int]] = {}
+    ranked = sorted(lines, key=lambda at: (bool(_TOOLKIT.search(at[0])), len(lines[at]), at))
+    for place in ranked:
+        for address in lines[place]:
+            found.setdefault(address, place)
+    return found

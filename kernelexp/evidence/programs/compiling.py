@@ -1,0 +1,62 @@
+"""Sources to a program that is linked with the emulator's CUDA runtime."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelexp.model.errors import BuildError
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
+
+SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
+LIMIT_S = 900.0
+
+
+def link_flags(library: Path, arch: str) -> list[str]:
+    """What nvcc is given besides a program's own flags.
+
+    Line tables, so that findings name source lines; images that are not compressed, which take no
+    tool to read.
+    """
+    return [
+        *(f"-arch={arch}", "-lineinfo", "-Xcompiler=-g", "-compress-mode=none"),
+        *("-cudart=shared", f"-L{library}"),
+    ]
+
+
+def compile_program(
+    sources: Sequence[Path],
+    flags: Sequence[str],
+    tools: Toolchain,
+    library: Path,
+    arch: str,
+    made: Path,
+) -> str:
+    """Leaves the program at `made`; nvcc's warnings. BuildError in nvcc's own words."""
+    own = [] if any(each.startswith("-O") for each in flags) else ["-O2"]
+    own += [] if any("-std" in each for each in flags) else ["-std=c++17"]
+    argv = [tools.nvcc, *link_flags(library, arch), *own, *flags]
+    argv += [*map(str, sources), "-o", str(made)]
+    done = processes.run(argv, timeout_s=LIMIT_S)
+    if done.returncode != 0 or not made.is_file():
+        words = (done.stderr or done.stdout).strip()
+        raise BuildError(f"the program does not compile:\n{words}")
+    return done.stderr.strip()
+
+
+WRAPPER = """#!/bin/sh
+# nvcc, as kernelexp exec has a build use it: linked with the emulator's CUDA runtime.
+exec {nvcc} "$@" {flags}
+"""
+
+
+def write_wrapper(folder: Path, tools: Toolchain, library: Path, arch: str | None) -> Path:
+    """An nvcc that adds what link_flags() says, for a build that brings flags of its own."""
+    flags = link_flags(library, arch or "")
+    kept = [each for each in flags if arch or not each.startswith("-arch")]
+    path = folder / "nvcc"
+    path.write_text(WRAPPER.format(nvcc=shlex.quote(tools.nvcc), flags=shlex.join(kept)))
+    path.chmod(0o755)
+    return path

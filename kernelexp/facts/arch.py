@@ -1,0 +1,121 @@
+"""Limits of each GPU architecture, with their source.
+
+Source of the per-architecture figures: CUDA C++ Programming Guide 13.0, "Compute Capabilities",
+tables "Technical Specifications per Compute Capability" (warps, threads, blocks, registers,
+shared memory) and the occupancy calculator's allocation units (registers in units of 256 per warp,
+shared memory in units of 128 bytes, 1 KB of it reserved for each block from 8.0 on). Tensor memory:
+PTX ISA 9.1, "Tensor Memory" (128 lanes of 512 columns of 32 bits per CTA).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kernelexp.model.errors import UsageError
+
+
+class Arch(msgspec.Struct, frozen=True, kw_only=True):
+    """What one SM of an architecture holds, and what one CTA may ask of it."""
+
+    name: str
+    """The target that nvcc compiles for, such as sm_100a."""
+    card: str
+    """A card of this architecture, for sentences."""
+    warps_per_sm: int
+    ctas_per_sm: int
+    smem_per_sm_bytes: int
+    smem_per_cta_bytes: int
+    """The most that a CTA can opt in to."""
+    tmem_columns: int = 0
+    """Columns of tensor memory per SM; 0 where there is none."""
+    threads_per_cta: int = 1024
+    registers_per_sm: int = 65_536
+    registers_per_thread: int = 255
+    register_unit: int = 256
+    """Registers are given to a warp in units of this many."""
+    smem_unit_bytes: int = 128
+    smem_reserved_bytes: int = 1024
+    """Shared memory that the system takes for itself in each CTA."""
+    cluster_size: int = 1
+    """The largest portable cluster."""
+
+
+def _kb(size: int) -> int:
+    return size * 1024
+
+
+ARCHITECTURES: dict[str, Arch] = {
+    arch.name: arch
+    for arch in (
+        Arch(
+            name="sm_80",
+            card="A100",
+            warps_per_sm=64,
+            ctas_per_sm=32,
+            smem_per_sm_bytes=_kb(164),
+            smem_per_cta_bytes=_kb(163),
+        ),
+        Arch(
+            name="sm_86",
+            card="A40",
+            warps_per_sm=48,
+            ctas_per_sm=16,
+            smem_per_sm_bytes=_kb(100),
+            smem_per_cta_bytes=_kb(99),
+        ),
+        Arch(
+            name="sm_89",
+            card="L40S",
+            warps_per_sm=48,
+            ctas_per_sm=24,
+            smem_per_sm_bytes=_kb(100),
+            smem_per_cta_bytes=_kb(99),
+        ),
+        Arch(
+            name="sm_90a",
+            card="H200",
+            warps_per_sm=64,
+            ctas_per_sm=32,
+            smem_per_sm_bytes=_kb(228),
+            smem_per_cta_bytes=_kb(227),
+            cluster_size=8,
+        ),
+        Arch(
+            name="sm_100a",
+            card="B200",
+            warps_per_sm=64,
+            ctas_per_sm=32,
+            smem_per_sm_bytes=_kb(228),
+            smem_per_cta_bytes=_kb(227),
+            tmem_columns=512,
+            cluster_size=8,
+        ),
+        Arch(
+            name="sm_103a",
+            card="B300",
+            warps_per_sm=64,
+            ctas_per_sm=32,
+            smem_per_sm_bytes=_kb(228),
+            smem_per_cta_bytes=_kb(227),
+            tmem_columns=512,
+            cluster_size=8,
+        ),
+        Arch(
+            name="sm_120a",
+            card="RTX PRO 6000 Blackwell",
+            warps_per_sm=48,
+            ctas_per_sm=24,
+            smem_per_sm_bytes=_kb(100),
+            smem_per_cta_bytes=_kb(99),
+            cluster_size=8,
+        ),
+    )
+}
+
+
+def find(name: str) -> Arch:
+    """The limits of architecture `name`; UsageError if kernelexp does not know it."""
+    if name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise UsageError(f"unknown architecture {name!r}: kernelexp knows {known}.")
+    return ARCHITECTURES[name]

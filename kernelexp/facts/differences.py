@@ -1,0 +1,87 @@
+"""What differs between two arms: figures that both have, under conditions that compare."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from kernelexp.facts import counters
+from kernelexp.facts.metrics import Figure, Kind, Metric, Value, figures
+from kernelexp.model.arm import Arm
+
+
+def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
+    """The kinds of evidence that both arms have under the same conditions.
+
+    Counters of two versions of the emulator, or of two sizes, do not compare. A profile whose size
+    is not known may be of any.
+    """
+    first, second = one.executed, other.executed
+    kinds: list[Kind] = ["built"] if one.has_code and other.has_code else []
+    if first and second and (first.emulator, first.size) == (second.emulator, second.size):
+        kinds.append("emulated")
+    if one.measured and other.measured and one.measured.size == other.measured.size:
+        kinds.append("measured")
+    if one.profiled and other.profiled:
+        sizes = {each.size for each in (one.profiled, other.profiled) if each.size}
+        kinds += ["profiled"] if len(sizes) < 2 else []
+    return tuple(kinds)
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of two arms; a counter that one of them lacks is 0 there."""
+
+    metric: Metric
+    before: Value
+    after: Value
+
+    @property
+    def change(self) -> float | None:
+        """Relative change, 0.1 for 10% more; None where there is no number to divide by."""
+        if isinstance(self.before, str) or isinstance(self.after, str) or not self.before:
+            return None
+        return (self.after - self.before) / abs(self.before)
+
+    @property
+    def factor(self) -> float:
+        """By how much the figure grew or shrank, at least 1: 2 for a doubling and for a halving.
+
+        Infinite where it appears, disappears, changes its sign, or is text.
+        """
+        if self.before == self.after:
+            return 1.0
+        if isinstance(self.before, str) or isinstance(self.after, str):
+            return math.inf
+        if not self.before or not self.after or (self.before < 0) != (self.after < 0):
+            return math.inf
+        small, large = sorted((abs(self.before), abs(self.after)))
+        return large / small
+
+
+def between(before: Arm, after: Arm, *kinds: Kind, same: bool = False) -> tuple[Difference, ...]:
+    """What differs between two arms, in the table's order, of evidence that both of them have.
+
+    With `same` also the figures that do not differ. Where the SASS of both was counted, counts of
+    PTX say nothing more and are left out.
+    """
+    one, other = figures(before, *kinds), figures(after, *kinds)
+    names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
+    if before.counted and after.counted:
+        names = {name: each for name, each in names.items() if not name.startswith(counters.PTX)}
+
+    def value(figures: dict[str, Figure], metric: Metric, arm: Arm) -> Value | None:
+        """Of the same kind: what one arm's profile has is not compared with a count."""
+        found = figures.get(metric.name)
+        same_kind = found and found.metric.kind == metric.kind
+        return found.value if found and same_kind else metric.read(arm)
+
+    pairs = [
+        (metric, value(one, metric, before), value(other, metric, after))
+        for metric in names.values()
+    ]
+    return tuple(
+        Difference(metric=metric, before=was, after=now)
+        for metric, was, now in pairs
+        if (same or was != now) and was is not None and now is not None
+    )

@@ -1,0 +1,4 @@
+"""What lies under logs/: records, recounts, profiles, decisions, and the sources of each run.
+
+Files are added whole and never edited. Imports system, facts and model.
+"""

@@ -1,0 +1,118 @@
+"""Profiles on disk: one JSON file per profile, whole or not there, never edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.logs import records
+from kernelexp.logs.records import Unreadable
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import AxisValue
+from kernelexp.model.names import is_name
+from kernelexp.model.record import Profile, is_of
+
+FOLDER = "logs/profiles"
+VERSION = 1
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Profile)
+
+
+class _Variant(msgspec.Struct):
+    kernel: str = ""
+    arch: str = ""
+    axes: dict[str, AxisValue] = {}
+
+
+class _Head(msgspec.Struct):
+    """What says which variant a profile is of, without its thousands of figures."""
+
+    version: int
+    arm: _Variant
+
+
+_head_decoder = msgspec.json.Decoder(_Head)
+
+
+class _Arm(msgspec.Struct):
+    arm: msgspec.Raw
+
+
+_arm_decoder = msgspec.json.Decoder(_Arm)
+
+
+def write(root: Path, profile: Profile) -> Path:
+    """Writes the profile; a kill at any moment leaves either none or a whole one."""
+    return records.write_text(root, f"{FOLDER}/{profile.run}.json", encode(profile))
+
+
+def encode(profile: Profile) -> str:
+    """The profile as JSON, on one line: a source page has tens of thousands of numbers."""
+    return _encoder.encode(profile).decode() + "\n"
+
+
+def read_file(path: Path) -> Profile | Unreadable:
+    """The profile in a file, or why it is none."""
+    profile = records.decode(str(path), _decoder, VERSION, "profile")
+    if isinstance(profile, Unreadable):
+        return profile
+    if not is_name(profile.run) or profile.arm.profiled is None:
+        return Unreadable(path=path, why="is not a profile: it has no name or no figures")
+    return profile
+
+
+def is_meant(path: Path) -> bool:
+    """Whether a JSON file is a profile by its shape, even if it is damaged: it has one arm."""
+    try:
+        _arm_decoder.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def read_all(root: Path) -> tuple[list[Profile], list[Unreadable]]:
+    """Every profile of the project, oldest first, and the files that are none."""
+    read = [read_file(path) for path in reversed(_list(root))]
+    return (
+        [each for each in read if isinstance(each, Profile)],
+        [each for each in read if isinstance(each, Unreadable)],
+    )
+
+
+def latest(root: Path, kernel: str, arch: str, axes: Mapping[str, AxisValue]) -> Profile | None:
+    """The latest profile of a variant, whether its sources have changed since or not."""
+    return next((profile for profile in of_variant(root, kernel, arch, axes)), None)
+
+
+def of_variant(
+    root: Path, kernel: str, arch: str, axes: Mapping[str, AxisValue]
+) -> Iterator[Profile]:
+    """The profiles of a variant, the latest first; a file is opened when it is asked for."""
+    for path in _list(root):
+        head = _read_head(path)
+        if isinstance(head, Unreadable):
+            continue
+        arm = Arm(kernel=head.arm.kernel, arch=head.arm.arch, axes=head.arm.axes)
+        if (arm.kernel, arm.arch) == (kernel, arch) and is_of(dict(axes), arm):
+            profile = read_file(path)
+            if isinstance(profile, Profile):
+                yield profile
+
+
+def unreadable(root: Path) -> list[Unreadable]:
+    """The files among the profiles that are none, without reading the others wholly."""
+    heads = map(_read_head, _list(root))
+    return [head for head in heads if isinstance(head, Unreadable)]
+
+
+def _read_head(path: Path) -> _Head | Unreadable:
+    return records.decode(str(path), _head_decoder, VERSION, "profile")
+
+
+def _list(root: Path) -> list[Path]:
+    """The latest first; those that are not named after a moment come last."""
+    paths = (root / FOLDER).glob("*.json")
+    return sorted(paths, key=lambda path: (path.name[:1].isdigit(), path.name), reverse=True)

@@ -1,0 +1,92 @@
+"""What a record holds: one run of one experiment, and how its parts belong together."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kernelexp.facts import metrics
+from kernelexp.facts.counters import PTX
+from kernelexp.logs import samples
+from kernelexp.logs.recounts import Recount
+from kernelexp.model.arm import EmulatedEvidence
+from kernelexp.model.record import Record, measured_evidence, measurements, with_arms
+
+
+def complete(record: Record) -> Record:
+    """The record with what its arms do not repeat: kernel, architecture, measured evidence.
+
+    One of version 1 names counts of PTX as this version does.
+    """
+    if record.version < 2:
+        record = _name_ptx(record)
+    return with_arms(
+        record,
+        [
+            msgspec.structs.replace(
+                arm,
+                kernel=record.kernel,
+                arch=record.arch,
+                measured=measured_evidence(record, name),
+            )
+            for name, arm in zip(record.names, record.arms, strict=True)
+        ],
+    )
+
+
+def with_recount(record: Record, recount: Recount) -> Record:
+    """The record with emulated evidence that was taken again."""
+    arms = [
+        msgspec.structs.replace(arm, emulated=own.emulated, emulated_sass=own.emulated_sass)
+        if (own := recount.arms.get(name)) and own.identity == arm.identity
+        else arm
+        for name, arm in zip(record.names, record.arms, strict=True)
+    ]
+    when = f"{recount.created}, kernelexp {recount.tool}"
+    return msgspec.structs.replace(with_arms(record, arms), recounted=when)
+
+
+def contradiction(record: Record) -> str:
+    """How the samples of a record contradict its arms, as the end of a sentence; else empty."""
+    if record.measurement is None:
+        return ""
+    for taken in measurements(record):
+        if why := samples.fault(taken):
+            return f"contradicts itself: it {why}"
+    arms = [arm for taken in measurements(record) for arm in taken.arms]
+    for name, arm in zip(record.names, record.arms, strict=True):
+        others = {each.identity for each in arms if each.name == name} - {arm.identity}
+        if others:
+            return (
+                f"contradicts itself: its samples of the {name} are of build {min(others)}, "
+                f"its {name} is build {arm.identity}"
+            )
+    return ""
+
+
+def _name_ptx(record: Record) -> Record:
+    """Version 1 gave what an emulation counted on PTX the names of ncu's counters."""
+    arms = [
+        msgspec.structs.replace(arm, emulated=_name_counters(arm.emulated)) if arm.emulated else arm
+        for arm in record.arms
+    ]
+    expect = tuple({_on_ptx(name): text for name, text in each.items()} for each in record.expect)
+    return msgspec.structs.replace(with_arms(record, arms), version=2, expect=expect)
+
+
+def _name_counters(evidence: EmulatedEvidence) -> EmulatedEvidence:
+    lines = (
+        msgspec.structs.replace(line, counters=_ptx_keys(line.counters)) for line in evidence.lines
+    )
+    return msgspec.structs.replace(
+        evidence, counters=_ptx_keys(evidence.counters), lines=tuple(lines)
+    )
+
+
+def _ptx_keys(counters: dict[str, int]) -> dict[str, int]:
+    return {name if name.startswith(PTX) else PTX + name: n for name, n in counters.items()}
+
+
+def _on_ptx(figure: str) -> str:
+    """What an expectation named: of ncu's names those without a suffix were the emulator's."""
+    was_emulated = metrics.kind_of(figure) == "profiled" and "." not in figure
+    return PTX + figure if was_emulated else figure

@@ -1,0 +1,74 @@
+"""Emulated evidence that was taken again for a run: files of their own, as records are not edited.
+
+`logs/recounts/RUN/MOMENT.json`: the latest of a run's is what is read with its record.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.logs.documents import Unreadable, decode
+from kernelexp.model.arm import EmulatedEvidence
+from kernelexp.system import wholefile
+
+FOLDER = "logs/recounts"
+VERSION = 1
+
+
+class RecountedArm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What executing an arm of a run showed this time."""
+
+    identity: str
+    """Of the build in the record."""
+    emulated: EmulatedEvidence
+    emulated_sass: EmulatedEvidence | None = None
+
+
+class Recount(msgspec.Struct, frozen=True, kw_only=True):
+    """Emulated evidence of the arms of one run."""
+
+    version: int
+    run: str
+    experiment: str
+    created: str
+    """ISO 8601, in UTC."""
+    tool: str
+    """kernelexp's version."""
+    compiler: str
+    host_files: dict[str, str]
+    """SHA-256 of problem.py and the Python files next to it, by path from the root."""
+    arms: dict[str, RecountedArm]
+    """By the name that the record has for them."""
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Recount)
+
+
+def write(root: Path, recount: Recount) -> Path:
+    """Adds a recount to those of its run; a kill leaves none or a whole one."""
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}.json"
+    named = msgspec.to_builtins(recount, str_keys=True)  # the encoder orders no other keys
+    text = msgspec.json.format(_encoder.encode(named), indent=1) + b"\n"
+    return wholefile.write(root / FOLDER / recount.run / name, text)
+
+
+def latest(root: str, run: str) -> Recount | Unreadable | None:
+    """The latest recount of a run; None where there is none."""
+    folder = os.path.join(root, FOLDER, run)
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".json")]
+    except OSError:
+        return None
+    if not names:
+        return None
+    path = os.path.join(folder, max(names))
+    found = decode(path, _decoder, VERSION, "recount")
+    if isinstance(found, Recount) and found.run != run:
+        return Unreadable(path=Path(path), why=f"is of run {found.run}")
+    return found

@@ -1,0 +1,114 @@
+"""The files that a run was made from, kept so that its variants can be had again.
+
+A commit has the files of a clean tree. Those of any other run are kept in logs/sources, each once,
+compressed, under the SHA-256 of its content, which is checked when it is read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from kernelexp.logs import surroundings
+from kernelexp.model.errors import UsageError
+from kernelexp.model.record import Record
+from kernelexp.system import ownfiles, wholefile
+
+FOLDER = "logs/sources"
+STORED_MAX = 16 << 20
+"""Bytes of the largest file that is stored: data of a problem.py may be of any size."""
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def of_record(record: Record) -> dict[str, str]:
+    """SHA-256 of every file that a run was made from, by path from the root."""
+    built = [arm.files for arm in record.arms]
+    return dict(
+        sorted({k: v for each in (record.host_files, *built) for k, v in each.items()}.items())
+    )
+
+
+def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:
+    """Stores each file of `root` in `home` that is not stored yet, or damaged there, unless it is
+    too large or has changed since; whether all are stored."""
+    for name, digest in digests.items():
+        if _stored(home, digest) is not None or (root / name).stat().st_size > STORED_MAX:
+            continue
+        content = (root / name).read_bytes()
+        if sha256(content) == digest:
+            wholefile.write(_place(home, digest), gzip.compress(content, mtime=0))
+    return all(_place(home, digest).is_file() for digest in digests.values())
+
+
+def are_unchanged(root: Path, digests: Mapping[str, str]) -> bool:
+    """Whether the tree has all these files with this content."""
+    return all(
+        ownfiles.is_own(root, name)
+        and (root / name).is_file()
+        and sha256((root / name).read_bytes()) == digest
+        for name, digest in digests.items()
+    )
+
+
+def content(root: Path, record: Record, name: str) -> bytes:
+    """A file as it was when the record was made: from logs/sources, the commit, or the tree.
+
+    Raises UsageError if none of them has it.
+    """
+    digest = of_record(record)[name]
+    for text in _candidates(root, record, name, digest):
+        if sha256(text) == digest:
+            return text
+    stored = _place(root, digest)
+    kept = f"{stored.relative_to(root)} is damaged" if stored.exists() else f"it is not in {FOLDER}"
+    raise UsageError(
+        f"{name} as it was in run {record.run} can't be recovered: {kept}, it is not in the run's "
+        "commit, and the file has changed since."
+    )
+
+
+def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[bytes]:
+    stored = _stored(root, digest)
+    if stored is not None:
+        yield stored
+    if ownfiles.is_own(root, name) and (root / name).is_file():
+        yield (root / name).read_bytes()
+    if record.git:
+        text = surroundings.read_committed(root, record.git.commit, name)
+        if text is not None:
+            yield text
+
+
+def _stored(root: Path, digest: str) -> bytes | None:
+    """A stored file; None where it is not there, or not with this content."""
+    try:
+        with gzip.open(_place(root, digest)) as file:
+            content = file.read(STORED_MAX + 1)  # a file of somebody else's may be a bomb
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+    return content if len(content) <= STORED_MAX and sha256(content) == digest else None
+
+
+def _place(root: Path, digest: str) -> Path:
+    return root / FOLDER / digest[:2] / f"{digest[2:]}.gz"
+
+
+def restore(root: Path, record: Record) -> Path:
+    """A folder with every file of a run as it was, at its path from the root."""
+    names = list(of_record(record))
+    above = max((name.split("/").count("..") for name in names), default=0)
+    top = root / ownfiles.RESTORED / record.run
+    folder = top.joinpath(*root.parts[len(root.parts) - above :])
+    for name in names:
+        path = Path(os.path.normpath(folder / name))
+        if not (ownfiles.is_own(root, name) and path.resolve().is_relative_to(top.resolve())):
+            raise UsageError(f"run {record.run} names {name}, which is outside of its project.")
+        wholefile.write(path, content(root, record, name))
+    return folder

@@ -1,0 +1,1 @@
+"""Modules that a problem.py imported before `from kernelexp import ...`; kept sources still do."""

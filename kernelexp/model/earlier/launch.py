@@ -1,0 +1,3 @@
+"""`kernelexp.launch`, as kept sources import it."""
+
+from warpsim.launch import *  # noqa: F403

@@ -1,0 +1,260 @@
+"""What people write, as plain types: kernel, axis, experiment; and the variant of a point."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from kernelexp.model import names
+from kernelexp.model.axes import AxisValue, Point, spell
+
+Line = Annotated[str, Meta(pattern=names.LINE)]
+Name = Annotated[str, Meta(pattern=names.NAME, max_length=100)]
+AxisName = Annotated[str, Meta(pattern=names.AXIS, max_length=100)]
+Token = Annotated[str, Meta(pattern=names.TOKEN, max_length=100)]
+Flag = Annotated[str, Meta(pattern=names.FLAG, max_length=1000)]
+FigureName = Annotated[str, Meta(pattern=names.FIGURE, max_length=300)]
+PrintedName = Annotated[str, Meta(pattern=names.PRINTED, max_length=100)]
+Word = Annotated[str, Meta(pattern=names.WORD, max_length=1000)]
+Pattern = Annotated[str, Meta(pattern=names.LINE, max_length=1000)]
+Unit = Annotated[str, Meta(pattern=names.WORD, max_length=20)]
+Source = Annotated[str, Meta(pattern=names.SOURCE, max_length=200)]
+Sources = Annotated[str, Meta(pattern=names.SOURCES, max_length=200)]
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what people write in a project's files: nothing that is not known is let through."""
+
+
+class Axis(Written, frozen=True, kw_only=True):
+    """A named choice of a kernel: `-DKX_STAGES=4` for axis `stages` and value 4."""
+
+    values: Annotated[
+        list[bool | int | Token],
+        Meta(
+            max_length=1000,
+            description="The allowed values: numbers, true, false, C++ tokens.",
+        ),
+    ]
+    default: Annotated[AxisValue, Meta(description="The value where a variant names none.")]
+    about: Annotated[Line, Meta(description="What the axis chooses, in a line.")] = ""
+
+
+class PrintedFigure(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A number that a program prints on its standard output, once in a run."""
+
+    pattern: Annotated[
+        Pattern,
+        Meta(
+            description="A regular expression that matches once in the output. Its group is the "
+            "number; of several groups, the one with the figure's name: 'time: ([0-9.]+) ms'."
+        ),
+    ]
+    unit: Annotated[Unit, Meta(description="s, ms, us or ns of a time; any other: GB/s.")] = "ms"
+    better: Annotated[
+        Literal["less", "more"] | None,
+        Meta(description="Which way is better. Of a time, less; of another figure, say it."),
+    ] = None
+
+    @property
+    def is_time(self) -> bool:
+        return self.unit in TIME_UNITS
+
+
+TIME_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+"""What a program may print times in, in microseconds."""
+
+
+class Program(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """How a program is run, and what is read from its standard output."""
+
+    figures: Annotated[
+        dict[PrintedName, PrintedFigure], Meta(description="What it prints, by name.")
+    ]
+    judge: Annotated[
+        str, Meta(description="The figure that variants are judged by; the first where not given.")
+    ] = ""
+    arguments: Annotated[
+        list[Word],
+        Meta(
+            max_length=1000,
+            description="Its command line. {stages} stands for the variant's value of an axis.",
+        ),
+    ] = []
+    correct: Annotated[
+        Pattern,
+        Meta(description="A regular expression that its output matches where its result is right."),
+    ] = ""
+    gpu: Annotated[
+        bool, Meta(description="false: it needs no GPU, and is timed on any machine.")
+    ] = True
+
+    def command(self, axes: Mapping[str, AxisValue]) -> tuple[str, ...]:
+        """The arguments of a variant; braces that name no axis stay as they are."""
+        return tuple(fill(word, axes) for word in self.arguments)
+
+    @property
+    def judged(self) -> str:
+        """The name of the figure that variants are judged by."""
+        return self.judge or next(iter(self.figures))
+
+
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+
+
+def placeholders(word: str) -> list[str]:
+    """The axes that a text names in braces."""
+    return _PLACEHOLDER.findall(word)
+
+
+def fill(word: str, axes: Mapping[str, AxisValue]) -> str:
+    """The text with values of axes for their names; braces that name none stay as they are."""
+
+    def value(match: re.Match[str]) -> str:
+        return spell(axes[match[1]]) if match[1] in axes else match[0]
+
+    return _PLACEHOLDER.sub(value, word)
+
+
+class Target(Written, frozen=True, kw_only=True):
+    """A kernel's source for one architecture, with the axes that this source has."""
+
+    source: Annotated[
+        Sources,
+        Meta(
+            description="The .cu, .ptx or .cubin, in the kernel's folder. {stages} stands for the "
+            "variant's value of an axis: a file for each."
+        ),
+    ]
+    axes: Annotated[
+        dict[AxisName, Axis], Meta(description="Axes by name, as in -DKX_<NAME>=value.")
+    ]
+    device: Annotated[Line, Meta(description="The card, as the log's header names it.")] = ""
+    flags: Annotated[
+        list[Flag], Meta(description="More arguments for nvcc; for ptxas where the source is .ptx.")
+    ] = []
+    config: Annotated[
+        Source | Literal[""],
+        Meta(
+            description="A header of plain C++, in the kernel's folder, with KX_EXPORT and "
+            "static_assert: the host compiler reads it before the build."
+        ),
+    ] = ""
+
+
+class Gate(Written, frozen=True, kw_only=True):
+    """What `kernelexp check` demands of a kernel's variants, beside the committed baseline."""
+
+    arch: Annotated[str, Meta(description="Only variants of this architecture.")] = ""
+    of: Annotated[Point, Meta(description="Only variants with these values of axes.")] = {}
+    instructions: Annotated[
+        list[str],
+        Meta(
+            description="Conditions on the number of SASS instructions: 'STL == 0', "
+            "'LDG.128 >= 1', 'BAR.SYNC in loops <= 2'; 'SHFL unchanged' compares with the baseline."
+        ),
+    ] = []
+    emulated: Annotated[
+        dict[FigureName, str],
+        Meta(
+            description="Conditions on what an emulation counts, by ptx__ names: '< 4096'; "
+            "'unchanged' and '+2%' compare with the baseline. The result has to be right."
+        ),
+    ] = {}
+    expected: Annotated[
+        Literal["right", "incorrect"] | None,
+        Meta(
+            description="What executing the variant on the CPU has to show; 'incorrect' is for one "
+            "that is wrong on purpose."
+        ),
+    ] = None
+    measured: Annotated[
+        bool,
+        Meta(description="Not slower than the baseline beyond the margin, where there is a GPU."),
+    ] = False
+
+
+class Kernel(Written, frozen=True, kw_only=True):
+    """A folder `variants/<kernel>/`: one problem, its sources, its problem.py; or a program."""
+
+    title: Annotated[Line, Meta(description="What the kernel is, in a line.")]
+    problem: Annotated[Line, Meta(description="Shapes and types, as the log's header shows them.")]
+    targets: Annotated[dict[str, Target], Meta(description="Sources by architecture: sm_90a.")]
+    runner: Annotated[
+        Literal["kernel", "program"],
+        Meta(description="program: the source has a main of its own, and is run as it is."),
+    ] = "kernel"
+    program: Annotated[
+        Program | None, Meta(description="How it is run, where the runner is program.")
+    ] = None
+    gates: Annotated[
+        list[Gate], Meta(description="What kernelexp check demands of its variants.")
+    ] = []
+
+
+class Experiment(Written, frozen=True, kw_only=True):
+    """A hypothesis about a kernel and the variants that test it; also a step of the history."""
+
+    kernel: Annotated[str, Meta(description="The kernel's name.")]
+    arch: Annotated[str, Meta(description="The architecture, one of the kernel's targets.")]
+    title: Annotated[Line, Meta(description="What is tried, in a line.")]
+    baseline: Annotated[
+        Point,
+        Meta(
+            description="Where it departs from the axes' defaults. Without it, the variant that "
+            "was accepted last is the baseline (kernelexp accept), or the defaults."
+        ),
+    ] = {}
+    candidate: Annotated[
+        Point | list[Point],
+        Meta(description="Where it departs from the baseline; several candidates as a list."),
+    ]
+    hypothesis: Annotated[str, Meta(description="What is expected and why, with a figure.")]
+    expect: Annotated[
+        dict[FigureName, str] | list[dict[FigureName, str]],
+        Meta(
+            description="What the hypothesis expects of figures: time_ms: '-30%' (change), '~-30%' "
+            "(within a quarter of it), '>= +5%', '-3%..+1%', '+4' (difference), '< 4096' (value), "
+            "unchanged. One mapping for all candidates, or a list with one for each."
+        ),
+    ] = {}
+    changes: Annotated[list[str], Meta(description="What changes in the kernel.")] = []
+    why: Annotated[str, Meta(description="Why it came out as it did: a person's words.")] = ""
+    decision: Annotated[str, Meta(description="What the engineer did: a person's word.")] = ""
+    notes: Annotated[str, Meta(description="The notes column of the history.")] = ""
+
+    @property
+    def candidates(self) -> list[Point]:
+        """The candidates, also where there is one."""
+        return self.candidate if isinstance(self.candidate, list) else [self.candidate]
+
+    @property
+    def expectations(self) -> list[dict[str, str]]:
+        """What is expected of each candidate: figures by name, with conditions as written."""
+        if isinstance(self.expect, list):
+            return self.expect
+        return [self.expect for _ in self.candidates]
+
+
+class ProjectFile(Written, frozen=True, kw_only=True):
+    """experiments.yaml as it is written."""
+
+    version: Literal[1]
+    kernels: dict[Name, Kernel]
+    experiments: dict[Name, Experiment] = {}
+    history: dict[Name, Experiment] = {}
+    """The committed steps, by commit, in the order of the log."""
+
+
+Form: TypeAlias = Literal["source", "ptx", "cubin"]
+
+
+def form_of(source: str) -> Form:
+    """By a file's name."""
+    if source.endswith(".ptx"):
+        return "ptx"
+    return "cubin" if source.endswith(".cubin") else "source"

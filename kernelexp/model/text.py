@@ -1,0 +1,108 @@
+"""Text of other people made safe to show: on a terminal, and inside a markdown document."""
+
+from __future__ import annotations
+
+import re
+
+from warpsim.text import CONTROL as CONTROL
+from warpsim.text import printable as printable
+
+
+def one_line(text: str) -> str:
+    """The text on one line: for what others named, such as a GPU, within a sentence of ours."""
+    return " ".join(printable(text).split())
+
+
+def spelled(text: str) -> str:
+    """The text as it stands in a sentence of one line: what does not print is spelled out."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def shorten(text: str, most: int = 100) -> str:
+    """The text, or its beginning with an ellipsis where it is longer than `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def not_utf8(path: str) -> str:
+    """What to say of a path that no message to another process can hold."""
+    return (
+        f"{shorten(printable(path), 200)} is not UTF-8, or not in this locale: rename the folder, "
+        "or set LC_ALL=C.UTF-8."
+    )
+
+
+def quote(text: str) -> str:
+    """The text in quotes on one line, as a sentence about it wants it."""
+    return repr(shorten(text))
+
+
+def markdown(text: str) -> str:
+    """Paragraphs of prose as markdown that shows these words and adds no structure of its own.
+
+    No heading, list, quotation, table, link, image, HTML, emphasis or code block comes of it.
+    What markdown would show as it is stays as it is (`tile_n`, `4*2`, `a < b`, `[128, 64]`), and
+    so does code between single backticks. Indentation is dropped.
+    """
+    paragraphs = re.split(r"\n[ \t\n]*\n", printable(text).strip())
+    return "\n\n".join(_paragraph(paragraph) for paragraph in paragraphs)
+
+
+def markdown_line(text: str) -> str:
+    """The same on one line: for a heading, a list item or a cell of a table."""
+    return _paragraph(" ".join(printable(text).split()))
+
+
+def _paragraph(text: str) -> str:
+    text = "\n".join(line.strip(" \t") for line in text.split("\n"))
+    runs = [match for match in _INLINE.finditer(text) if match["run"] and _pairs(match)]
+    paired = {kind for kind in "*_" if sum(run[0][0] == kind for run in runs) > 1}
+
+    def escape(match: re.Match[str]) -> str:
+        if match["code"] or (match["run"] and not (_pairs(match) and match[0][0] in paired)):
+            return match[0]
+        return "".join(f"\\{character}" for character in match[0])
+
+    lines = _INLINE.sub(escape, text).split("\n")
+    return "\n".join(_CLOSING.sub(r"\\\g<0>", _BLOCK.sub(_escape_block, line)) for line in lines)
+
+
+def _pairs(run: re.Match[str]) -> bool:
+    """Whether asterisks or underscores may begin or end emphasis, if there are others."""
+    before = run.string[max(run.start() - 1, 0) : run.start()]
+    after = run.string[run.end() : run.end() + 1]
+    if run[0][0] == "_" and before.isalnum() and after.isalnum():
+        return False
+    return bool(before.strip() or after.strip())
+
+
+def _escape_block(match: re.Match[str]) -> str:
+    digits = match["digits"] or ""
+    return f"{digits}\\{match[0][len(digits) :]}"
+
+
+# What means something wherever it stands in a line.
+_INLINE = re.compile(
+    r"""
+    (?P<code> (?<!`)`[^`|\n]+`(?!`) )   # stays; with a pipe in it a cell would end
+    | (?P<run> \*+ | _+ )              # emphasis, if there are two
+    | \\(?=[!-/:-@\[-`{-~\n]|$)        # an escape, a hard line break
+    | `                                # a code span that is not one
+    | \|                               # a cell's border
+    | <(?=[A-Za-z/!?])                 # a tag, a comment, a link in angle brackets
+    | &(?=\#?\w+;)                     # an entity
+    | \](?=[(\[:]|$)                   # a link, a reference, a definition
+    | ~(?=~) | (?<=\S)~                # struck-out text
+    """,
+    re.VERBOSE,
+)
+# What means something at the beginning of a line.
+_BLOCK = re.compile(
+    r"""
+    ^(?: \#{1,6}(?=\s|$) | > | [-+*](?=\s|$) | (?P<digits>[0-9]{1,9})[.)](?=\s|$)
+       | =+(?=[ \t]*$) | -+(?=[ \t]*$) | [-_*](?=(?:[ \t]*[-_*])+[ \t]*$)
+       | :?-+:?(?=[-:|\\ \t]*$) | :(?=-) | ~~~ )
+    """,
+    re.VERBOSE,
+)
+# A heading's closing sequence.
+_CLOSING = re.compile(r"(?<!\S)\#+$")

@@ -1,0 +1,191 @@
+"""What a kernel's config header computes for a variant, read with the host compiler in 0.1 s.
+
+A header that a target names as its `config` holds sizes (KX_EXPORT) and rules (static_assert) in
+plain C++. The host compiler evaluates both, so that a variant which can't exist is refused before
+nvcc has compiled anything, in the sources' own words, and nobody types the arithmetic twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.problem import Budget
+from kernelexp.model.variant import Variant
+from kernelexp.system import toolchain, wholefile
+from kernelexp.system.process import processes
+
+FOLDER = ".kernelexp/config"
+INCLUDE = "variants/include"
+TIMEOUT_S = 60.0
+PREFIX = "kx_"
+_TERM = "kx__term_"
+# CUDA's words for a compiler that doesn't know them.
+WORDS = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline")
+FLAGS = ("-x", "c++", "-std=c++17", "-w", *WORDS)
+_ASSERTION = re.compile(r"^(.*?): error: static assertion failed(?: due to[^:]*)?(?:: (.*))?$")
+_EXPRESSION = re.compile(r"\{([^{}]+)\}")
+
+
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """What a header says of one variant."""
+
+    exports: dict[str, int] = {}
+    refusals: tuple[str, ...] = ()
+    """The sentences of the static_asserts that do not hold."""
+    terms: dict[str, str] = {}
+    """How an exported figure comes about: {"tmem_columns": "256 columns x 2 accumulators"}."""
+    failure: str = ""
+    """The compiler's words where it can't read the header; nothing else is filled then."""
+
+    def budget(self) -> Budget:
+        """What a CTA asks of its SM, of the exports that say so."""
+        names = ("threads", "dynamic_smem_bytes", "tmem_columns", "cluster", "registers_per_thread")
+        given = {name: self.exports[name] for name in names if name in self.exports}
+        return Budget(**{"threads": 0, "dynamic_smem_bytes": 0, **given}, terms=self.terms)
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the cache: good while the files that were read are as they were."""
+
+    files: dict[str, str]
+    """SHA-256 by path."""
+    configured: Configured
+
+
+def configure(
+    root: Path, variants: Sequence[Variant], terms: Sequence[Mapping[str, str]]
+) -> list[Configured]:
+    """For each variant (whose `config` names a header), with the terms of its architecture.
+
+    A term is a text with C++ expressions of the header in braces: "{Config::STAGES} stages". A
+    summand in which one of them is 0 is left out. Raises EnvironmentFault without a host compiler.
+    """
+    pairs = list(zip(variants, terms, strict=True))
+    return processes.parallel(lambda pair: _configure(root, *pair), pairs)
+
+
+def _configure(root: Path, variant: Variant, terms: Mapping[str, str]) -> Configured:
+    text = f'#include "{variant.config}"\n'
+    expressions = list(dict.fromkeys(_EXPRESSION.findall(" ".join(terms.values()))))
+    for number, expression in enumerate(expressions):
+        text += f'extern "C" const unsigned {_TERM}{number} = ({expression});\n'
+    argv = [
+        toolchain.host_compiler(),
+        *FLAGS,
+        *(flag for flag in variant.flags if flag.startswith(("-D", "-std="))),
+        *(f"-D{define}" for define in variant.defines),
+        *("-I", ".", "-I", INCLUDE, "-I", str(toolchain.HEADERS), "-c", "-"),
+    ]
+    identity = "\0".join((*argv, text, *terms, *terms.values()))
+    kept = root / FOLDER / f"{hashlib.sha256(identity.encode()).hexdigest()[:24]}.json"
+    try:
+        entry = msgspec.json.decode(kept.read_bytes(), type=_Entry)
+        if entry.files == _hashes(root, entry.files):
+            return entry.configured
+    except (OSError, msgspec.DecodeError):
+        pass
+    configured, files = _read(root, argv, text, terms, expressions)
+    if not files:
+        return configured
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    entry = _Entry(files=_hashes(root, files), configured=configured)
+    wholefile.write(kept, msgspec.json.encode(entry), durable=False)
+    return configured
+
+
+def _read(
+    root: Path, argv: list[str], text: str, terms: Mapping[str, str], expressions: Sequence[str]
+) -> tuple[Configured, list[str]]:
+    """What the compiler makes of the text, and the files that it read."""
+    with tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
+        out, dependencies = Path(folder) / "config.o", Path(folder) / "config.d"
+        argv = [*argv, "-o", str(out), "-MMD", "-MF", str(dependencies)]
+        done = _compile(root, argv, text)
+        refusals = tuple(dict.fromkeys(_assertions(done.stderr)))
+        if refusals:  # once more without them: a limit's sentence shows what was asked for
+            done = _compile(root, [*argv, "-Dstatic_assert(...)="], text)
+        files = _dependencies(dependencies)
+        if done.returncode != 0:
+            failure = "" if refusals else _first_error(done.stderr)
+            return Configured(refusals=refusals, failure=failure), files
+        figures = _figures(out)
+    values = {each: figures.pop(f"_term_{i}") for i, each in enumerate(expressions)}
+    return (
+        Configured(
+            exports=figures,
+            refusals=refusals,
+            terms={name: fill(term, values) for name, term in terms.items()},
+        ),
+        files,
+    )
+
+
+def _compile(root: Path, argv: list[str], text: str) -> processes.Completed:
+    """EnvironmentFault where the compiler was killed, or failed at anything but the text."""
+    done = processes.run(argv, cwd=root, env={"LC_ALL": "C"}, stdin=text, timeout_s=TIMEOUT_S)
+    if done.killed_by or (done.returncode and " error: " not in done.stderr):
+        last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+        raise EnvironmentFault(f"{argv[0]} could not read a config header: {last}")
+    return done
+
+
+def _assertions(stderr: str) -> Iterable[str]:
+    for line in stderr.splitlines():
+        if match := _ASSERTION.search(line):
+            yield match.group(2) or f"The static_assert at {match.group(1)} does not hold"
+
+
+def _first_error(stderr: str) -> str:
+    lines = stderr.splitlines()
+    line = next((line for line in lines if "error:" in line), lines[0] if lines else "no word")
+    return f"in TERMS of problem.py, {line}" if line.startswith("<stdin>") else line
+
+
+def _dependencies(path: Path) -> list[str]:
+    """The files of a dependency file of make; none where the compiler wrote none."""
+    try:
+        text = path.read_text().replace("\\\n", " ").replace("$$", "$")
+        words = shlex.split(text, comments=False)
+    except (OSError, ValueError):
+        return []
+    return sorted({word for word in words[1:] if word != "-"})
+
+
+def _hashes(root: Path, files: Iterable[str]) -> dict[str, str]:
+    return {file: hashlib.sha256((root / file).read_bytes()).hexdigest() for file in files}
+
+
+def _figures(path: Path) -> dict[str, int]:
+    """The constants kx_<name> of an object file, by <name>."""
+    from elftools.elf.elffile import ELFFile
+
+    found = {}
+    with path.open("rb") as file:
+        elf: Any = ELFFile(file)
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+            if symbol.name.startswith(PREFIX) and symbol["st_size"] == 4:
+                section = elf.get_section(symbol["st_shndx"])
+                data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
+                first = symbol["st_value"]
+                figure = int.from_bytes(data[first : first + 4], "little")
+                found[symbol.name.removeprefix(PREFIX)] = figure
+    return dict(sorted(found.items()))
+
+
+def fill(term: str, values: Mapping[str, int]) -> str:
+    """A term with its values, without the summands that have a 0 among them."""
+    summands = [
+        _EXPRESSION.sub(lambda match: f"{values[match.group(1)]:,}", summand)
+        for summand in term.split(" + ")
+        if all(values[each] for each in _EXPRESSION.findall(summand))
+    ]
+    return " + ".join(summands)

@@ -1,0 +1,104 @@
+"""Asks a kernel's problem.py, in a process of its own, about sizes and variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.model.axes import AxisValue
+from kernelexp.model.errors import UsageError
+from kernelexp.model.problem import Budget, Work
+from kernelexp.system.process import isolated
+from kernelexp.system.process.isolated import Limit
+from warpsim.launch import Launch
+
+TIMEOUT_S = 60.0
+
+
+def limit(seconds: float = TIMEOUT_S) -> Limit:
+    """What each stage of a problem.py may take."""
+    return Limit(name="problem", seconds=seconds)
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant to ask about; one that is built has exports."""
+
+    axes: dict[str, AxisValue]
+    arch: str
+    exports: dict[str, int] | None = None
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a command wants to know of one problem.py."""
+
+    root: str
+    kernel: str
+    points: tuple[Point, ...]
+    launches_of: tuple[str, ...]
+    separately: bool
+    """Whether a point whose launches can't be had says so, instead of ending the whole answer."""
+    limit: Limit
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What problem.py says of one variant: rules before the build, launches after it."""
+
+    reasons: tuple[str, ...] = ()
+    budget: Budget | None = None
+    terms: dict[str, str] = {}
+    """How its exports come about: see TERMS in kernelexp.model.problem."""
+    launches: dict[str, tuple[Launch, ...]] = {}
+    """By the name of the size: those of a job in their order."""
+    tiles: dict[str, int] = {}
+    fault: str = ""
+    """Why the launches can't be had."""
+
+
+class Consulted(msgspec.Struct, frozen=True, kw_only=True):
+    """What one problem.py says; `points` in the order of the question."""
+
+    kernel: str
+    sizes: dict[str, dict[str, int]]
+    peers: tuple[str, ...]
+    work: dict[str, Work]
+    """By the name of the size; empty where the problem does not say."""
+    points: tuple[Facts, ...]
+
+
+def consult(
+    root: Path,
+    kernel: str,
+    points: Sequence[Point] = (),
+    launches_of: Iterable[str] = (),
+    timeout_s: float = TIMEOUT_S,
+    *,
+    separately: bool = False,
+) -> Consulted:
+    """Reasons against and budget of each point without exports; launches of the sizes
+    `launches_of`, and their tiles, of each point with exports.
+
+    ConfigurationError for a fault of problem.py, but for one that is a point's own where they are
+    to be had `separately`; UsageError for a size that it does not have.
+    """
+    question = Question(
+        root=str(root),
+        kernel=kernel,
+        points=tuple(points),
+        launches_of=tuple(launches_of),
+        separately=separately,
+        limit=limit(timeout_s),
+    )
+    name = f"variants/{kernel}/problem.py"
+    worker = "kernelexp.project.problem.worker"
+    return isolated.call(worker, question, Consulted, name, (question.limit,))
+
+
+def require_size(kernel: str, sizes: Iterable[str], size: str) -> None:
+    """UsageError that lists the sizes of a kernel where `size` is none of them."""
+    known = list(sizes)
+    if size not in known:
+        raise UsageError(
+            f"variants/{kernel}/problem.py has no size {size!r}; known: {', '.join(known)}."
+        )

@@ -1,0 +1,66 @@
+"""The files of a problem.py: what it says may depend on each file in its folder and below."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from kernelexp.model.errors import ConfigurationError
+
+# The compiler says which sources it read; prose is for people, and copies are an editor's.
+_OTHERS = (".cu", ".cuh", ".h", ".hpp", ".inl", ".md", ".rst", "~", "#")
+
+
+def find(root: Path, kernel: str) -> list[Path]:
+    """Modules and data in a kernel's folder, in the order of their paths."""
+    every = below(root, root / "variants" / kernel)
+    return [path for path in every if not path.name.endswith(_OTHERS)]
+
+
+def below(root: Path, folder: Path) -> list[Path]:
+    """Every file below a folder, hidden ones left out, in the order of their paths.
+
+    A link to a folder is followed where that lies in the project: code that kernels share.
+    """
+    return sorted(_below(folder, (root.resolve(), folder.resolve()), frozenset()))
+
+
+def _below(folder: Path, within: tuple[Path, ...], above: frozenset[Path]) -> Iterator[Path]:
+    real = folder.resolve()
+    if real in above or not any(map(real.is_relative_to, within)):
+        return
+    with contextlib.suppress(PermissionError, FileNotFoundError):
+        for path in folder.iterdir():
+            if path.name.startswith((".", "__pycache__")):
+                continue
+            if path.is_dir():
+                yield from _below(path, within, above | {real})
+            elif path.is_file():
+                yield path
+
+
+def digests(root: Path, kernel: str) -> dict[str, str]:
+    """SHA-256 of each of them, by path from the root."""
+    return {path.relative_to(root).as_posix(): _sha256(path) for path in find(root, kernel)}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:  # data may be larger than memory
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def refuse_changes(root: Path, kernel: str, before: Mapping[str, str], during: str) -> None:
+    """ConfigurationError where a file is not what it was: who knows what was read of it?
+
+    `during` is what it changed during, as in "while E1 ran". A file that is new does not count:
+    problem.py itself may have made it.
+    """
+    now = digests(root, kernel)
+    for name, digest in before.items():
+        if now.get(name) != digest:
+            what = "changed" if name in now else "went away"
+            raise ConfigurationError(
+                f"{name} {what} {during}, so that nothing was recorded: run it again."
+            )

@@ -1,0 +1,305 @@
+"""An audit of one variant against another, as a document; what people have to say is blank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.facts import metrics
+from kernelexp.judge.expectations import command
+from kernelexp.judge.ranking import Group
+from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
+from kernelexp.model.axes import AxisValue, spell_point
+from kernelexp.report.compared import differences
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Heading, Items, Span, paragraph, table
+from kernelexp.report.log import decisions, logbook
+from kernelexp.report.log.log import KernelLog
+from kernelexp.services.auditing import FLOOR, STALLS, TABLES, Audit, Peer, Side, smem_limit
+
+BLANK = "TO WRITE"
+"""What marks a blank; `grep` finds those that are left."""
+
+
+class AuditedSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two variants."""
+
+    label: str
+    axes: dict[str, AxisValue]
+    measured: MeasuredEvidence | None
+    published: PublishedResult | None
+    resources: Resources | None
+    sources: tuple[str, ...]
+    """Where its evidence is from."""
+    changed_since: tuple[str, ...]
+
+
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant against the one that it is compared with."""
+
+    date: str
+    kernel: str
+    arch: str
+    experiment: str
+    before: AuditedSide
+    after: AuditedSide
+    time_ratio: float | None
+    """After / before."""
+    time_ratio_how: str
+    peers: tuple[Peer, ...]
+    smem_budget: dict[str, int]
+    """Bytes of shared memory by what they are for."""
+    groups: tuple[differences.ComparedGroup, ...]
+
+
+def to_values(found: Audit, date: str) -> Audited:
+    """The audit, for programs."""
+    return Audited(
+        date=date,
+        kernel=found.kernel,
+        arch=found.arch,
+        experiment=found.name,
+        before=_side_values(found.before),
+        after=_side_values(found.after),
+        time_ratio=found.ratio,
+        time_ratio_how=found.how,
+        peers=found.peers,
+        smem_budget=dict(_budget(found.after)),
+        groups=differences.group_values((*found.tables, *found.findings)),
+    )
+
+
+def _side_values(side: Side) -> AuditedSide:
+    return AuditedSide(
+        label=side.label,
+        axes=side.variant.axes,
+        measured=side.arm.measured,
+        published=side.arm.published,
+        resources=side.arm.build.resources if side.arm.build else None,
+        sources=tuple(side.subject.about),
+        changed_since=side.changed,
+    )
+
+
+def render(found: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:
+    """For a terminal or as markdown."""
+    yield Heading(f"Performance audit — {date}")
+    yield paragraph(f"Kernel: {found.kernel}@{found.arch} ({found.after.label})")
+    yield paragraph(f"Compared with: {found.before.label}")
+    yield paragraph(f"Problem: {found.problem}.")
+    for side in (found.before, found.after):
+        if side.subject.about:
+            yield paragraph(f"{side.label}: {'; '.join(side.subject.about)}", style="dim")
+        if side.changed:
+            changed = ", ".join(side.changed)
+            yield paragraph(f"{side.label}: taken before this changed: {changed}.", style="warn")
+    for warning in found.warnings:
+        yield paragraph(f"warning: {warning}", style="warn")
+    yield from _summary(found)
+    yield from _history(log)
+    yield from _change(found)
+    yield from _smem(found)
+    yield from _build(found)
+    yield from _counters(found)
+    yield from _findings(found)
+    yield Heading("Conclusions", 2)
+    yield _blank("why the variant is faster or slower, with the figures above that show it")
+    yield _blank("what limits it now, and what to try next")
+
+
+def _blank(what: str) -> Block:
+    return paragraph(Span(f"[{BLANK}: {what}]", "warn"))
+
+
+def _no_counters(found: Audit) -> Block:
+    """Which command supplies the counters of the sides that have none."""
+    sides = [side for side in (found.before, found.after) if side.arm.profiled is None]
+    if not sides:
+        return paragraph("No evidence: the profiles have none of these counters.")
+    whose = " and ".join(side.label for side in sides)
+    names = [found.name] if found.has_both else [_spell(side) for side in sides]
+    how = command("profiled", found.after.arm, " ".join(names))
+    return paragraph(f"No evidence: no profile of {whose}. {_how(how)}")
+
+
+def _no_time(found: Audit) -> Block:
+    """Why there is no comparison of times, and what supplies it."""
+    measured = [side.arm.measured is not None for side in (found.before, found.after)]
+    why = "one time is measured, the other is not" if any(measured) else "nothing was timed"
+    if found.has_both:
+        how = _how(command("measured", found.after.arm, found.name))
+    else:
+        how = (
+            "An experiment with both variants (`kernelexp new`) and `kernelexp run` of it supply "
+            "it, on a machine with the GPU."
+        )
+    return paragraph(f"No evidence: {why}. {how}")
+
+
+def _how(words: str) -> str:
+    what, _, where = words.partition(", ")
+    return f"`{what}`, {where}, supplies it."
+
+
+def _spell(side: Side) -> str:
+    return side.subject.label.replace(": ", ":").replace(", ", ",")
+
+
+def _summary(found: Audit) -> Iterator[Block]:
+    yield Heading("Performance summary", 2)
+    sides = (("This variant", found.after), ("Compared with", found.before))
+    rows: list[tuple[Cell, ...]] = [
+        (f"{name}: {side.label}", *_rates(side), _whose(side)) for name, side in sides
+    ]
+    for peer in found.peers:
+        rate = figures.NONE if peer.tflops is None else f"{peer.tflops:.0f}"
+        rows.append((peer.name, figures.time_ms(peer.time_ms), rate, peer.notes))
+    yield table(("Kernel", "Time (ms)", "TFLOPS", "Notes"), rows, numbers=(1, 2))
+    if found.ratio is None:
+        yield _no_time(found)
+        return
+    faster = "faster" if found.ratio < 1 else "slower"
+    yield paragraph(
+        Span(f"{abs(100 * (found.ratio - 1)):.1f}% {faster}", "strong"),
+        f" than {found.before.label} ({found.how}).",
+    )
+
+
+def _rates(side: Side) -> tuple[str, str]:
+    return figures.time_of(side.arm), figures.tflops_of(side.arm)
+
+
+def _whose(side: Side) -> str:
+    if side.arm.measured:
+        return f"measured, {side.arm.measured.device}"
+    return "published" if side.arm.published else "not timed"
+
+
+def _history(log: KernelLog | None) -> Iterator[Block]:
+    if log and log.history:
+        yield Heading("Optimization history", 2)
+        yield logbook.history(log)
+
+
+def _change(found: Audit) -> Iterator[Block]:
+    """Problem and solution, as far as the experiment says them."""
+    title = found.standings.experiment.title if found.standings else ""
+    yield Heading(f"Change: {title}" if title else "Change", 2)
+    departs = {
+        axis: value
+        for axis, value in found.after.variant.axes.items()
+        if found.before.variant.axes.get(axis) != value
+    }
+    yield paragraph(f"Axes: {spell_point(departs)}.")
+    yield Heading("Problem", 3)
+    yield _blank("what was wrong before, with its figures")
+    if found.standings:
+        yield paragraph(f"Hypothesis ({found.name}): {found.standings.experiment.hypothesis}")
+    yield Heading("Solution", 3)
+    if found.standings and found.standings.experiment.changes:
+        yield Items(tuple(found.standings.experiment.changes))
+    else:
+        yield _blank("what was changed")
+    if found.standings and found.standings.experiment.why:
+        yield paragraph(f"Why: {found.standings.experiment.why}")
+    if found.standings:
+        each = found.standings.candidates[found.number - 1]
+        said = [decisions.sentence(one) for one in each.decisions]
+        verdict = each.verdict.status.value if each.verdict else logbook.NOT_RUN
+        yield paragraph(f"Verdict: {'; '.join((verdict, *said))}.")
+
+
+def _budget(side: Side) -> Iterator[tuple[str, int]]:
+    """Shared memory by its parts: what the source exports as smem_<part>_bytes, the total, the
+    limit, and what is left of it."""
+    if side.arm.build is None:
+        return
+    made = side.arm.build.resources
+    parts = {
+        name.removeprefix("smem_").removesuffix("_bytes"): count
+        for name, count in side.arm.build.exports.items()
+        if _is_part(name)
+    }
+    yield from parts.items()
+    rest = made.dynamic_smem_bytes - sum(parts.values())
+    if rest:
+        yield ("dynamic, other" if parts else "dynamic"), rest
+    if made.static_smem_bytes:
+        yield "static", made.static_smem_bytes
+    total = made.dynamic_smem_bytes + made.static_smem_bytes
+    limit = smem_limit(side.arm.arch)
+    yield from (("total", total), ("limit of a CTA", limit), ("headroom", limit - total))
+
+
+def _is_part(name: str) -> bool:
+    return name.startswith("smem_") and name.endswith("_bytes")
+
+
+def _smem(found: Audit) -> Iterator[Block]:
+    yield Heading("SMEM budget", 2)
+    yield paragraph("Of this project's own source, as it is built now.", style="dim")
+    rows = []
+    for name, count in _budget(found.after):
+        strong = name in ("total", "headroom")
+        cells = (name, f"{count:,}")
+        rows.append(tuple(Span(cell, "strong") if strong else cell for cell in cells))
+    yield table(("Component", "Bytes"), rows, numbers=(1,))
+    made = found.after.arm.build
+    if made and made.resources.dynamic_smem_bytes and not any(map(_is_part, made.exports)):
+        yield paragraph(
+            "The parts are not known: export them in the source, as in "
+            "KX_EXPORT(smem_stages_bytes, ...).",
+            style="dim",
+        )
+
+
+_BUILD = {
+    "built": (
+        ("Registers/thread", "launch__registers_per_thread"),
+        ("Spill stores, B", "spill_store_bytes"),
+        ("Spill loads, B", "spill_load_bytes"),
+        ("Stack, B", "stack_bytes"),
+        ("SMEM (dynamic), B", "launch__shared_mem_per_block_dynamic"),
+        ("SASS, B", "sass_bytes"),
+    ),
+    "published": (("Registers/thread", "published_registers"),),
+}
+
+
+def _build(found: Audit) -> Iterator[Block]:
+    """Figures of our own build apart from published ones."""
+    yield Heading("Build stats (ptxas)", 2)
+    for kind, entries in _BUILD.items():
+        rows = []
+        for label, name in entries:
+            before, after = (metrics.read(name, side.arm) for side in (found.before, found.after))
+            if before is not None or after is not None:
+                rows.append((label, figures.value(before), figures.value(after)))
+        if rows:
+            yield table((f"Metric ({kind})", "Before", "After"), rows, numbers=(1, 2))
+
+
+_TITLES = {
+    STALLS: "Warp stall breakdown",
+    "memory throughput": "Memory throughput",
+    "access efficiency": "Access efficiency",
+}
+
+
+def _counters(found: Audit) -> Iterator[Block]:
+    for name in TABLES:
+        yield Heading(_TITLES[name], 2)
+        yield from _tables(found, [group for group in found.tables if group.name == name])
+
+
+def _findings(found: Audit) -> Iterator[Block]:
+    yield Heading(f"Other findings (over {100 * FLOOR:g}% relative change)", 2)
+    yield from _tables(found, found.findings)
+
+
+def _tables(found: Audit, groups: Sequence[Group]) -> Iterator[Block]:
+    """A table for each kind of evidence; where no hardware counted, what supplies that."""
+    yield from (differences.table_of(group, names=False) for group in groups)
+    if all(group.kind == "emulated" for group in groups):
+        yield _no_counters(found)

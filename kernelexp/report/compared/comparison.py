@@ -1,0 +1,228 @@
+"""Two records side by side: what they were made from, and which figures differ."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.facts import differences, metrics
+from kernelexp.logs import sources
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import AxisValue, spell, spell_point
+from kernelexp.model.errors import UsageError
+from kernelexp.model.record import Record, is_of
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Heading, Listing, Span, paragraph, table
+
+
+class ArmDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm of each record, and what differs between them."""
+
+    name: str
+    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    flags: tuple[str, str] | None
+    figures: dict[str, tuple[metrics.Value | None, metrics.Value | None]]
+    arms: tuple[Arm, Arm]
+
+
+class RecordDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two records; empty parts are the same."""
+
+    runs: tuple[str, str]
+    facts: dict[str, tuple[str, str]]
+    """Compiler, tool, commit, machine, size, margin."""
+    files: dict[str, str]
+    """A unified diff by path; a sentence where a side's content is lost."""
+    arms: tuple[ArmDifference, ...]
+    unpaired: tuple[str, ...]
+    """Candidates that only one of the records has."""
+
+
+def compare(root: Path, one: Record, other: Record) -> RecordDifference:
+    """Baseline with baseline, and each candidate with the one of the same axes, else the same
+    place."""
+    pairs, unpaired = _pair(one, other)
+    facts = {
+        "kernel": (f"{one.kernel}@{one.arch}", f"{other.kernel}@{other.arch}"),
+        "experiment": (one.experiment, other.experiment),
+        "compiler": (one.compiler, other.compiler),
+        "kernelexp": (one.tool, other.tool),
+        "commit": (_commit(one), _commit(other)),
+        "device": (one.device, other.device),
+        "size": (one.size, other.size),
+        "judged by": _judged(one, other),
+        "margin": (f"{one.margin:g}", f"{other.margin:g}"),
+    }
+    return RecordDifference(
+        runs=(one.run, other.run),
+        facts={name: values for name, values in facts.items() if values[0] != values[1]},
+        files=dict(_files(root, one, other)),
+        arms=tuple(_arms(name, first, second) for name, first, second in pairs),
+        unpaired=unpaired,
+    )
+
+
+def _pair(one: Record, other: Record) -> tuple[list[tuple[str, Arm, Arm]], tuple[str, ...]]:
+    pairs = [("baseline", one.baseline, other.baseline)]
+    left = list(range(len(other.candidates)))
+    lone = []
+    for name, candidate in zip(one.names[1:], one.candidates, strict=True):
+        same = [i for i in left if is_of(candidate.arm.axes, other.candidates[i].arm)]
+        if not same and len(one.candidates) == len(other.candidates) == 1:
+            same = [*left]
+        if same:
+            left.remove(same[0])
+            pairs.append((name, candidate.arm, other.candidates[same[0]].arm))
+        else:
+            lone.append(f"{one.run}: {spell_point(candidate.arm.axes)}")
+    lone += [f"{other.run}: {spell_point(other.candidates[i].arm.axes)}" for i in left]
+    return pairs, tuple(lone)
+
+
+def _arms(name: str, one: Arm, other: Arm) -> ArmDifference:
+    axes = {
+        axis: (one.axes.get(axis), other.axes.get(axis))
+        for axis in {**one.axes, **other.axes}
+        if axis not in one.axes
+        or axis not in other.axes
+        or not is_of(one.axes, Arm(axes={axis: other.axes[axis]}))
+    }
+    return ArmDifference(
+        name=name,
+        axes=axes,
+        flags=(" ".join(one.flags), " ".join(other.flags)) if one.flags != other.flags else None,
+        figures={
+            difference.metric.name: (difference.before, difference.after)
+            for difference in _differences(one, other)
+        },
+        arms=(one, other),
+    )
+
+
+def _commit(record: Record) -> str:
+    if record.git is None:
+        return "no git"
+    return f"{record.git.commit[:10]}{', dirty' if record.git.dirty else ''}"
+
+
+def _judged(one: Record, other: Record) -> tuple[str, str]:
+    """What the verdicts of both are about; empty where one of them timed nothing."""
+    if one.measurement is None or other.measurement is None:
+        return "", ""
+    first, second = one.measurement.printed, other.measurement.printed
+    return first.figure if first else "time", second.figure if second else "time"
+
+
+def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
+    first, second = sources.of_record(one), sources.of_record(other)
+    for name in sorted({*first, *second}):
+        if lacking := [each.run for each in (one, other) if _is_unrecorded(each, name)]:
+            yield name, f"run {lacking[0]} did not record this file."
+        elif first.get(name) != second.get(name):
+            try:
+                before = _lines(root, one, name, first)
+                after = _lines(root, other, name, second)
+            except UsageError as lost:
+                yield name, str(lost)
+                continue
+            labels = (f"{one.run}/{name}", f"{other.run}/{name}")
+            yield name, "\n".join(difflib.unified_diff(before, after, *labels, lineterm=""))
+
+
+def _is_unrecorded(record: Record, name: str) -> bool:
+    """Whether the record is from before runs recorded their Python files."""
+    return name.endswith(".py") and not record.host_files
+
+
+def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list[str]:
+    if name not in files:
+        return []
+    return sources.content(root, record, name).decode(errors="replace").splitlines()
+
+
+class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the arms of one name: pairs of before and after."""
+
+    name: str
+    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    flags: tuple[str, str] | None
+    figures: dict[str, tuple[metrics.Value | None, metrics.Value | None]]
+
+
+class Differing(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two records: pairs of before and after."""
+
+    runs: tuple[str, str]
+    facts: dict[str, tuple[str, str]]
+    files: dict[str, str]
+    arms: tuple[DifferingArm, ...]
+    unpaired: tuple[str, ...]
+
+
+def to_values(difference: RecordDifference) -> Differing:
+    """Without the arms themselves, for programs."""
+    return Differing(
+        runs=difference.runs,
+        facts=difference.facts,
+        files=difference.files,
+        arms=tuple(
+            DifferingArm(name=arm.name, axes=arm.axes, flags=arm.flags, figures=arm.figures)
+            for arm in difference.arms
+        ),
+        unpaired=difference.unpaired,
+    )
+
+
+def render(difference: RecordDifference) -> Iterator[Block]:
+    """What the runs were made from, then their figures, then the sources' diffs."""
+    one, other = difference.runs
+    yield Heading(f"{one} → {other}")
+    rows = [(name, *values) for name, values in difference.facts.items()]
+    for arm in difference.arms:
+        for axis, (before, after) in arm.axes.items():
+            rows.append((f"{arm.name}: {axis}", _spell(before), _spell(after)))
+        if arm.flags:
+            rows.append((f"{arm.name}: flags", *arm.flags))
+    if rows:
+        yield table(("", one, other), rows)
+    for arm in difference.arms:
+        yield from _figures(arm)
+    for name in difference.unpaired:
+        yield paragraph(f"only in {name}")
+    for name, diff in difference.files.items():
+        yield paragraph(Span(name, "strong"))
+        yield Listing(diff)
+    if not (
+        rows
+        or difference.files
+        or difference.unpaired
+        or any(arm.figures for arm in difference.arms)
+    ):
+        yield paragraph("The same variants from the same files, with the same figures.")
+
+
+def _figures(arm: ArmDifference) -> Iterator[Block]:
+    one, other = arm.arms
+    rows: Sequence[tuple[str, ...]] = [
+        (
+            difference.metric.label.strip(),
+            figures.value(difference.before),
+            figures.value(difference.after),
+            figures.relative(difference),
+        )
+        for difference in _differences(one, other)
+    ]
+    if rows:
+        yield table((arm.name, "before", "after", "change"), rows, numbers=(1, 2, 3))
+
+
+def _differences(one: Arm, other: Arm) -> Sequence[differences.Difference]:
+    kinds = differences.comparable(one, other)
+    return differences.between(one, other, *kinds) if kinds else ()
+
+
+def _spell(value: AxisValue | None) -> str:
+    return "—" if value is None else spell(value)

@@ -1,0 +1,211 @@
+"""A comparison of two subjects as values and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.dossier.comparability import Conditions
+from kernelexp.dossier.subjects import Subject
+from kernelexp.facts import counters
+from kernelexp.facts.counters import Better
+from kernelexp.facts.differences import Difference
+from kernelexp.facts.metrics import Kind, Value
+from kernelexp.judge.ranking import Group
+from kernelexp.model.axes import AxisValue, spell
+from kernelexp.model.measurement import Effect
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
+from kernelexp.services.comparisons import Comparison, evidence_of
+
+
+class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two that are compared."""
+
+    label: str
+    about: tuple[str, ...]
+    evidence: tuple[str, ...]
+    """Kinds."""
+    conditions: dict[Kind, Conditions]
+
+
+class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of both."""
+
+    metric: str
+    label: str
+    unit: str
+    better: Better
+    before: Value
+    after: Value
+    change: float | None
+    """Relative, 0.1 for 10% more; None where it is no number."""
+    direction: str
+    """`better`, `worse`, or empty where neither is known."""
+    others: tuple[str, ...]
+    """Further metrics of the same counter."""
+
+
+class ComparedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures about one subject, of one kind of evidence, largest change first."""
+
+    group: str
+    kind: str
+    findings: tuple[ComparedFigure, ...]
+
+
+class NotShown(msgspec.Struct, frozen=True, kw_only=True):
+    """How many figures are left out, by why."""
+
+    small: int
+    same: int
+    others: int
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two subjects."""
+
+    before: ComparedSide
+    after: ComparedSide
+    floor: float
+    warnings: tuple[str, ...]
+    unknown: dict[str, tuple[str, ...]]
+    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    effect: Effect | None
+    groups: tuple[ComparedGroup, ...]
+    not_shown: NotShown
+
+
+def to_values(found: Comparison) -> Compared:
+    """The comparison, for programs."""
+    before, after = map(_side, found.subjects)
+    return Compared(
+        before=before,
+        after=after,
+        floor=found.options.floor,
+        warnings=found.warnings,
+        unknown=found.unknown,
+        axes=found.axes,
+        effect=found.effect,
+        groups=group_values(found.groups),
+        not_shown=NotShown(small=found.small, same=found.same, others=found.others),
+    )
+
+
+def _side(subject: Subject) -> ComparedSide:
+    return ComparedSide(
+        label=subject.label,
+        about=subject.about,
+        evidence=tuple(evidence_of(subject.arm)),
+        conditions=subject.conditions,
+    )
+
+
+def group_values(groups: Sequence[Group]) -> tuple[ComparedGroup, ...]:
+    """All findings, by group."""
+    return tuple(map(_group_values, groups))
+
+
+def _group_values(group: Group) -> ComparedGroup:
+    findings = (
+        ComparedFigure(
+            metric=finding.difference.metric.name,
+            label=finding.difference.metric.label.strip(),
+            unit=finding.difference.metric.unit,
+            better=finding.difference.metric.better,
+            before=finding.difference.before,
+            after=finding.difference.after,
+            change=finding.difference.change,
+            direction=_direction(finding.difference),
+            others=finding.others,
+        )
+        for finding in group.findings
+    )
+    return ComparedGroup(group=group.name, kind=group.kind, findings=tuple(findings))
+
+
+def _direction(each: Difference) -> str:
+    """Whether the change is `better` or `worse`; empty where that depends on the kernel."""
+    if isinstance(each.before, str) or isinstance(each.after, str) or not each.metric.better:
+        return ""
+    if figures.growth(each) in ("same", "+0.0%", "-0.0%"):
+        return ""
+    return "better" if (each.after < each.before) == (each.metric.better == "less") else "worse"
+
+
+def render(found: Comparison, names: bool = False) -> Iterator[Block]:
+    """For a terminal of 80 columns; with `names` in tables that also have ncu's names."""
+    one, other = found.subjects
+    yield Heading(f"{one.label} → {other.label}")
+    for side, subject in zip(("before", "after"), found.subjects, strict=True):
+        yield paragraph(Span(f"{side}: {'; '.join(_about(subject))}", "dim"))
+    for warning in found.warnings:
+        yield paragraph(Span(f"warning: {warning}", "warn"))
+    for whose, conditions in found.unknown.items():
+        where = "for either" if whose == "both" else f"for {whose}"
+        yield paragraph(Span(f"not recorded {where}: {', '.join(conditions)}", "dim"))
+    if found.axes:
+        rows = [(axis, *map(_spell, values)) for axis, values in found.axes.items()]
+        yield table(("axes", "before", "after"), rows)
+    if found.effect:
+        yield paragraph(f"time, interleaved in one run: {figures.effect(found.effect)}")
+    for group in found.groups:
+        if not names and (found.options.metric or group.name == counters.OTHER):
+            yield from _lines(group)
+        else:
+            yield table_of(group, names)
+    if rest := _rest(found):
+        yield paragraph(rest)
+
+
+def _about(subject: Subject) -> Sequence[str]:
+    return (*subject.about, f"{', '.join(evidence_of(subject.arm))}")
+
+
+def table_of(group: Group, names: bool) -> Block:
+    """A row for each finding; with `names` also ncu's."""
+    header = (f"{group.name} ({group.kind})", "before", "after", "", "change", "")
+    rows: list[tuple[Cell, ...]] = []
+    for finding in group.findings:
+        cells = _cells(finding.difference)
+        rows.append((*cells, finding.difference.metric.name) if names else cells)
+    return table(
+        (*header, "metric") if names else header, rows, numbers=(1, 2, 4), unwrapped=(3, 5)
+    )
+
+
+def _cells(each: Difference) -> tuple[Cell, ...]:
+    before, after, unit = figures.pair(each.before, each.after, each.metric.unit)
+    direction = _direction(each)
+    style = {"better": Span(direction, "good"), "worse": Span(direction, "bad")}
+    label = each.metric.label.strip()
+    return (label, before, after, unit, figures.growth(each), style.get(direction, ""))
+
+
+def _lines(group: Group) -> Iterator[Block]:
+    """Two lines for a finding: a counter's whole name, which no column holds, and its values."""
+    yield paragraph(Span(f"{group.name} ({group.kind})", "strong"))
+    for finding in group.findings:
+        metric = finding.difference.metric
+        _, before, after, unit, growth, direction = _cells(finding.difference)
+        label = "" if metric.name.startswith(metric.label) else f"  {metric.label.strip()}:"
+        yield paragraph(Span(metric.name, "strong" if label else ""), indent=2)
+        words = f"{label}  {before} → {after} {unit}  {growth}  ".replace("   ", "  ")
+        yield paragraph(words.rstrip() + "  ", direction or "", indent=2)
+
+
+def _rest(found: Comparison) -> str:
+    """What is not shown, and how to see it; empty where nothing is left out."""
+    floor = f"{100 * found.options.floor:g}%"
+    parts = [
+        (found.small, f"changed by less than {floor} (--floor)"),
+        (found.others, "changed and belong to no group (--all)"),
+        (found.same, "did not change"),
+    ]
+    words = ", ".join(f"{count:,} that {what}" for count, what in parts if count)
+    return f"Figures not shown: {words}." if words and found.options.metric is None else ""
+
+
+def _spell(value: AxisValue | None) -> str:
+    return figures.NONE if value is None else spell(value)

@@ -1,0 +1,64 @@
+"""What pages of several kinds show of arms: all figures, the compiler's warnings and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kernelexp.facts import metrics
+from kernelexp.facts.metrics import Kind
+from kernelexp.model.arm import Arm
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Listing, Span, paragraph, table
+
+KINDS: tuple[Kind, ...] = ("built", "emulated")
+_LOG_LINES_SHOWN = 20
+
+
+def warnings(name: str, arm: Arm) -> Iterator[Block]:
+    """What ptxas warned of, a line each."""
+    code = arm.build or arm.program
+    for warning in code.warnings if code else ():
+        yield paragraph(f"{name}: ptxas: {warning}", style="warn")
+
+
+def compiler_errors(arms: Mapping[str, Arm]) -> Iterator[Block]:
+    """What the compiler said of arms that do not build, the same words once."""
+    by_log: dict[str, list[str]] = {}
+    for name, arm in arms.items():
+        if arm.build_log:
+            by_log.setdefault(arm.build_log, []).append(name)
+    for log, names in by_log.items():
+        yield paragraph(Span(f"{', '.join(names)}: the compiler's errors:", "broken"))
+        yield Listing(shorten(log))
+
+
+def all_figures(
+    names: Sequence[str],
+    arms: Sequence[Arm],
+    kinds: Sequence[Kind] = KINDS,
+    but: tuple[str, ...] = (),
+) -> Iterator[Block]:
+    """Every figure of these kinds of every arm; arms in groups that fit 80 columns.
+
+    but: what the names of figures begin with that another table shows.
+    """
+    for start in range(0, len(arms), 3):
+        group = arms[start : start + 3]
+        every = [metrics.figures(arm, *kinds) for arm in group]
+        known = {name: each.metric for shown in every for name, each in shown.items()}
+        rows = [
+            [metric.label, *(figures.value(metric.read(arm), "") for arm in group)]
+            for metric in known.values()
+            if not metric.name.startswith(but)
+        ]
+        if rows:
+            header = ("figure", *names[start : start + 3])
+            yield table(header, rows, numbers=range(1, len(header)))
+
+
+def shorten(log: str) -> str:
+    """The first lines of a compiler's output, and how many more there are."""
+    lines = log.splitlines()
+    rest = len(lines) - _LOG_LINES_SHOWN
+    kept = lines[:_LOG_LINES_SHOWN]
+    return "\n".join([*kept, f"... {rest} more lines with --json"] if rest > 0 else kept)

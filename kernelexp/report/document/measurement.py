@@ -1,0 +1,158 @@
+"""A measurement for people: how it was taken, other kernels in the same run, conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kernelexp.facts import metrics
+from kernelexp.model.measurement import Estimate, Measurement, Printed
+from kernelexp.model.record import Record
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, paragraph, table
+
+
+def render(record: Record, verbose: bool = False) -> Iterator[Block]:
+    """Peers and placebo, then how the times were taken; with `verbose` every arm's times."""
+    measurement, estimate = record.measurement, record.estimate
+    if measurement is None or estimate is None:
+        return
+    rows = list(_rows(record, estimate, verbose))
+    if rows:
+        yield _times(rows, verbose, measurement.printed)
+    if measurement.printed and measurement.printed.also:
+        yield _also(record, measurement.printed)
+    yield paragraph(_method(measurement, estimate, record))
+    if record.heats:
+        yield from _cards(record)
+    if measurement.departures:
+        yield paragraph(_departures(measurement))
+    if conditions := _conditions(estimate):
+        yield paragraph(conditions)
+    for failure in measurement.failures:
+        yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
+
+
+def _times(rows: list[tuple[str, ...]], verbose: bool, printed: Printed | None) -> Block:
+    """What was timed, peers and placebo; a program's figure that is no time is in the page above,
+    and no program states its work."""
+    header = ["timed" if verbose else "timed too", "ms", "TFLOPS", "vs. baseline", "detects"]
+    if printed:
+        kept = (0, 1, 3, 4) if printed.is_time else (0, 3, 4)
+        header = [header[place] for place in kept]
+        rows = [tuple(row[place] for place in kept) for row in rows]
+    return table(header, rows, numbers=range(1, len(header)))
+
+
+def _also(record: Record, printed: Printed) -> Block:
+    """The medians of what programs printed besides what they are judged by, one row per arm."""
+    header = ["printed too"]
+    header += [metrics.spell_printed(name, each.unit) for name, each in printed.also.items()]
+    rows = [
+        [name, *(figures.value(metrics.read(f"printed_{each}", arm)) for each in printed.also)]
+        for name, arm in zip(record.names, record.arms, strict=True)
+    ]
+    return table(header, rows, numbers=range(1, len(header)))
+
+
+def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
+    effects = [
+        *estimate.effects,
+        *estimate.peers,
+        *([estimate.placebo] if estimate.placebo else []),
+    ]
+    by_arm = {effect.arm: effect for effect in effects}
+    for times in estimate.times:
+        if times.arm in record.names and not verbose:
+            continue  # the table of arms has it
+        effect = by_arm.get(times.arm)
+        yield (
+            times.arm,
+            figures.time_ms(times.median_us / 1000),
+            figures.tflops(record.flops, times.median_us),
+            figures.effect(effect) if effect else "",
+            f"{100 * effect.detectable:.2f}%" if effect and effect.processes > 1 else "",
+        )
+
+
+def _method(measurement: Measurement, estimate: Estimate, record: Record) -> str:
+    longest = max(estimate.effects, key=lambda effect: effect.pairs, default=None)
+    pairs, dropped = (longest.pairs, longest.dropped) if longest else (0, 0)
+    level = longest.level if longest else 0.0
+    if measurement.printed:
+        return (
+            f"Run on {measurement.device.name}: {pairs:,} pairs in {len(measurement.workers)} "
+            f"rounds of new processes, {dropped} dropped, {100 * level:.4g}% intervals over "
+            f"rounds, {measurement.elapsed_s:.0f} s."
+        )
+    l2 = "L2 flushed, " if measurement.options.l2 == "cold" else ""
+    return (
+        f"{'Final on' if record.heats else 'Timed on'} {measurement.device.name}"
+        f"{figures.conditions(record)}: {pairs:,} pairs in "
+        f"{len(measurement.workers)} "
+        f"processes, {dropped} dropped, "
+        f"{100 * level:.4g}% intervals over processes, {l2}{measurement.elapsed_s:.0f} s."
+    )
+
+
+def _cards(record: Record) -> Iterator[Block]:
+    """The baseline on each GPU: how far the GPUs differ, which no ratio between variants shows."""
+    rows = []
+    taken = [*((heat.measurement, heat.estimate) for heat in record.heats)]
+    if record.measurement and record.estimate:
+        taken.append((record.measurement, record.estimate))
+    for number, (own, estimate) in enumerate(taken, 1):
+        candidates = sum(arm.role == "candidate" for arm in own.arms)
+        base = next((time_ for time_ in estimate.times if time_.arm == "baseline"), None)
+        state = estimate.conditions
+        rows.append(
+            (
+                "final" if own is record.measurement else f"heat {number}",
+                own.device.name,
+                own.device.uuid[:12],
+                str(candidates),
+                figures.time_ms(base.median_us / 1000) if base else figures.NONE,
+                f"{state.sm_clock_mhz:.0f}" if state else figures.NONE,
+                f"{state.temperature_c:.0f}" if state else figures.NONE,
+            )
+        )
+    header = ("", "GPU", "UUID", "variants", "baseline, ms", "SM, MHz", "C")
+    yield table(header, rows, numbers=(3, 4, 5, 6), unwrapped=(0, 2))
+    yield paragraph(
+        "Changes are relative to the baseline on the same GPU at the same time; times of two GPUs "
+        "are not compared, and those of the table above are of the final.",
+        style="dim",
+    )
+
+
+def _departures(measurement: Measurement) -> str:
+    """How many arms the race was over for, by the processes that timed them."""
+    slower = Counter(
+        departure.processes for departure in measurement.departures if departure.slower_than
+    )
+    decided = Counter(
+        departure.processes for departure in measurement.departures if not departure.slower_than
+    )
+    parts = [
+        f"{', '.join(f'{count} after {processes}' for processes, count in sorted(counts.items()))} "
+        f"{'rounds' if measurement.printed else 'processes'}, {why}"
+        for counts, why in ((slower, "outrun"), (decided, "decided"))
+        if counts
+    ]
+    return f"Not timed to the end: {'; '.join(parts)}."
+
+
+def _conditions(estimate: Estimate) -> str:
+    state = estimate.conditions
+    if state is None:
+        return ""
+    throttle = ", ".join(f"{name} {100 * share:.0f}%" for name, share in state.throttle.items())
+    if not state.sm_clock_mhz:  # between the runs of programs
+        if not state.temperature_c:
+            return ""
+        return f"Between runs {state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
+    return (
+        f"SM {state.sm_clock_mhz:.0f} MHz ({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz}), "
+        f"memory {state.memory_clock_mhz:.0f} MHz, {state.power_w:.0f} W, "
+        f"{state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
+    )

@@ -1,0 +1,83 @@
+"""People's decisions: in a word for a table, in a sentence for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kernelexp.logs.decisions import Decision
+from kernelexp.model.axes import spell_point
+from kernelexp.project import Project
+from kernelexp.project.revisions import is_commit_name
+from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph
+
+HEADER = "decision"
+_STYLES: dict[str, Style] = {"accepted": "good", "rejected": "bad", "replaced": "dim"}
+
+
+def word(decision: Decision | None) -> Cell:
+    """`accepted`, `replaced by F13`; empty where nothing was decided."""
+    if decision is None:
+        return ""
+    by = f" by {decision.by}" if decision.by else ""
+    return Span(f"{decision.word}{by}", _STYLES[decision.word])
+
+
+def sentence(decision: Decision) -> str:
+    """All that was said: `accepted on 2026-02-27 by A. Smith at abf04a5: simpler code`."""
+    by = f" by {decision.by}" if decision.by else ""
+    parts = [f"{decision.word}{by} on {decision.created[:10]}"]
+    if decision.who:
+        parts.append(f"({decision.who})" if by else f"by {decision.who}")
+    if decision.commit:
+        parts.append(f"at {short(decision.commit)}")
+    note = f": {decision.note}" if decision.note else ""
+    return " ".join(parts) + note
+
+
+def short(commit: str) -> str:
+    return commit[:10] if is_commit_name(commit) else commit
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What was just decided, and what is the best of the kernel now."""
+
+    decisions: tuple[Decision, ...]
+    best: Decision | None
+    stood: tuple[str, ...] = ()
+    """Names of those that stood already, and were not written again."""
+
+
+def best(project: Project, decision: Decision) -> str:
+    """Which variant is the current best of a kernel, and who says so."""
+    target = project.kernels[decision.kernel].targets[decision.arch]
+    departs = {
+        name: value
+        for name, value in decision.axes.items()
+        if name not in target.axes or value != target.axes[name].default
+    }
+    at = f" at {short(decision.commit)}" if decision.commit else ""
+    return f"{spell_point(departs)} ({decision.experiment}, accepted{at})"
+
+
+def made(project: Project, done: Made) -> Iterator[Block]:
+    """What was just decided, beside the verdict, and what is the best now."""
+    for decision in done.decisions:
+        several = len(project.experiment(decision.experiment).candidates) > 1
+        departs = {k: v for k, v in decision.axes.items() if decision.baseline.get(k) != v}
+        which = f" ({spell_point(departs)})" if several else ""
+        said = f"{decision.experiment}{which}: {sentence(decision)}"
+        yield paragraph(said if said.endswith((".", "!", "?")) else f"{said}.")
+        if decision.name in done.stood:
+            yield paragraph("This stands already: nothing was written.")
+        verdict = (
+            f"The verdict is {decision.verdict} (run {decision.run})." if decision.verdict else ""
+        )
+        yield paragraph(verdict or "No record speaks for it as it is now.", style="dim")
+    last, current = done.decisions[-1], done.best
+    where = f"{last.kernel}@{last.arch}"
+    if current is None:
+        yield paragraph(f"No variant of {where} is accepted.")
+    else:
+        yield paragraph(f"Current best of {where}: {best(project, current)}.")

@@ -1,0 +1,356 @@
+"""What a project holds: its kernels with their axes, its experiments with where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.dossier import expected
+from kernelexp.dossier.standing import StandingProfile, Standings
+from kernelexp.facts import metrics
+from kernelexp.judge.expectations import Judged
+from kernelexp.logs import decisions
+from kernelexp.logs.decisions import Decision
+from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.axes import AxisValue, spell, spell_point
+from kernelexp.model.experiment import Axis, Experiment, Kernel, Target
+from kernelexp.model.record import Provenance, Record, own_axes
+from kernelexp.project import Project
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import (
+    Block,
+    Cell,
+    Heading,
+    Span,
+    paragraph,
+    status,
+    table,
+    text_of,
+)
+from kernelexp.report.log import decisions as report
+from kernelexp.report.log import logbook
+from kernelexp.report.runs import page
+from kernelexp.report.variants import expectations
+from kernelexp.report.variants.emulation import is_right
+
+RECORDS_SHOWN = 10
+
+
+class ListedCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that speaks for a candidate, and what has changed since."""
+
+    axes: dict[str, AxisValue]
+    run: str | None
+    provenance: Provenance | None
+    verdict: Verdict | None
+    changed_since: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+    """People's, oldest first."""
+
+
+class ListedStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an experiment stands."""
+
+    records: int
+    """How many there are of it."""
+    candidates: tuple[ListedCandidate, ...]
+
+
+class ListedExperiment(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment, and where it stands."""
+
+    experiment: Experiment
+    records: int
+    candidates: tuple[ListedCandidate, ...]
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A project: its kernels with their axes, its experiments and steps by id."""
+
+    root: str
+    kernels: dict[str, Kernel]
+    experiments: dict[str, ListedExperiment]
+    history: tuple[str, ...]
+    best: dict[str, Decision]
+    """The decision that made a variant the current best, by KERNEL@ARCH."""
+
+
+class ShownProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest profile of one variant of an experiment."""
+
+    name: str
+    """Of the variant in the experiment: baseline, candidate 1."""
+    run: str
+    changed_since: tuple[str, ...]
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment with its records and profiles."""
+
+    id: str
+    experiment: Experiment
+    standing: ListedStanding
+    expectations: dict[str, tuple[Judged, ...]]
+    records: tuple[Record, ...]
+    profiles: tuple[ShownProfile, ...]
+
+
+def to_values(
+    project: Project, standings: Mapping[str, Standings], decided: Sequence[Decision] = ()
+) -> Listed:
+    """The project, for programs."""
+    return Listed(
+        root=str(project.root),
+        kernels=project.kernels,
+        experiments={
+            name: ListedExperiment(
+                experiment=project.experiments[name],
+                records=each.records,
+                candidates=_candidates(each),
+            )
+            for name, each in standings.items()
+        },
+        history=project.history,
+        best={
+            f"{name}@{arch}": best
+            for name, kernel in project.kernels.items()
+            for arch in kernel.targets
+            if (best := decisions.best(decided, name, arch))
+        },
+    )
+
+
+def experiment_values(
+    name: str,
+    standings: Standings,
+    records: Sequence[Record],
+    profiles: Sequence[StandingProfile],
+) -> Shown:
+    """The experiment with where it stands, as `show --json` prints it."""
+    return Shown(
+        id=name,
+        experiment=standings.experiment,
+        standing=ListedStanding(records=standings.records, candidates=_candidates(standings)),
+        expectations=expected.of_experiment(name, standings),
+        records=tuple(records),
+        profiles=tuple(
+            ShownProfile(name=profile.name, run=profile.profile.run, changed_since=profile.changed)
+            for profile in profiles
+        ),
+    )
+
+
+def _candidates(standings: Standings) -> tuple[ListedCandidate, ...]:
+    return tuple(
+        ListedCandidate(
+            axes=candidate.variant.axes,
+            run=candidate.record.run if candidate.record else None,
+            provenance=candidate.record.provenance if candidate.record else None,
+            verdict=candidate.verdict,
+            changed_since=candidate.changed,
+            decisions=tuple(candidate.decisions),
+        )
+        for candidate in standings.candidates
+    )
+
+
+def render(
+    project: Project, standings: dict[str, Standings], decided: Sequence[Decision] = ()
+) -> Iterator[Block]:
+    """Each kernel with its axes, then its experiments and the steps of its history, and the
+    variant that was accepted last."""
+    if not project.kernels:
+        yield paragraph("No kernels yet: kernelexp new --from FILE.cu brings one in.")
+    for kernel_name, kernel in project.kernels.items():
+        for arch, target in kernel.targets.items():
+            words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
+            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
+            if target.axes:
+                yield _axes(target)
+            named = {
+                name: each
+                for name, each in project.experiments.items()
+                if (each.kernel, each.arch) == (kernel_name, arch)
+            }
+            if named:
+                yield _experiments({name: standings[name] for name in named})
+            if best := decisions.best(decided, kernel_name, arch):
+                yield paragraph(f"Current best: {report.best(project, best)}.")
+
+
+def _axes(target: Target) -> Block:
+    return table(
+        ("axis", "values", ""),
+        ((name, _values(axis), Span(axis.about, "dim")) for name, axis in target.axes.items()),
+    )
+
+
+def _experiments(standings: dict[str, Standings]) -> Block:
+    """A row per experiment; with people's decisions where there are any."""
+    header: tuple[str, ...] = ("experiment", "title", "verdict")
+    rows: list[tuple[Cell, ...]] = [
+        (name, each.experiment.title, _verdict(each)) for name, each in standings.items()
+    ]
+    if any(candidate.decision for entry in standings.values() for candidate in entry.candidates):
+        header = (*header, report.HEADER)
+        rows = [(*row, _decisions(standings[str(row[0])])) for row in rows]
+    return table(header, rows, unwrapped=(0, 2))
+
+
+def _decisions(each: Standings) -> Cell:
+    """The decisions that hold, each once, in the order of the candidates."""
+    words = list(dict.fromkeys(report.word(one.decision) for one in each.candidates))
+    words = [word for word in words if word]
+    if len(words) == 1:
+        return words[0]
+    return "\n".join(text_of(word) for word in words)
+
+
+def _verdict(each: Standings) -> Cell:
+    """One word for an experiment; several candidates may have several."""
+    words = list(dict.fromkeys(map(logbook.verdict, each.candidates)))
+    if words == [logbook.NOT_RUN] and each.former:
+        return Span(logbook.CHANGED, "warn")
+    if len(words) == 1:
+        return words[0]
+    return "\n".join(word.text if isinstance(word, Span) else word for word in words)
+
+
+def _values(axis: Axis) -> str:
+    """The allowed values; the default has an asterisk."""
+    return ", ".join(
+        f"{spell(value)}*"
+        if value == axis.default and type(value) is type(axis.default)
+        else spell(value)
+        for value in axis.values
+    )
+
+
+def experiment(
+    name: str, standings: Standings, records: Sequence[Record], every: bool, verbose: bool = False
+) -> Iterator[Block]:
+    """What is written about an experiment, where it stands, and its records, latest last: a summary
+    of each, or its page if `verbose`."""
+    written = standings.experiment
+    yield Heading(f"{name}  {written.title}")
+    changes = "\n".join(f"- {change}" for change in written.changes)
+    reasons = dict.fromkeys(
+        filter(
+            None, (written.why.strip(), *(d.why for c in standings.candidates for d in c.decisions))
+        )
+    )
+    texts = (
+        ("kernel", f"{written.kernel}@{written.arch}"),
+        ("baseline", spell_point(written.baseline)),
+        ("hypothesis", written.hypothesis.strip()),
+        ("changes", changes),
+        ("why", "\n".join(reasons)),
+        ("decision", written.decision),
+        ("decided", "\n".join(logbook.decided(standings))),
+        ("notes", written.notes),
+    )
+    yield table(("", ""), ((Span(label, "strong"), text) for label, text in texts if text))
+    yield _standing(standings)
+    if source := _from(standings):
+        yield paragraph(source, style="dim")
+    yield from expectations.render(expected.of_experiment(name, standings))
+    if expected.written_later(standings):
+        yield paragraph("What was expected was written after that record.", style="dim")
+    for each, point in zip(standings.candidates, written.candidates, strict=True):
+        if each.changed:
+            yield paragraph(f"{spell_point(point)}: {logbook.before_change(each)}.", style="warn")
+    if not records:
+        yield paragraph(f"No records yet: kernelexp run {name}")
+        return
+    shown = records if every else records[-RECORDS_SHOWN:]
+    if len(shown) < len(records):
+        hidden = len(records) - len(shown)
+        yield paragraph(f"{hidden:,} earlier records are not shown (--all).", style="dim")
+    for record in shown:
+        yield from page.render(record, verbose=True) if verbose else _record(record)
+
+
+def _standing(standings: Standings) -> Block:
+    rows: list[tuple[Cell, ...]] = []
+    for each, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
+        arm = None if each.changed else each.arm
+        effect = arm.measured.effect if arm and arm.measured else None
+        rows.append(
+            (
+                spell_point(point),
+                figures.cell_of(arm),
+                figures.effect(effect) if effect else "",
+                logbook.verdict(each),
+            )
+        )
+    head = figures.head_of(candidate.arm for candidate in standings.candidates if candidate.arm)
+    header = ("candidate", head, "change", "verdict")
+    return table(header, rows, numbers=(1, 2), unwrapped=(3,))
+
+
+def _from(standings: Standings) -> str:
+    """Which records the table's rows are from, and at which size, where it is not the usual."""
+    runs = dict.fromkeys(
+        f"{candidate.record.run}{figures.conditions(candidate.record)}"
+        for candidate in standings.candidates
+        if candidate.record
+    )
+    return f"from {', '.join(runs)}" if runs else ""
+
+
+def _record(record: Record) -> Iterator[Block]:
+    place = record.device or (record.machine.cpu if record.machine else "")
+    place += figures.conditions(record)
+    facts = [record.created, place, f"nvcc {record.compiler}" if record.compiler else ""]
+    if record.git:
+        facts.append(f"git {record.git.commit[:10]}{', dirty' if record.git.dirty else ''}")
+    if record.overrides:
+        facts.append(f"--set {spell_point(record.overrides)}")
+    yield paragraph(Span(record.run, "strong"), "  " + ", ".join(filter(None, facts)), style="dim")
+    verdicts: list[Cell] = [
+        "",
+        *(status(candidate.verdict.status) for candidate in record.candidates),
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            "baseline" if arm is record.baseline else spell_point(own_axes(record.baseline, arm)),
+            *_figures(arm),
+            verdict,
+        )
+        for arm, verdict in zip(record.arms, verdicts, strict=True)
+    ]
+    shown = [index for index in range(len(_HEADER)) if any(row[index] for row in rows)]
+    yield table(
+        [figures.head_of(record.arms) if index == _TIME else _HEADER[index] for index in shown],
+        [[row[index] for index in shown] for row in rows],
+        numbers=[place for place, index in enumerate(shown) if 0 < index < len(_HEADER) - 2],
+        unwrapped=(len(shown) - 1,),
+    )
+
+
+_TIME = 1
+_HEADER = ("", "ms", "TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
+
+
+def _figures(arm: Arm) -> tuple[str, ...]:
+    """The cells between label and verdict; empty where there is no such evidence.
+
+    The rate is for published results that give no time: 80 columns are few.
+    """
+    time = figures.cell_of(arm)
+    effect = arm.measured.effect if arm.measured else None
+    summary = metrics.summarize(arm) if arm.has_code else {}
+    registers = str(summary["registers"]) if summary else figures.registers_of(arm)
+    cells = (
+        time,
+        figures.tflops_of(arm) if time == figures.NONE else "",
+        figures.ratio(effect) if effect else "",
+        registers,
+        figures.value(summary.get("smem_bytes")),
+    )
+    emulated = "right" if is_right(arm) else "wrong"
+    return (
+        *("" if cell == figures.NONE else cell for cell in cells),
+        emulated if arm.emulated and arm.emulated.arrays else "",
+    )

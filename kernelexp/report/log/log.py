@@ -1,0 +1,93 @@
+"""The log as data: history and experiments of each kernel, each with what is known of it now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from kernelexp.dossier import standing
+from kernelexp.dossier.standing import Standing, Standings, Tree
+from kernelexp.facts import metrics
+from kernelexp.logs import decisions, records
+from kernelexp.logs.decisions import Decision
+from kernelexp.logs.records import Unreadable
+from kernelexp.model.names import SWEEP
+from kernelexp.model.record import Record
+from kernelexp.project import Project
+
+_SWEEPS_SHOWN = 5
+
+
+class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of one kernel on one architecture; experiments by id, in the project's order."""
+
+    kernel: str
+    arch: str
+    title: str
+    problem: str
+    device: str
+    history: dict[str, Standings]
+    experiments: dict[str, Standings]
+    sweeps: tuple[Record, ...] = ()
+    """The latest ones, oldest first."""
+    accepted: Decision | None = None
+    """The decision that makes a variant the current best; None where there is none."""
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Files among the records that were skipped."""
+        entries = (*self.history.values(), *self.experiments.values())
+        return tuple(each for entry in entries for each in entry.unreadable)
+
+    @property
+    def best(self) -> str | None:
+        """What was accepted last; else the fastest step that still stands, measured ones before
+        published ones."""
+        if self.accepted:
+            return self.accepted.experiment
+        for name in ("time_ms", "published_time_ms"):
+            times = {
+                step: time
+                for step, entry in self.history.items()
+                if (time := time_of(entry.candidates[0], name)) is not None
+            }
+            if times:
+                return min(times, key=lambda step: times[step])
+        return None
+
+
+def time_of(each: Standing, metric: str) -> float | None:
+    """The candidate's time under this metric, if it is of the variant as it is now."""
+    if each.arm is None or each.changed:
+        return None
+    value = metrics.read(metric, each.arm)
+    return None if value is None or isinstance(value, str) else value
+
+
+def assemble(project: Project) -> tuple[KernelLog, ...]:
+    """The log of every kernel and architecture that has experiments."""
+    tree = Tree(project.root)
+    entries: dict[tuple[str, str], dict[str, Standings]] = defaultdict(dict)
+    for name, experiment in project.experiments.items():
+        where = (experiment.kernel, experiment.arch)
+        entries[where][name] = standing.of_experiment(project, name, tree)
+    return tuple(
+        KernelLog(
+            kernel=kernel,
+            arch=arch,
+            title=project.kernels[kernel].title,
+            problem=project.kernels[kernel].problem,
+            device=project.kernels[kernel].targets[arch].device,
+            history={name: each for name, each in named.items() if name in project.history},
+            experiments={name: each for name, each in named.items() if name not in project.history},
+            sweeps=_sweeps(project, kernel, arch),
+            accepted=decisions.best(tree.decided[0], kernel, arch),
+        )
+        for (kernel, arch), named in entries.items()
+    )
+
+
+def _sweeps(project: Project, kernel: str, arch: str) -> tuple[Record, ...]:
+    found, _ = records.read(project.root, f"{SWEEP}{kernel}")
+    return tuple(record for record in found if record.arch == arch)[-_SWEEPS_SHOWN:]

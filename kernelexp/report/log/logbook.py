@@ -1,0 +1,311 @@
+"""The log as a document: the two tables of `kernelexp log`, and logs/EXPERIMENTS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import spell_point
+from kernelexp.model.record import Record
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import (
+    Block,
+    Cell,
+    Heading,
+    Items,
+    Labelled,
+    Span,
+    paragraph,
+    status,
+    table,
+)
+from kernelexp.report.log import decisions
+from kernelexp.report.log.log import KernelLog
+
+HISTORY_HEADER = ("Commit", "Change", "Time (ms)", "TFLOPS", "Regs", "Notes")
+EXPERIMENT_HEADER = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")
+NOT_RUN = "not run"
+CHANGED = "changed since"
+"""What stands where the verdict of a variant that is no longer the same would."""
+
+
+def tables(logs: Sequence[KernelLog]) -> Iterator[Block]:
+    """History and experiments of each kernel, in two tables."""
+    for log in logs:
+        yield paragraph(f"{log.kernel}, {log.arch}. ", *_best(log))
+        if log.history:
+            yield history(log)
+        if log.experiments:
+            rows = [row for name, each in log.experiments.items() for row in _rows(name, each)]
+            yield _with_decisions(rows, log.experiments)
+        if log.sweeps:
+            yield _sweeps(log)
+        for line in (*_changes(log), _sources(log)):
+            if line:
+                yield paragraph(line, style="dim")
+
+
+def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
+    """Header, history and a section for each experiment of each kernel."""
+    yield Heading("Experiment log")
+    yield paragraph(
+        "Rendered by `kernelexp log --write` from experiments.yaml and logs/runs; edit those."
+    )
+    for log in logs:
+        yield Heading(f"`{log.kernel}`: {log.title}", 2)
+        yield paragraph(f"Problem: {log.problem}.")
+        yield paragraph(f"Target: {log.device} ({log.arch})")
+        if best := _best(log):
+            yield paragraph(*best)
+        if sources := _sources(log):
+            yield paragraph(sources)
+        if log.history:
+            yield Heading("Optimization history (committed)", 3)
+            yield history(log)
+            for line in _changes(log, steps=True):
+                yield paragraph(line)
+        if log.experiments:
+            yield Heading("Experiments", 3)
+        for name, each in log.experiments.items():
+            yield from _section(name, each)
+        if log.sweeps:
+            yield Heading("Sweeps", 3)
+            yield _sweeps(log)
+
+
+def _best(log: KernelLog) -> tuple[Cell, ...]:
+    if log.best is None:
+        return ()
+    arm, whose = _best_arm(log, log.best)
+    rate = figures.tflops_of(arm)
+    registers = figures.registers_of(arm)
+    known = arm if arm and figures.time_of(arm) != figures.NONE else None
+    words = "Current best: " + (figures.timed(known) if known else log.best)
+    words += "" if rate == figures.NONE else f" / {rate} TFLOPS"
+    used = "" if registers == figures.NONE else f", {registers} registers"
+    return Span(words, "strong"), f"{used} ({log.best}, {whose})"
+
+
+def _best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
+    """The arm of the current best, if it still stands, and who says that it is the best."""
+    if log.accepted is None:
+        arm = log.history[best].candidates[0].arm
+        return arm, "measured" if arm and arm.measured else "published"
+    entry = log.history.get(best) or log.experiments.get(best)
+    accepted = (
+        [candidate for candidate in entry.candidates if candidate.decision == log.accepted]
+        if entry
+        else []
+    )
+    arm = accepted[0].arm if accepted and not accepted[0].changed else None
+    kind = "measured, " if arm and arm.measured else "published, " if arm and arm.published else ""
+    at = f" at {decisions.short(log.accepted.commit)}" if log.accepted.commit else ""
+    return arm, f"{kind}accepted{at}"
+
+
+def _sources(log: KernelLog) -> str:
+    """Where the figures are from, in a sentence for each kind; empty where there are none."""
+    entries = (*log.history.values(), *log.experiments.values())
+    records = [c.record for entry in entries for c in entry.candidates if c.record]
+    devices = sorted({record.device for record in records if record.measurement})
+    published = sorted({record.source for record in records if record.source})
+    sentences = []
+    if devices:
+        how = "interleaved with the baseline; medians and changes."
+        sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
+    if published:
+        sentences.append(f"Published figures: {'; '.join(published)}.")
+    return " ".join(sentences)
+
+
+def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
+    """What is no longer as it was measured, a line for each candidate."""
+    entries = log.history if steps else {**log.history, **log.experiments}
+    for name, entry in entries.items():
+        for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+            if each.changed:
+                several = f", {spell_point(point)}" if len(entry.candidates) > 1 else ""
+                yield f"{name}{several}: {before_change(each)}."
+
+
+def before_change(each: Standing) -> str:
+    """Why a standing's figures are not shown as current."""
+    record = each.record
+    timed = record is not None and (record.measurement or record.provenance == "published")
+    what = "measured" if timed else "run"
+    return f"{what} before this changed: {', '.join(each.changed)}"
+
+
+def _sweeps(log: KernelLog) -> Block:
+    """A row per sweep: its axes, and what it found the fastest, if it timed anything."""
+    from kernelexp.report.runs import sweep  # what runs sweeps is not loaded where there is none
+
+    rows = (
+        (record.run, record.title.removeprefix("Sweep of "), *sweep.fastest(record))
+        for record in log.sweeps
+    )
+    return table(("Sweep", "Axes", "Time (ms)", "Fastest"), rows, numbers=(2,))
+
+
+def history(log: KernelLog) -> Block:
+    """The committed steps, one row each."""
+    rows = [history_row(name, entry) for name, entry in log.history.items()]
+    return table(HISTORY_HEADER, rows, numbers=(2, 3, 4), unwrapped=(0,))
+
+
+def history_row(name: str, entry: Standings) -> tuple[Cell, ...]:
+    """A measured step's notes begin with its change: times of different runs do not compare."""
+    step = entry.candidates[0]
+    arm = None if step.changed else step.arm
+    change = ""
+    if arm and arm.measured and arm.measured.effect:
+        change = figures.ratio(arm.measured.effect)
+    stale = before_change(step) if step.changed else ""
+    taken = decisions.sentence(step.decision) if step.decision else ""
+    notes = "; ".join(note for note in (change, stale, entry.experiment.notes, taken) if note)
+    registers = figures.registers_of(arm) if arm and (arm.measured or arm.published) else None
+    return (
+        name,
+        entry.experiment.title,
+        figures.time_of(arm),
+        figures.tflops_of(arm),
+        registers or figures.NONE,
+        notes,
+    )
+
+
+def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
+    """A row for each candidate of an experiment; a baseline is shown with each run of it."""
+    shown = None
+    for index, each in enumerate(entry.candidates):
+        run = each.record.run if each.record else None
+        baseline = _baseline(each) if index == 0 or run != shown else None
+        shown = run
+        yield (
+            name if index == 0 else "",
+            entry.experiment.title if index == 0 else "",
+            "" if index and baseline is None else _short(baseline, each.record),
+            _candidate(entry, index),
+            verdict(each),
+        )
+
+
+def _with_decisions(rows: Sequence[tuple[Cell, ...]], entries: Mapping[str, Standings]) -> Block:
+    """The table of experiments; with people's decisions where there are any."""
+    decided = [candidate.decision for entry in entries.values() for candidate in entry.candidates]
+    if not any(decided):
+        return table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
+    wider = [(*row, decisions.word(each)) for row, each in zip(rows, decided, strict=True)]
+    return table((*EXPERIMENT_HEADER, "Decision"), wider, numbers=(2, 3), unwrapped=(4,))
+
+
+def _candidate(entry: Standings, index: int) -> str:
+    """The candidate's time and change; where there are several, which one it is."""
+    each = entry.candidates[index]
+    result = figures.NONE if each.changed else _short(each.arm, each.record)
+    if len(entry.candidates) == 1:
+        return result
+    return f"{spell_point(entry.experiment.candidates[index])}: {result}"
+
+
+def _baseline(each: Standing) -> Arm | None:
+    return each.record.baseline if each.record and not each.changed else None
+
+
+def verdict(each: Standing) -> Cell:
+    """The verdict that stands; where there is none, why."""
+    if each.verdict is None:
+        return NOT_RUN
+    return Span(CHANGED, "warn") if each.changed else status(each.verdict.status)
+
+
+def _short(arm: Arm | None, record: Record | None) -> str:
+    if arm and arm.measured:
+        effect = arm.measured.effect
+        change = f", {figures.ratio(effect)}" if effect else ""
+        return f"{figures.timed(arm)}{change}{figures.conditions(record)}"
+    if arm and arm.published and arm.published.time_ms is not None:
+        return f"{figures.time_of(arm)} ms"
+    if arm and arm.published and arm.published.tflops is not None:
+        return f"{figures.tflops_of(arm)} TFLOPS"
+    return figures.NONE
+
+
+def _section(name: str, entry: Standings) -> Iterator[Block]:
+    experiment, first = entry.experiment, entry.candidates[0]
+    yield Heading(f"{name}: {experiment.title}", 4)
+    dates = dict.fromkeys(c.record.created[:10] for c in entry.candidates if c.record)
+    if any(dates):
+        yield Labelled("Date", ", ".join(filter(None, dates)))
+    yield Labelled("Baseline", _long(first, _baseline(first), spell_point(experiment.baseline)))
+    for each, point in zip(entry.candidates, experiment.candidates, strict=True):
+        arm = None if each.changed else each.arm
+        yield Labelled("Result", _long(each, arm, spell_point(point)))
+    yield Labelled("Verdict", _verdicts(entry))
+    for each in entry.candidates:
+        if each.changed:
+            words = f"{before_change(each)}. The verdict then: {_status(each)}."
+            yield Labelled("Changed since", f"{spell_point(each.variant.axes)} {words}")
+    yield from _words(entry)
+
+
+def _words(entry: Standings) -> Iterator[Block]:
+    """What people wrote about an experiment."""
+    experiment = entry.experiment
+    if experiment.decision:
+        yield Labelled("Decision", experiment.decision)
+    for sentence in decided(entry):
+        yield Labelled("Decided", sentence)
+    yield Labelled("Hypothesis", experiment.hypothesis)
+    if experiment.changes:
+        yield Labelled("Changes", "")
+        yield Items(tuple(experiment.changes))
+    reasons = [decision.why for one in entry.candidates for decision in one.decisions]
+    for label, words in (
+        *(("Why", fromkey) for fromkey in dict.fromkeys((experiment.why, *reasons))),
+        ("Notes", experiment.notes),
+    ):
+        if words:
+            yield Labelled(label, words)
+
+
+def decided(entry: Standings) -> Iterator[str]:
+    """Every decision on an experiment in a sentence, oldest first; the last of each candidate
+    holds."""
+    several = len(entry.candidates) > 1
+    for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        for decision in each.decisions:
+            which = f"{spell_point(point)}: " if several else ""
+            yield f"{which}{decisions.sentence(decision)}"
+
+
+def _long(each: Standing, arm: Arm | None, variant: str) -> str:
+    if arm is None:
+        return variant
+    if arm.measured:
+        rate = figures.tflops_of(arm)
+        speed = "" if rate == figures.NONE else f", {rate} TFLOPS"
+        effect = arm.measured.effect
+        change = f", {figures.effect(effect)}" if effect else ""
+        whose = f"measured, {arm.measured.device}{figures.conditions(each.record)}"
+        return f"{figures.timed(arm)}{speed}{change} ({whose}); {variant}"
+    if arm.published:
+        return f"{figures.published_line(arm.published)} (published); {variant}"
+    if (registers := figures.registers_of(arm)) != figures.NONE:
+        return f"{registers} registers (built); {variant}"
+    return variant
+
+
+def _verdicts(entry: Standings) -> str:
+    parts = []
+    for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        whose = " (published)" if each.record and each.record.provenance == "published" else ""
+        several = f"{spell_point(point)} " if len(entry.candidates) > 1 else ""
+        word = CHANGED if each.changed else _status(each)
+        parts.append(f"{several}{word}{whose}")
+    return "; ".join(parts)
+
+
+def _status(each: Standing) -> str:
+    return each.verdict.status.value if each.verdict else NOT_RUN

@@ -1,0 +1,91 @@
+"""A variant over revisions, and what a bisection found, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.model.arm import Arm
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph, status, table
+from kernelexp.services.revisions.bisecting import Bisected, Step
+from kernelexp.services.revisions.timeline import Stage, Timeline
+
+SHOWN = 10
+"""Characters of a commit's name."""
+_SIDES: dict[str, Style] = {"good": "good", "bad": "bad", "skipped": "warn"}
+_HEADER = ("Commit", "Change", "Regs", "Spill", "SMEM", "SASS", "ms", "")
+
+
+def timeline(found: Timeline) -> Iterator[Block]:
+    """A row for each commit; then what keeps commits from being timed."""
+    yield paragraph(f"{found.label}, oldest first; bytes of spills, shared memory and SASS")
+    rows = [_row(stage) for stage in found.stages]
+    yield table(_HEADER, rows, numbers=(2, 3, 4, 5, 6), unwrapped=(0, 7))
+    for stage in found.stages:
+        if stage.why and not stage.same_as:
+            yield paragraph(f"{stage.commit[:SHOWN]}: {stage.why}", style="warn")
+    if found.why_not:
+        yield paragraph(f"Not timed: {found.why_not}")
+
+
+def _row(stage: Stage) -> tuple[Cell, ...]:
+    commit = stage.commit[:SHOWN]
+    if stage.same_as:
+        same = Span(f"as {stage.same_as[:SHOWN]}", "dim")
+        return (commit, stage.subject, "", "", "", "", "", same)
+    return (
+        commit,
+        stage.subject,
+        *_built(stage.arm),
+        figures.time_of(stage.arm),
+        _outcome(stage),
+    )
+
+
+def _built(arm: Arm | None) -> tuple[str, str, str, str]:
+    if arm is None or arm.build is None:
+        return (figures.NONE,) * 4
+    made = arm.build.resources
+    spill, memory = made.spill_bytes, made.static_smem_bytes + made.dynamic_smem_bytes
+    return str(made.registers), figures.value(spill), f"{memory:,}", f"{made.sass_bytes:,}"
+
+
+def _outcome(stage: Stage) -> Cell:
+    arm = stage.arm
+    if arm is None:
+        return Span("absent", "dim")
+    if arm.refused:
+        return status(arm.refused.status)
+    if stage.verdict and arm.measured and arm.measured.effect:
+        return f"{figures.percent(arm.measured.effect.ratio)} {stage.verdict.status}"
+    if arm.emulated and not arm.emulated.unsupported:
+        return "right"
+    return ""
+
+
+def step(each: Step) -> Block:
+    """A revision that was looked at, in a line."""
+    side = Span(f"{each.side:7}", _SIDES[each.side])
+    return paragraph(side, f" {each.commit[:SHOWN]} {each.subject}: {each.sentence}")
+
+
+def bisected(found: Bisected) -> Iterator[Block]:
+    """All revisions that were looked at, then the commit, or why there is none."""
+    for each in found.steps:
+        yield step(each)
+    if not found.first_bad:
+        skipped = any(each.side == "skipped" for each in found.steps)
+        why = "could not both be judged" if skipped else f"do not differ by {found.by}"
+        yield paragraph(f"The two revisions {why}: there is nothing to bisect.")
+        return
+    if len(found.first_bad) > 1:
+        yield paragraph("The first bad commit is one of these, as not all could be judged:")
+        for each in found.first_bad:
+            yield paragraph(f"{each.commit[:SHOWN]} {each.subject}", indent=2)
+        return
+    (first,) = found.first_bad
+    yield paragraph(
+        Span(f"{first.commit[:SHOWN]} is the first bad commit: ", "strong"), first.subject
+    )
+    for name in found.files:
+        yield paragraph(name, indent=2)

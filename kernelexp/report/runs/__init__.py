@@ -1,0 +1,1 @@
+"""Pages of runs, sweeps and searches, and of the checks of CI."""

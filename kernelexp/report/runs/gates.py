@@ -1,0 +1,122 @@
+"""Findings of the gates: for people, for JUnit readers, for GitHub Actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+
+from kernelexp.model.text import printable
+from kernelexp.report.document.document import Block, Heading, Span, Style, paragraph, table
+from kernelexp.services.check.checking import Checked
+from kernelexp.services.check.gates import FILE, PASSED, UPDATE, Finding
+
+_STYLES: dict[str, Style] = {
+    "worse": "bad",
+    "missed": "bad",
+    "failed": "broken",
+    "wrong": "broken",
+    "skipped": "dim",
+}
+
+
+def render(checked: Checked) -> Iterator[Block]:
+    """Each variant that is not as the baseline has it and each gate that is not met, then the
+    counts."""
+    for finding in checked.findings:
+        if finding.outcome != "same":
+            outcome = Span(f"{finding.outcome:9}", _STYLES.get(finding.outcome, "warn"))
+            yield paragraph(outcome, f" {finding.variant}")
+            yield paragraph(_said(finding), indent=10)
+    yield paragraph(_counts(checked))
+
+
+def _said(each: Finding) -> str:
+    return f"{each.gate}: {each.sentence}" if each.gate else each.sentence
+
+
+def _counts(checked: Checked) -> str:
+    """3 of 3 variants match build-baseline.json; 2 of 2 gates are met."""
+    own = [
+        finding
+        for finding in checked.findings
+        if not finding.gate and finding.outcome != "compiler"
+    ]
+    held = sum(each.outcome == "same" for each in own)
+    words = f"{held} of {len(own)} variants match {FILE}"
+    gated = [
+        finding for finding in checked.findings if finding.gate and finding.outcome != "skipped"
+    ]
+    if gated:
+        words += f"; {sum(each.outcome == 'same' for each in gated)} of {len(gated)} gates are met"
+    if checked.since:
+        words += f"; {checked.left_out} unchanged since {checked.since}"
+    return f"{words}."
+
+
+def table_of(checked: Checked) -> Iterator[Block]:
+    """The same for a pull request's comment: a row for each that is not as it should be."""
+    yield Heading("kernelexp check", 3)
+    rows = [
+        (finding.outcome, finding.variant, _said(finding))
+        for finding in checked.findings
+        if finding.outcome != "same"
+    ]
+    if rows:
+        yield table(("Outcome", "Variant", "Finding"), rows)
+    yield paragraph(_counts(checked))
+
+
+def accepted(changed: Sequence[Finding]) -> Iterator[Block]:
+    """What a new baseline makes of what was found against the one before."""
+    for finding in changed:
+        sentence = finding.sentence.replace(f"; lock it in with `{UPDATE}`", "")
+        sentence = sentence.replace(f"; run `{UPDATE}`", "")
+        yield paragraph(Span("accepts", "strong"), f"   {finding.variant}")
+        yield paragraph(sentence, indent=10)
+
+
+def _failed(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.outcome not in PASSED]
+
+
+def to_junit(findings: Sequence[Finding]) -> str:
+    """A JUnit test suite: a case for each variant, a failure for each that is not the same."""
+    failed = _failed(findings)
+    suite = ElementTree.Element(
+        "testsuite",
+        name="kernelexp check",
+        tests=str(len(findings)),
+        failures=str(len(failed)),
+        skipped=str(sum(each.outcome == "skipped" for each in findings)),
+    )
+    for finding in findings:
+        name = printable(" / ".join(filter(None, (finding.variant, finding.gate))))
+        kind = "gate" if finding.gate else "build"
+        case = ElementTree.SubElement(suite, "testcase", classname=kind, name=name)
+        if finding.outcome == "skipped":
+            skipped = ElementTree.SubElement(case, "skipped")
+            skipped.set("message", printable(finding.sentence))
+        if finding in failed:
+            failure = ElementTree.SubElement(case, "failure", type=finding.outcome)
+            failure.set("message", printable(finding.sentence))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def to_annotations(findings: Sequence[Finding]) -> list[str]:
+    """GitHub workflow commands: each shows its sentence on the source of the variant."""
+    return [
+        f"::error file={_property(finding.source or FILE)}"
+        f"{f',line={finding.line}' if finding.line else ''},title=kernelexp check::"
+        f"{_escape(printable(f'{finding.variant}: {_said(finding)}'))}"
+        for finding in _failed(findings)
+    ]
+
+
+def _escape(text: str) -> str:
+    """Of a workflow command's message: percent and line ends."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,295 @@
+"""The page of one run: one row per arm, what differs, what came before, the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kernelexp.facts import differences, metrics
+from kernelexp.judge import expectations as judging
+from kernelexp.model import names
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import as_argument, spell, spell_point
+from kernelexp.model.record import Candidate, Record, own_axes
+from kernelexp.report.document import arms, figures, matrix, measurement
+from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
+from kernelexp.report.variants import emulation, expectations
+
+_OPCODES_SHOWN = 5
+# Up to so many candidates their figures stand side by side in 80 columns.
+_SIDE_BY_SIDE = 2
+# The same accesses under a second name, and totals that only say how long an emulation ran.
+_MINOR = (
+    "l1tex__t_",
+    "ptx__l1tex__t_",
+    "smsp__thread_inst_executed",
+    "ptx__thread_inst_executed",
+)
+
+
+def render(
+    record: Record, earlier: Sequence[Record] = (), path: str = "", verbose: bool = False
+) -> Iterator[Block]:
+    """What a run came to; `verbose` adds every figure of every arm."""
+    yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
+    yield paragraph(" ".join(record.hypothesis.split()), indent=2)
+    yield _arms(record)
+    yield _shared_axes(record)
+    yield from _differences(record)
+    for name, arm in zip(record.names, record.arms, strict=True):
+        yield from arms.warnings(name, arm)
+    yield from arms.compiler_errors(dict(zip(record.names, record.arms, strict=True)))
+    yield from emulation.results(record.names, record.arms, _arguments(record))
+    if record.recounted:
+        yield paragraph(f"Emulated again after the run: {record.recounted}.", style="dim")
+    if verbose:
+        yield from arms.all_figures(record.names, record.arms)
+        yield from emulation.dearest(record.names, record.arms)
+    yield from measurement.render(record, verbose)
+    yield from _earlier(record, earlier)
+    yield from _verdicts(record)
+    yield from expectations.render(judging.of_record(record))
+    if not verbose and (hidden := _hidden(record)):
+        yield paragraph(hidden, style="dim")
+    if path:
+        yield paragraph(f"Record: {path}", style="dim")
+
+
+def _arguments(record: Record) -> list[str]:
+    """What `kernelexp emulate` takes for each arm: the experiment's id, if it has one."""
+    if names.is_written(record.experiment):
+        return [record.experiment] * len(record.arms)
+    return [as_argument(f"{arm.kernel}@{arm.arch}: {spell_point(arm.axes)}") for arm in record.arms]
+
+
+def _arms(record: Record) -> Block:
+    """A row per arm: where it departs from the others, its time, its verdict."""
+    timed = any(arm.measured or arm.published for arm in record.arms)
+    header = [
+        "",
+        "variant",
+        *([figures.head_of(record.arms), "change"] if timed else []),
+        "verdict",
+    ]
+    verdicts: list[Cell] = [
+        "",
+        *(status(candidate.verdict.status) for candidate in record.candidates),
+    ]
+    rows: list[list[Cell]] = []
+    differing = _differing_axes(record)
+    for name, arm, word in zip(record.names, record.arms, verdicts, strict=True):
+        axes = differing if arm is record.baseline else own_axes(record.baseline, arm)
+        own = {axis: value for axis, value in arm.axes.items() if axis in axes}
+        cells: list[Cell] = [Span(name, "strong"), spell_point(own)]
+        if timed:
+            effect = arm.measured.effect if arm.measured else None
+            cells += [figures.cell_of(arm), figures.effect(effect) if effect else ""]
+        rows.append([*cells, word])
+    last = len(header) - 1
+    return table(header, rows, numbers=(2, 3) if timed else (), unwrapped=(0, last))
+
+
+def _differing_axes(record: Record) -> list[str]:
+    names = dict.fromkeys(axis for arm in record.arms for axis in arm.axes)
+
+    def spelled(axis: str) -> set[str]:
+        return {spell(arm.axes[axis]) if axis in arm.axes else "" for arm in record.arms}
+
+    return [axis for axis in names if len(spelled(axis)) > 1]
+
+
+def _shared_axes(record: Record) -> Block:
+    differing = _differing_axes(record)
+    shared = {axis: v for axis, v in record.baseline.axes.items() if axis not in differing}
+    whose = "both" if len(record.arms) == 2 else "all"
+    return paragraph(f"{whose}: {spell_point(shared)}", style="dim")
+
+
+def _differences(record: Record) -> Iterator[Block]:
+    """Of build and counters what differs from the baseline."""
+    base = record.baseline
+    if not base.is_built:
+        return
+    built = {
+        name: candidate.arm
+        for name, candidate in zip(record.names[1:], record.candidates, strict=True)
+        if candidate.arm.is_built
+    }
+    if len(record.candidates) <= _SIDE_BY_SIDE:
+        yield from _side_by_side(base, built)
+        for name, arm in built.items():
+            yield from _opcodes(name, base, arm)
+        return
+    own = {spell_point(own_axes(base, arm)): arm for arm in built.values()}
+    yield from matrix.render({"baseline": base, **own})
+    if same := [name for name, arm in own.items() if _is_same_code(base, arm)]:
+        yield paragraph(f"{'; '.join(same)}: the same instructions as the baseline", style="warn")
+
+
+def _side_by_side(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
+    differing = {
+        each.metric.name: each.metric
+        for arm in candidates.values()
+        for each in differences.between(base, arm, *arms.KINDS)
+        if not each.metric.name.startswith(_MINOR)
+    }
+    rows = []
+    for metric in _in_order(differing):
+        was = metric.read(base)
+        cells: list[Cell] = [metric.label, figures.value(was)]
+        cells += [_with_change(was, metric.read(arm)) for arm in candidates.values()]
+        rows.append(cells)
+    if rows:
+        header = ("differs", "baseline", *candidates)
+        yield table(header, rows, numbers=range(1, len(header)))
+
+
+def _in_order(differing: Mapping[str, metrics.Metric]) -> Iterator[metrics.Metric]:
+    """Built figures before emulated ones, each in the table's order."""
+    for kind in arms.KINDS:
+        yield from (metric for metric in differing.values() if metric.kind == kind)
+
+
+def _with_change(baseline: metrics.Value | None, value: metrics.Value | None) -> Cell:
+    changed = figures.change(baseline, value)
+    text = figures.value(value)
+    return Span(f"{text} ({changed})", "warn") if changed else text
+
+
+def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
+    """The opcodes whose static count differs most from the baseline's."""
+    one, other = base.build or base.program, arm.build or arm.program
+    if one is None or other is None:
+        return
+    if _is_same_code(base, arm):
+        yield paragraph(f"{name}: the same instructions as the baseline", style="warn")
+        return
+    was, now = one.opcodes, other.opcodes
+    changed = [op for op in {**was, **now} if was.get(op, 0) != now.get(op, 0)]
+    if not changed:
+        return
+    changed.sort(key=lambda op: (-abs(now.get(op, 0) - was.get(op, 0)), op))
+    words = (f"{op} {was.get(op, 0):,} → {now.get(op, 0):,}" for op in changed[:_OPCODES_SHOWN])
+    yield paragraph(f"{name}, SASS most changed: " + ", ".join(words))
+
+
+def _is_same_code(base: Arm, arm: Arm) -> bool:
+    """As far as opcodes tell, and for other entries that are launched, their resources."""
+    one, other = base.build or base.program, arm.build or arm.program
+    if not (one and other and one.opcodes and one.opcodes == other.opcodes):
+        return False
+    return not (base.build and arm.build) or base.build.others == arm.build.others
+
+
+def _hidden(record: Record) -> str:
+    """What the page leaves out, so that nobody looks for it in vain."""
+    compiler = f"nvcc {record.compiler}" if record.compiler else ""
+    shown = [arm for arm in record.arms if arm.is_built]
+    every = [metrics.figures(arm, *arms.KINDS) for arm in shown]
+    shared = set.intersection(*map(set, every)) if every else set()
+    if not shared:
+        return compiler
+    differing = {
+        each.metric.name
+        for arm in shown
+        for each in differences.between(shown[0], arm, *arms.KINDS)
+    }
+    words = [compiler] if compiler else []
+    if len(record.candidates) > _SIDE_BY_SIDE:
+        left_out = len(differing.difference(matrix.columns(shown)))
+        if left_out:
+            words.append(f"{left_out} more figures differ (--verbose shows them)")
+        words.append(f"{len(shared - differing)} are equal in all arms")
+    else:
+        words.append(
+            f"{len(shared - differing)} figures are equal in all arms (--verbose shows them)"
+        )
+    return "; ".join(words) + "."
+
+
+def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
+    """What was published about the experiment, and the last time that it was measured."""
+    for record in earlier:
+        if record.provenance == "published":
+            base = record.baseline.published
+            words = [f"baseline {figures.published_line(base)}"] if base else []
+            for candidate in record.candidates:
+                own = spell_point(own_axes(record.baseline, candidate.arm))
+                result = candidate.arm.published
+                line = figures.published_line(result) if result else "no figures"
+                words.append(f"{own}: {line}, {candidate.verdict.status}")
+            yield from _lines(f"Published ({record.source}):", words)
+    last = next((record for record in reversed(earlier) if record.estimate), None)
+    if last:
+        words = [
+            f"{spell_point(own_axes(last.baseline, candidate.arm))}: "
+            f"{figures.effect(candidate.arm.measured.effect)}, {candidate.verdict.status}"
+            for candidate in last.candidates
+            if candidate.arm.measured and candidate.arm.measured.effect
+        ]
+        other = any(then.files != arm.files for then, arm in zip(last.arms, now.arms, strict=False))
+        when = "Measured before the sources changed" if other else "Measured before"
+        yield from _lines(f"{when} ({last.device}, {last.created[:10]}):", words)
+
+
+def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:
+    yield paragraph(title, style="dim")
+    for line in lines:
+        yield paragraph(line, indent=2)
+
+
+def _verdicts(record: Record) -> Iterator[Block]:
+    """A paragraph per verdict; candidates of which the same is to be said share one."""
+    groups: dict[tuple[str, str, str, str], list[Candidate]] = {}
+    for candidate in record.candidates:
+        verdict = candidate.verdict
+        texts = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
+        groups.setdefault(texts, []).append(candidate)
+    for (_, reason, sentence, reproduction), candidates in groups.items():
+        own = (spell_point(own_axes(record.baseline, each.arm)) for each in candidates)
+        yield paragraph(
+            Span("Verdict: ", "strong"),
+            f"{'; '.join(own)}: " if len(record.candidates) > 1 else "",
+            status(candidates[0].verdict.status),
+            f" ({reason}). {sentence}",
+        )
+        if reproduction:
+            yield paragraph(reproduction, indent=2)
+
+
+def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Block]:
+    """One row per candidate of several runs, after their pages."""
+    rows: list[tuple[Cell, ...]] = []
+    for record in records:
+        for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+            effect = candidate.arm.measured.effect if candidate.arm.measured else None
+            again: Cell = Span("no", "bad") if candidate.reproduces is False else ""
+            again = "yes" if candidate.reproduces else again
+            own = spell_point(own_axes(record.baseline, candidate.arm))
+            rows.append(
+                (
+                    record.experiment if name == record.names[1] else "",
+                    own,
+                    figures.time_of(candidate.arm),
+                    figures.ratio(effect) if effect else "",
+                    status(candidate.verdict.status),
+                    again,
+                )
+            )
+    rows += [
+        (name, Span(words, "broken"), "", "", "not run", "") for name, words in failures.items()
+    ]
+    header = ("Id", "Candidate", "ms", "Change", "Verdict", "Reproduces")
+    yield table(header, rows, numbers=(2, 3), unwrapped=(0, 4))
+    yield from _cards(records)
+
+
+def _cards(records: Sequence[Record]) -> Iterator[Block]:
+    """Which GPU timed which experiment, where it was not the same for all."""
+    cards: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        if record.measurement:
+            device = record.measurement.device
+            cards.setdefault((device.name, device.uuid), []).append(record.experiment)
+    if len(cards) > 1:
+        words = (f"{name} {uuid}: {', '.join(ids)}" for (name, uuid), ids in cards.items())
+        yield paragraph(f"Timed on {'; '.join(words)}. Times of two GPUs do not compare.")

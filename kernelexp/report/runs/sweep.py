@@ -1,0 +1,375 @@
+"""A sweep's page: its table, what the race came to, its axes, a map of two; CSV, JSON and YAML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kernelexp.facts import metrics
+from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
+from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.axes import spell, spell_point
+from kernelexp.model.record import Record, measurement_of
+from kernelexp.model.text import printable
+from kernelexp.report.document import figures, heatmap, measurement
+from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
+from kernelexp.report.runs import tuning
+from kernelexp.services.run import sweep
+from kernelexp.services.run.sweep import Examined, Grid
+
+_SHOWN = 8
+_FRONT = "*"
+_TOGETHER = ("variant",)
+# Columns that the axes' values may take of 80.
+_AXES_WIDTH = 34
+
+
+def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
+    """What a sweep would compare, and what is refused before it is built."""
+    yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
+    count = 1 + len(grid.candidates)
+    words = f"{count - len(refused)} of {count} variants, compared with"
+    yield paragraph(f"{words} {spell_point(_own(grid.baseline.axes, grid.swept))}.")
+    yield from _grouped(refused)
+
+
+def render(
+    record: Record,
+    by: tuple[str, str] | None = None,
+    path: str = "",
+    verbose: bool = False,
+    maps: bool = True,
+) -> Iterator[Block]:
+    """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two.
+
+    Without `maps` nothing is mapped, where the page has maps of its own.
+    """
+    examined = sweep.examine(record)
+    yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
+    yield _ranking(record, examined)
+    if shared := _shared(record):
+        yield paragraph(f"all: {spell_point(shared)}", style="dim")
+    if examined.front:
+        yield paragraph(
+            f"{_FRONT} no other is better in "
+            f"{tuning.compared(record)}registers and shared memory at once.",
+            style="dim",
+        )
+    yield from _refused(record)
+    if record.tuning:
+        best = _label(record, examined.ranking[0])
+        yield from tuning.summary(record, examined, record.tuning, best)
+    yield from _race(record, examined)
+    if examined.axes:
+        yield _axes(examined.axes, figures.compared(record.arms))
+    if examined.plateau:
+        yield from _plateau(record, examined, examined.plateau)
+    swept = sweep.swept_axes(record)
+    if maps and (by or len(swept) == 2):
+        yield from _map(record, *(by or swept))
+    yield from measurement.render(record, verbose)
+    if path:
+        yield paragraph(f"Record: {path}", style="dim")
+
+
+def fastest(record: Record) -> tuple[str, str]:
+    """Time and variant of the fastest arm, and whether that is settled; empty where none was
+    timed."""
+    race = sweep.examine(record).race
+    if race is None and record.tuning and record.measurement is None:
+        best, value, _ = tuning.best(record, sweep.examine(record))
+        return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
+    if race is None:
+        return figures.NONE, "not timed"
+    arm = dict(zip(record.names, record.arms, strict=True))[race.leader]
+    others = len(race.contenders) - 1
+    also = f", or {others} within {100 * record.margin:g}%" if others else ""
+    doubt = also if race.is_decided else " (undecided)"
+    own = spell_point(_own(arm.axes, sweep.swept_axes(record)))
+    return figures.time_of(arm), f"{own}{doubt}"
+
+
+def _shared(record: Record) -> dict[str, Any]:
+    swept = sweep.swept_axes(record)
+    return {axis: value for axis, value in record.baseline.axes.items() if axis not in swept}
+
+
+def _own(axes: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
+    return {axis: value for axis, value in axes.items() if axis in names}
+
+
+def _label(record: Record, name: str) -> str:
+    """A row with its variant: "row 7 (stages=4)"."""
+    arm = dict(zip(record.names, record.arms, strict=True))[name]
+    own = spell_point(_own(arm.axes, sweep.swept_axes(record)))
+    return f"row {sweep.row_of(record, name)} ({own})"
+
+
+def _ranking(record: Record, examined: Examined) -> Block:
+    timed = any(arm.measured for arm in record.arms)
+    arms = dict(zip(record.names, record.arms, strict=True))
+    words = dict(zip(record.names[1:], record.candidates, strict=True))
+    swept = sweep.swept_axes(record)
+    labels = _columns(record, swept)
+    header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
+    metric = tuning.metric_of(record)
+    header += ["objective"] if metric else []
+    header += ["regs", "smem, B", "", "verdict"]
+    rows: list[list[Cell]] = []
+    for name in examined.ranking:
+        arm = arms[name]
+        if arm.refused:
+            continue
+        summary = metrics.summarize(arm)
+        effect = arm.measured.effect if arm.measured else None
+        own = _own(arm.axes, swept)
+        values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
+        cells: list[Cell] = [sweep.row_of(record, name), *values]
+        if timed:
+            # A time of a heat is of another GPU or of another hour.
+            is_last = measurement_of(record, name) is record.measurement
+            ms = figures.cell_of(arm) if is_last else ""
+            cells += [ms, _ratio(effect.printed[0]) if effect else ""]
+        cells += [figures.value(metric.read(arm))] if metric else []
+        cells += [
+            figures.value(summary.get("registers") if arm.has_code else None),
+            figures.value(summary.get("smem_bytes") if arm.has_code else None),
+            _FRONT if name in examined.front else "",
+            _word(words[name].verdict) if name in words else "baseline",
+        ]
+        rows.append(cells)
+    last = len(header) - 1
+    numbers = (0, *range(1 + len(labels), last - 1))
+    return table(header, rows, numbers=numbers, unwrapped=(last - 1, last))
+
+
+def _word(verdict: Verdict) -> Span:
+    """The verdict's word; a variant that was outrun has none against the baseline."""
+    return Span("outrun", "dim") if verdict.reason == "outrun" else status(verdict.status)
+
+
+def _columns(record: Record, swept: Sequence[str]) -> tuple[str, ...]:
+    """A column for each axis where they fit next to the figures, else one for all."""
+    widths = (
+        3 + max(len(axis), *(len(spell(arm.axes[axis])) for arm in record.arms)) for axis in swept
+    )
+    return tuple(swept) if sum(widths) <= _AXES_WIDTH else _TOGETHER
+
+
+def _refused(record: Record) -> Iterator[Block]:
+    """Variants that there was nothing to time of, by their reason."""
+    if record.baseline.refused:
+        word = status(record.baseline.refused.status)
+        yield paragraph("The baseline is ", word, f": {record.baseline.refused.sentence}")
+    swept = sweep.swept_axes(record)
+    yield from _grouped(
+        {
+            spell_point(_own(candidate.arm.axes, swept)): candidate.verdict
+            for candidate in record.candidates
+            if candidate.arm.refused
+        }
+    )
+
+
+def _grouped(refused: Mapping[str, Verdict]) -> Iterator[Block]:
+    """Verdicts by what is refused: those that differ in figures only share a paragraph."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for label, verdict in refused.items():
+        masked = re.sub(r" \([^()]*\)|\d[\d,.]*", "", verdict.sentence)
+        groups.setdefault((verdict.status.value, masked), []).append(label)
+    for first, *others in groups.values():
+        sentence = refused[first].sentence
+        also = f" Also {_some(others)}." if others else ""
+        word = status(refused[first].status)
+        yield paragraph(f"{1 + len(others)} ", word, f": {first}: {sentence}{also}")
+
+
+def _some(labels: Sequence[str]) -> str:
+    more = len(labels) - _SHOWN
+    return "; ".join(labels[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _race(record: Record, examined: Examined) -> Iterator[Block]:
+    race, timed = examined.race, record.measurement
+    if timed is None:
+        sentences = dict.fromkeys(
+            candidate.verdict.sentence
+            for candidate in record.candidates
+            if not candidate.arm.refused
+        )
+        yield from (paragraph(sentence) for sentence in sentences)
+        return
+    if race is None:
+        yield paragraph("Undecided: fewer than two processes timed the variants.", style="warn")
+        return
+    leader, *others = race.contenders
+    rows = ", ".join(sweep.row_of(record, name) for name in others[:_SHOWN])
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    margin = f"{100 * record.margin:g}%"
+    judged = figures.judged(record.arms)
+    head, best, worse = (
+        (f"Best {judged}", "best", "worse") if judged else ("Fastest", "fastest", "slower")
+    )
+    first = Span(f"{head}: {_label(record, leader)}", "good" if race.is_decided else "warn")
+    if not race.is_decided:
+        yield paragraph(
+            first,
+            f" so far; rows {rows}{more} may be over {margin} "
+            f"{'better' if judged else 'faster'}: allow more --budget.",
+        )
+    elif others:
+        yield paragraph(
+            first,
+            f", or within {margin} of the {best}, which may be row {rows}{more} (99%).",
+        )
+    else:
+        nearest = min(race.behind, key=lambda name: race.behind[name].low)
+        least = 100 * math.expm1(race.behind[nearest].low)
+        yield paragraph(
+            first, f" (99%). {_label(record, nearest)} is at least {least:.2f}% {worse}."
+        )
+
+
+def _axes(axes: Sequence[AxisFinding], compared: str) -> Block:
+    rows: list[tuple[Cell, ...]] = []
+    for axis in axes:
+        for number, effect in enumerate(axis.from_best() if axis.matters else (axis.largest,)):
+            values = f"{effect.before} → {effect.after}"
+            own = ("", "") if number else (axis.axis, _finding(axis))
+            rows.append((own[0], values, _change(effect), own[1]))
+    return table(
+        ("axis", "values", f"change of {compared}", "difference"),
+        rows,
+        numbers=(2,),
+        unwrapped=(3,),
+    )
+
+
+def _change(effect: AxisEffect) -> str:
+    """The change with its interval, as factors where it is large."""
+    change = effect.change
+    center, low, high = (
+        _ratio(math.exp(min(value, 50.0))) for value in (change.center, change.low, change.high)
+    )
+    return f"{center} ({low} to {high})"
+
+
+def _ratio(ratio: float) -> str:
+    """A time ratio: -1.24%, 60x."""
+    if ratio < 2.0:
+        return figures.percent(ratio)
+    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x" if ratio < 1e4 else "over 10000x"
+
+
+def _finding(each: AxisFinding) -> Cell:
+    if each.is_idle:
+        return f"{100 * each.largest.bound:.2f}% at most"
+    return Span("matters", "strong") if each.matters else "not settled"
+
+
+def _plateau(record: Record, examined: Examined, flat: Plateau) -> Iterator[Block]:
+    """A paragraph on variants none of which differs, and what may hold them all back."""
+    count = 1 + len(examined.race.behind) if examined.race else 0
+    margin = f"{100 * record.margin:g}%"
+    seen = f"none of the {count} variants differs from the fastest by more than {margin}"
+    if flat.widest > record.margin:
+        seen = (
+            f"no axis changes the time by more than {margin} on average, and none of the {count} "
+            f"variants was told apart from the fastest ({100 * flat.widest:.1f}% at most)"
+        )
+    yield paragraph(
+        Span("Plateau: ", "strong"), f"{seen}: what limits the kernel depends on no axis here."
+    )
+    words = [
+        f"{each.metric.label.strip()} {figures.value(each.value, each.metric.unit)}"
+        for each in flat.shared
+    ]
+    if flat.same_code:
+        words.insert(0, f"{flat.same_code} of them have the same SASS as another")
+    if words:
+        yield paragraph(f"What they share: {'; '.join(words)}.", indent=2)
+    if flat.hot_line:
+        yield paragraph(f"In each, most bank conflicts are of {flat.hot_line}.", indent=2)
+    if flat.differing:
+        yield paragraph(f"What differs without effect: {', '.join(flat.differing)}.", indent=2)
+    if not any(arm.emulated for arm in record.arms):
+        yield paragraph(
+            "--emulate counts barriers, wavefronts and bank conflicts too.", style="dim", indent=2
+        )
+
+
+def mapped(record: Record) -> tuple[str, dict[str, float]]:
+    """What a map of the sweep shows, and its value for each arm that has one, less being better:
+    ratios to the baseline, or registers where nothing was timed."""
+    arms = dict(zip(record.names, record.arms, strict=True))
+    values = {
+        name: arm.measured.effect.ratio if arm.measured.effect else 1.0
+        for name, arm in arms.items()
+        if arm.measured
+    }
+    if values:
+        return figures.compared(record.arms).capitalize(), values
+    if metric := tuning.metric_of(record):
+        values = sweep.objective(record)
+        # Figures that reach 0 have no ratios.
+        return metric.label, values if min(values.values(), default=0.0) > 0.0 else {}
+    return "Registers per thread", {
+        name: float(metrics.summarize(arm)["registers"])
+        for name, arm in arms.items()
+        if arm.is_built and not arm.refused
+    }
+
+
+def _map(record: Record, down: str, across: str) -> Iterator[Block]:
+    arms = dict(zip(record.names, record.arms, strict=True))
+    what, values = mapped(record)
+    if values:
+        yield paragraph(Span(what, "strong"))
+        yield from heatmap.render(arms, values, across, down, record.margin)
+
+
+def to_csv(record: Record) -> str:
+    """A row per arm in the order of the ranking: its axes, verdict and figures."""
+    examined = sweep.examine(record)
+    arms = dict(zip(record.names, record.arms, strict=True))
+    words = dict(zip(record.names[1:], record.candidates, strict=True))
+    axes = list(record.baseline.axes)
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    further = sorted({key for arm in record.arms for key in metrics.printed(arm)})
+    writer.writerow(
+        ["row", "arm", "kernel", "arch", "run", *axes, "verdict", "reason", "front",
+         "behind_low_percent", "behind_high_percent", *metrics.METRICS, *further]
+    )  # fmt: skip
+    for name in examined.ranking:
+        arm = arms[name]
+        decided = words[name].verdict if name in words else None
+        writer.writerow(
+            [
+                sweep.row_of(record, name), name, record.kernel, record.arch, record.run,
+                *(spell(arm.axes[axis]) for axis in axes),
+                decided.status.value if decided else "", decided.reason if decided else "",
+                int(name in examined.front), *_behind(examined, name), *_figures(arm),
+                *(metrics.printed(arm).get(key, "") for key in further),
+            ]
+        )  # fmt: skip
+    return printable(file.getvalue())
+
+
+def _behind(examined: Examined, name: str) -> tuple[float | str, float | str]:
+    race = examined.race
+    if race is None or name not in race.behind:
+        return "", ""
+    own = race.behind[name]
+    low, high = (round(100 * math.expm1(min(value, 50.0)), 4) for value in (own.low, own.high))
+    return low, high
+
+
+def _figures(arm: Arm) -> Iterator[metrics.Value | str]:
+    for metric in metrics.METRICS.values():
+        value = metric.read(arm)
+        yield "" if value is None else value

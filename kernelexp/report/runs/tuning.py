@@ -1,0 +1,64 @@
+"""A search on a page: what it would try, what it tried, its best by a figure that is no time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kernelexp.facts import metrics
+from kernelexp.model.axes import spell_point
+from kernelexp.model.record import Record, Tuning
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Heading, Span, paragraph
+from kernelexp.services.run.sweep import Examined, Grid
+
+
+def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
+    """What a search would try."""
+    yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
+    base = spell_point({axis: grid.baseline.axes[axis] for axis in grid.swept})
+    yield paragraph(
+        f"Up to {trials} of {grid.size:,} variants, proposed by {strategy}, compared with {base}."
+    )
+
+
+def summary(record: Record, examined: Examined, tuning: Tuning, label: str) -> Iterator[Block]:
+    """How the variants were chosen, and the best by a figure that is no time."""
+    refused = sum(trial.value is None for trial in tuning.trials)
+    by = "" if record.measurement else f" by {tuning.objective}"
+    yield paragraph(
+        f"{len(tuning.trials)} of {tuning.space:,} variants were tried{by}, {refused} of them "
+        f"refused; proposed by {tuning.strategy} ({tuning.optimizer}, seed {tuning.seed}). "
+        f"{tuning.ended}"
+    )
+    if record.measurement is None:
+        _, value, base = best(record, examined)
+        yield paragraph(
+            Span(f"Best: {label}", "good"),
+            f" with {figures.value(value)}; the baseline has {figures.value(base)}.",
+        )
+
+
+def best(record: Record, examined: Examined) -> tuple[str, metrics.Value | None, Any]:
+    """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
+    metric = metrics.searchable(record.tuning.objective) if record.tuning else None
+    arms = dict(zip(record.names, record.arms, strict=True))
+    name = examined.ranking[0]
+    if metric is None:
+        return name, None, None
+    return name, metric.read(arms[name]), metric.read(record.baseline)
+
+
+def metric_of(record: Record) -> metrics.Metric | None:
+    """The figure that was searched by, where no other column has it."""
+    name = record.tuning.objective if record.tuning and not record.measurement else ""
+    shown = ("launch__registers_per_thread", "")
+    return None if name in shown else metrics.searchable(name)
+
+
+def compared(record: Record) -> str:
+    """What the front is drawn by, besides registers and shared memory."""
+    if record.measurement:
+        return "time, "
+    metric = metric_of(record)
+    return f"{metric.label}, " if metric else ""

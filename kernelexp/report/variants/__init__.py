@@ -1,0 +1,1 @@
+"""Pages of single variants: builds, code, emulations, lines, limits, profiles."""

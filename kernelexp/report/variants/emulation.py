@@ -1,0 +1,228 @@
+"""Emulated evidence for people: the result, findings, the lines that cost most."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from kernelexp.facts import widths
+from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.judge import agreement
+from kernelexp.judge.outputs import describe
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedFinding
+from kernelexp.model.experiment import form_of
+from kernelexp.model.text import printable
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Style, paragraph, table
+from warpsim.launch import plain_name
+
+_LINES_SHOWN = 3
+_OPCODES_SHOWN = 8
+_FINDINGS_SHOWN = 5
+_PRINTS_SHOWN = 10
+_NO_PTX = (
+    "A cubin has no PTX, so its SASS was executed: races and reads of memory that nobody wrote are "
+    "not looked for."
+)
+_COSTS = {
+    "memory_l1_wavefronts_shared": "shared wavefronts",
+    "memory_l2_theoretical_sectors_global": "global sectors",
+}
+
+
+def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str]) -> Iterator[Block]:
+    """Whether the arms are right: one line for those that are, a line or more for each other.
+
+    `arguments` name them for `kernelexp emulate`.
+    """
+    right = {name: arm for name, arm in zip(names, arms, strict=True) if is_right(arm)}
+    if right:
+        emulated = sum(_judged(arm) is not None for arm in arms)
+        every = "both arms" if len(arms) == 2 else "all arms"
+        if emulated < len(arms):
+            every = f"all {emulated} arms that were built"
+        whose = every if len(right) == emulated > 1 else ", ".join(right)
+        yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
+    for name, arm, argument in zip(names, arms, arguments, strict=True):
+        if evidence := _judged(arm):
+            if name not in right:
+                yield from _trouble(name, evidence, argument)
+            yield from _remarks(name, evidence)
+    yield from _of_sass(names, arms)
+    yield from _other_widths(names, arms)
+    if any(arm.emulated and form_of(arm.source) == "cubin" for arm in arms):
+        yield paragraph(_NO_PTX, style="dim")
+
+
+def is_right(arm: Arm) -> bool:
+    evidence = _judged(arm)
+    return evidence is not None and evidence.is_right
+
+
+def _judged(arm: Arm) -> EmulatedEvidence | None:
+    """What it was judged by: its PTX, unless SASS alone was executed."""
+    return arm.emulated or arm.emulated_sass
+
+
+def _of_sass(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """Where both were executed: whether the SASS did as the PTX, or why it was not executed; arms
+    of which the same is to be said share a sentence."""
+    sentences: dict[tuple[str, Style], list[str]] = {}
+    for name, arm in zip(names, arms, strict=True):
+        if arm.emulated and arm.emulated_sass and is_right(arm):
+            sentences.setdefault(_agreement(arm), []).append(name)
+    for (words, style), whose in sentences.items():
+        yield paragraph(f"{', '.join(whose)}: {words}.", style=style)
+
+
+def _agreement(arm: Arm) -> tuple[str, Style]:
+    """The sentence without its stop, and its style."""
+    assert arm.emulated_sass
+    if why := arm.emulated_sass.unsupported:
+        return f"counts are of PTX only, as the SASS can't be executed: {why.rstrip('.')}", "dim"
+    if disagreement := agreement.disagreement(arm):
+        return disagreement.sentence, "broken" if disagreement.is_wrong else "warn"
+    return "SASS executed too: it writes the same bits; its counts have ncu's names", ""
+
+
+def _right(arms: Sequence[Arm]) -> str:
+    """The sentence about arms that are right in every element."""
+    evidence = [each for each in map(_judged, arms) if each]
+    first = evidence[0]
+    names = " and ".join(array.name for array in first.arrays)
+    elements = sum(array.elements for array in first.arrays)
+    worst = max(array.worst for each in evidence for array in each.arrays)
+    return (
+        f"{names} correct, all {elements:,} elements under {_schedules(first)}; "
+        f"largest error {100 * worst:.0f}% of the tolerance"
+    )
+
+
+def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[Block]:
+    if evidence.unsupported:
+        yield paragraph(f"{name}: not emulated. {evidence.unsupported}", style="warn")
+    for array in evidence.arrays:
+        if array.wrong:
+            yield paragraph(f"{name}, emulated: {describe(array)}", style="broken")
+    if evidence.changed:
+        yield paragraph(f"{name}, emulated: it wrote to its inputs: {', '.join(evidence.changed)}")
+    for finding in evidence.findings[:_FINDINGS_SHOWN]:
+        yield paragraph(f"{name}: {_spell(finding)}")
+    for waiter in evidence.hang[:_FINDINGS_SHOWN]:
+        yield paragraph(f"{name}: {waiter}")
+    if evidence.failing:
+        some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
+        of = f"{len(evidence.failing)} of {len(evidence.schedules)}"
+        yield paragraph(
+            f"{name}, failing schedules ({of}): {some}. To run one again: kernelexp emulate "
+            f"{shlex.quote(argument)} --schedule '{evidence.failing[0]}'"
+        )
+
+
+def _schedules(evidence: EmulatedEvidence) -> str:
+    count = len(evidence.schedules)
+    return "one schedule" if count == 1 else f"{count} schedules"
+
+
+def _spell(finding: EmulatedFinding) -> str:
+    return f"{finding.name}: {finding.sentence} ({finding.where}; {finding.count}x)"
+
+
+def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
+    """What makes no variant wrong."""
+    for warning in evidence.warnings[:_FINDINGS_SHOWN]:
+        yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
+    for array in evidence.arrays:
+        if array.lax:
+            yield paragraph(f"{name}, warning: of {array.name}, {array.lax}.", style="warn")
+    if evidence.varying:
+        yield paragraph(
+            f"{name}: {', '.join(evidence.varying)} depends on the order in which atomics or flags "
+            "meet, which nothing in the kernel decides."
+        )
+    for each in evidence.printed[:_PRINTS_SHOWN]:
+        text = printable(each.text.rstrip("\n"))
+        yield paragraph(f"{name}, CTA {each.cta} thread {each.thread} printed: {text}")
+    if evidence.prints > _PRINTS_SHOWN:
+        rest = evidence.prints - _PRINTS_SHOWN
+        yield paragraph(f"{name}: {rest:,} more printf() calls.", style="dim")
+
+
+def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """Where counters of PTX can't be the hardware's; arms of which the same is to be said share a
+    sentence."""
+    sentences: dict[str, list[str]] = {}
+    for name, arm in zip(names, arms, strict=True):
+        if (words := widths.summarize(arm.emulated)) and not arm.counted:
+            sentences.setdefault(words, []).append(name)
+    for words, whose in sentences.items():
+        yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
+
+
+def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """What was executed most, for each arm whose SASS was."""
+    for name, arm in zip(names, arms, strict=True):
+        executed = arm.counted.opcodes if arm.counted else {}
+        if executed:
+            most = list(executed.items())[:_OPCODES_SHOWN]
+            listed = ", ".join(f"{opcode} {count:,}" for opcode, count in most)
+            yield paragraph(f"{name}, most executed of {len(executed)} opcodes: {listed}")
+
+
+def launches(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """What each launch of a job of several counts."""
+    for name, arm in zip(names, arms, strict=True):
+        judged = arm.emulated if arm.emulated is not arm.counted else None
+        for each in (arm.counted, judged):
+            if each and each.launches:
+                yield _launches(name, each)
+
+
+def _launches(name: str, evidence: EmulatedEvidence) -> Block:
+    isa, prefix = evidence.isa, _prefix(evidence)
+    return table(
+        (
+            f"{name}, on {isa.upper()}",
+            "entry",
+            "CTAs",
+            "instructions",
+            "wavefronts",
+            "sectors",
+        ),
+        (
+            (
+                f"launch {number}",
+                plain_name(each.entry),
+                *map(figures.value, (each.ctas, each.counters.get(EXECUTED[isa], 0))),
+                *(figures.value(each.counters.get(prefix + cost, 0)) for cost in _COSTS),
+            )
+            for number, each in enumerate(evidence.launches, 1)
+        ),
+        numbers=range(2, 4 + len(_COSTS)),
+    )
+
+
+def _prefix(evidence: EmulatedEvidence) -> str:
+    """What the names of its counters begin with, where they are not ncu's own."""
+    return PTX if evidence.isa == "ptx" else ""
+
+
+def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """The source lines with the most wavefronts and sectors, for each arm: of SASS where that was
+    executed, else of PTX."""
+    for name, arm in zip(names, arms, strict=True):
+        counted = arm.counted or arm.emulated
+        prefix = _prefix(counted) if counted else ""
+        for cost, words in ((prefix + cost, words) for cost, words in _COSTS.items()):
+            every = counted.lines if counted else ()
+            lines = [line for line in every if line.counters.get(cost)]
+            lines.sort(key=lambda line: -line.counters[cost])
+            if lines:
+                most = ", ".join(
+                    f"{line.file.rpartition('/')[2]}:{line.line} {line.counters[cost]:,}"
+                    for line in lines[:_LINES_SHOWN]
+                )
+                yield paragraph(f"{name}, most {words}{' (PTX)' if prefix else ''}: {most}")
+        for width in arm.emulated.widths if arm.emulated and not arm.counted else ():
+            place = f"{width.file.rpartition('/')[2]}:{width.line}"
+            yield paragraph(f"{name}, {place}: {widths.spell(width)}.")

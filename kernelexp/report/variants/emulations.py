@@ -1,0 +1,72 @@
+"""Variants that were emulated, side by side: the page of `kernelexp emulate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp.dossier.emulations import Emulation, Full
+from kernelexp.facts.counters import PIPE
+from kernelexp.model.axes import as_argument
+from kernelexp.report.document import arms as shared
+from kernelexp.report.document import figures, matrix
+from kernelexp.report.document.document import Block, Span, paragraph, table
+from kernelexp.report.variants import emulation, pipe_mix
+from warpsim.launch import plain_name
+
+# Up to so many variants all their counters stand side by side in 80 columns.
+_SIDE_BY_SIDE = 3
+
+
+def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[Block]:
+    """The variants' counters, then each one's full problem, then what stands against them.
+
+    Of many variants only what differs is shown, unless `verbose`.
+    """
+    names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
+    for name, each in zip(names, emulations, strict=True):
+        yield paragraph(Span(f"{name}: {each.label}", "strong"))
+    arms = [each.arm for each in emulations]
+    yield from emulation.results(names, arms, [as_argument(each.label) for each in emulations])
+    if verbose or len(arms) <= _SIDE_BY_SIDE:
+        alone = len(arms) == 1
+        but = (PIPE,) if alone else ()
+        yield from shared.all_figures(names, arms, ("emulated",), but)
+        if alone:
+            yield from pipe_mix.render(arms[0], None)
+        yield from emulation.opcodes(names, arms)
+        yield from emulation.launches(names, arms)
+        yield from emulation.dearest(names, arms)
+    else:
+        yield from matrix.render(dict(zip(names, arms, strict=True)))
+        yield paragraph("--verbose shows every counter.", style="dim")
+    for name, each in zip(names, emulations, strict=True):
+        if each.scaled:
+            yield from _scaled(name, each.scaled)
+    for name, each in zip(names, emulations, strict=True):
+        if refused := each.arm.refused:
+            yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
+
+
+def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
+    """Counters of the full problem, from what a tile and what a CTA adds."""
+    for number, launch in enumerate(launches, 1):
+        of = f" on {launch.isa.upper()}"
+        of += f", launch {number}, {plain_name(launch.entry)}" if launch.entry else ""
+        yield table(
+            (f"{name}, full problem{of}", "per tile", "per CTA", "per launch"),
+            (
+                (
+                    counter.counter,
+                    *map(figures.value, (counter.per_tile, counter.per_cta, counter.full)),
+                )
+                for counter in launch.counters
+            ),
+            numbers=(1, 2, 3),
+        )
+    yield paragraph(
+        "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
+        "is the same work at every size; where problem.py has no tiles(), a CTA is taken as one "
+        "tile. Counters that do not fit that in whole numbers are left "
+        "out. Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc.",
+        style="dim",
+    )

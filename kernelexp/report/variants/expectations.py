@@ -1,0 +1,58 @@
+"""Expectations beside what became of them, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kernelexp.judge.expectations import Judged
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph, table
+
+_NAME_MAX = 30  # longer names are folded, so that a row fits 80 columns
+_STYLES: dict[str, Style] = {"met": "good", "missed": "bad", "not measured": "info"}
+
+
+def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
+    """A row per expectation, candidates in their order; nothing where nothing was expected."""
+    several = len(judged) > 1
+    rows: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    for name, expectations in judged.items():
+        for expectation in expectations:
+            own = (Span(name, "strong"),) if several else ()
+            rows.append((*own, *_row(expectation)))
+            if expectation.sentence:
+                whose = f"{name}, " if several else ""
+                notes.append(
+                    f"{whose}{expectation.metric} {expectation.result}: {expectation.sentence}."
+                )
+    if not rows:
+        return
+    header = (*(("",) if several else ()), "expected of", "", "kind", "came out", "")
+    last = len(header) - 1
+    longest = max(len(each.metric) for own in judged.values() for each in own)
+    names = (last - 4,) if longest <= _NAME_MAX else ()
+    place = (0,) if several else ()
+    yield table(header, rows, unwrapped=(*place, *names, last - 3, last - 2, last))
+    for note in notes:
+        yield paragraph(note)
+
+
+def _row(each: Judged) -> tuple[Cell, ...]:
+    return (
+        each.metric,
+        each.expected,
+        each.kind or "",
+        _came_out(each),
+        Span(each.result, _STYLES[each.result]),
+    )
+
+
+def _came_out(each: Judged) -> str:
+    """Both values, and the change where it is relative."""
+    if each.after is None:
+        return figures.NONE
+    words = f"{figures.value(each.before)} → {figures.value(each.after)}"
+    if each.change and each.before != each.after:
+        words += f" ({100 * each.change:+.2f}%)"
+    return words

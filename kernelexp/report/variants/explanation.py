@@ -1,0 +1,281 @@
+"""The page of `explain`: verdict, expectations, differences, limits, what would decide the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kernelexp.dossier import comparability
+from kernelexp.dossier.examine import Examined
+from kernelexp.dossier.standing import Standing
+from kernelexp.facts import metrics, widths
+from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
+from kernelexp.judge.expectations import Judged, judge
+from kernelexp.judge.explanation import Question, Told, differences, moved, questions
+from kernelexp.model.arm import Verdict
+from kernelexp.model.axes import AxisValue, spell_point
+from kernelexp.model.experiment import Experiment
+from kernelexp.model.record import own_axes
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import (
+    Block,
+    Cell,
+    Heading,
+    Items,
+    Span,
+    paragraph,
+    status,
+    table,
+)
+from kernelexp.report.variants import bounds, expectations
+
+_SHOWN = 12
+T = TypeVar("T")
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """All that explains one candidate of an experiment."""
+
+    experiment: str
+    written: Experiment
+    standing: Standing
+    baseline: Examined
+    candidate: Examined
+    judged: tuple[Judged, ...]
+    differences: tuple[Told, ...]
+    uses: tuple[tuple[Use, ...], tuple[Use, ...]]
+    questions: tuple[Question, ...]
+
+
+def assemble(
+    name: str,
+    written: Experiment,
+    number: int,
+    standing: Standing,
+    one: Examined,
+    other: Examined,
+) -> Explanation:
+    """What the evidence says of candidate `number`, counted from 1."""
+    arms = one.case.arm, other.case.arm
+    margin = standing.record.margin if standing.record else 0.01
+    return Explanation(
+        experiment=name,
+        written=written,
+        standing=standing,
+        baseline=one,
+        candidate=other,
+        judged=judge(written.expectations[number - 1], *arms, margin, name),
+        differences=differences(*arms),
+        uses=uses_of_both(one.case, other.case),
+        questions=tuple(questions(one.case, other.case, name)),
+    )
+
+
+class OfBoth(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """The same of both arms."""
+
+    baseline: T
+    candidate: T
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evidence says of one candidate of an experiment."""
+
+    experiment: str
+    candidate: dict[str, AxisValue]
+    verdict: Verdict | None
+    run: str | None
+    changed_since: tuple[str, ...]
+    expectations: tuple[Judged, ...]
+    differences: tuple[Told, ...]
+    uses: OfBoth[tuple[Use, ...]]
+    nearest: OfBoth[str | None]
+    """The limit that is nearest."""
+    counters: OfBoth[str | None]
+    """How emulated counters were scaled to the full problem, as the end of a sentence."""
+    power: str | None
+    profiles: OfBoth[str | None]
+    """Their runs."""
+    warnings: tuple[str, ...]
+    undecided: tuple[Question, ...]
+
+
+def to_values(found: Explanation) -> Explained:
+    """The explanation, for programs."""
+    standing = found.standing
+    one, other = found.baseline, found.candidate
+    near, other_near = (nearest(use) for use in found.uses)
+    return Explained(
+        experiment=found.experiment,
+        candidate=standing.variant.axes,
+        verdict=standing.verdict,
+        run=standing.record.run if standing.record else None,
+        changed_since=standing.changed,
+        expectations=found.judged,
+        differences=found.differences,
+        uses=OfBoth(baseline=found.uses[0], candidate=found.uses[1]),
+        nearest=OfBoth(
+            baseline=near.resource if near else None,
+            candidate=other_near.resource if other_near else None,
+        ),
+        counters=OfBoth(baseline=one.case.scaled or None, candidate=other.case.scaled or None),
+        power=other.case.power or None,
+        profiles=OfBoth(
+            baseline=one.profile.run if one.profile else None,
+            candidate=other.profile.run if other.profile else None,
+        ),
+        warnings=tuple(_warnings(found)),
+        undecided=found.questions,
+    )
+
+
+def render(found: Explanation) -> Iterator[Block]:
+    """For a terminal or as markdown."""
+    own = spell_point(own_axes(found.baseline.case.arm, found.candidate.case.arm))
+    yield Heading(f"{found.experiment}  {found.written.title}: {own}")
+    yield _verdict(found.standing)
+    if found.standing.changed:
+        words = ", ".join(found.standing.changed)
+        yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
+    for sentence in _warnings(found):
+        yield paragraph(sentence, style="warn")
+    yield from expectations.render({"candidate": found.judged})
+    refused = list(_refused(found))
+    yield from refused
+    if refused:
+        return
+    yield from _differences(found.differences)
+    yield from _limits(found)
+    if found.questions:
+        yield paragraph(Span("What would decide:", "strong"))
+        yield Items(tuple(_by_command(found.questions)))
+
+
+def _sides(found: Explanation) -> tuple[tuple[str, Examined], ...]:
+    return ("baseline", found.baseline), ("candidate", found.candidate)
+
+
+def _warnings(found: Explanation) -> Iterator[str]:
+    """What stands against the profiles: sources that changed since, conditions that differ."""
+    for name, side in _sides(found):
+        if side.profile and side.profile.provenance == "published":
+            yield f"The {name} was profiled by others: {side.profile.run}."
+        if side.profile_changed:
+            words = ", ".join(side.profile_changed)
+            yield f"The {name} was profiled before these changed: {words}."
+    one, other = (side.case.arm for _, side in _sides(found))
+    if one.profiled and other.profiled:
+        both = (comparability.conditions(arm)["profiled"] for arm in (one, other))
+        for name, first, second in comparability.different(*both):
+            yield f"The arms were profiled under different conditions: {name} {first} and {second}."
+
+
+def _refused(found: Explanation) -> Iterator[Block]:
+    """Why there is nothing to compare; nothing where both arms can run."""
+    for name, side in _sides(found):
+        if refused := side.case.arm.refused:
+            yield paragraph(
+                f"The {name} has no figures: ", status(refused.status), f". {refused.sentence}"
+            )
+
+
+def _verdict(standing: Standing) -> Block:
+    if standing.verdict is None or standing.record is None:
+        return paragraph("Verdict: none, as there is no record of it.")
+    verdict, record = standing.verdict, standing.record
+    place = record.source if record.provenance == "published" else record.device or "no GPU"
+    return paragraph(
+        Span("Verdict: ", "strong"),
+        status(verdict.status),
+        f" ({verdict.reason}). {verdict.sentence} [{record.run}, {place}]",
+    )
+
+
+def _differences(told: Sequence[Told]) -> Iterator[Block]:
+    if not told:
+        yield paragraph("No figure differs, of those that both arms have.")
+        return
+    shown, rest = told[:_SHOWN], len(told) - _SHOWN
+    rows: list[tuple[Cell, ...]] = [
+        (
+            each.label,
+            _value(each.before),
+            _value(each.after),
+            "" if each.change is None else f"{100 * each.change:+.1f}%",
+            each.kind,
+            each.way,
+        )
+        for each in shown
+        if not isinstance(each.before, str)
+    ]
+    header = ("differs most", "baseline", "candidate", "change", "kind", "goes")
+    if rows:
+        width = len(header) if any(each.way for each in shown) else len(header) - 1
+        yield table(
+            header[:width], (row[:width] for row in rows), numbers=(1, 2, 3), unwrapped=(4,)
+        )
+    for each in shown:
+        if isinstance(each.before, str):
+            yield paragraph(f"{each.label} ({each.kind}): {each.before} → {each.after}")
+    if rest > 0:
+        yield paragraph(f"{rest} more differ (--json has them).", style="dim")
+
+
+def _value(value: metrics.Value) -> str:
+    """ncu's counts are floats that are whole."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return figures.value(int(value) if whole else value)
+
+
+def _limits(found: Explanation) -> Iterator[Block]:
+    one, other = found.uses
+    yield from bounds.render({"baseline": one, "candidate": other})
+    yield paragraph(moved(one, other))
+    near = nearest(other)
+    if near and near.percent is not None and near.percent < NEAR:
+        yield paragraph(
+            f"The candidate is below {NEAR:.0f}% of every limit that is known: what it waits for "
+            "is latency, or a limit that is not known."
+        )
+    if words := _stalls(found):
+        yield paragraph(words)
+    if found.candidate.case.power:
+        yield paragraph(f"Power, of all arms together: {found.candidate.case.power}.")
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        emulated = side.case.arm.emulated
+        if emulated and emulated.unsupported:
+            yield paragraph(f"{name}: not emulated. {emulated.unsupported}", style="warn")
+        if not side.case.arm.counted and (words := widths.summarize(emulated)):
+            yield paragraph(f"{name}: {words}.", style="warn")
+    if scaled := found.candidate.case.scaled:
+        yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
+
+
+def _stalls(found: Explanation) -> str:
+    """The largest stall of each arm, where both were profiled."""
+    words = []
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        begin, end = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
+        profiled = side.case.arm.profiled
+        stalls = {
+            key.removeprefix(begin).removesuffix(end): float(value)
+            for key, value in (profiled.figures if profiled else {}).items()
+            if key.startswith(begin) and key.endswith(end) and isinstance(value, int | float)
+        }
+        stalls.pop("selected", None)
+        if stalls:
+            most = sorted(stalls, key=lambda each: -stalls[each])[:3]
+            words.append(f"{name} {', '.join(f'{each} {stalls[each]:.2f}' for each in most)}")
+    return f"Stalled warps per issue (profiled): {'; '.join(words)}." if words else ""
+
+
+def _by_command(questions: Sequence[Question]) -> Iterator[str]:
+    """A sentence for each command, with all that it would answer."""
+    commands: dict[str, list[Question]] = {}
+    for question in questions:
+        commands.setdefault(question.command, []).append(question)
+    for command, asked in commands.items():
+        answers = "; ".join(f"{each.question} ({each.evidence})" for each in asked)
+        yield f"{command}: {answers}."

@@ -1,0 +1,354 @@
+"""What the compiler made of a variant: the page of `kernelexp inspect`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from kernelexp.evidence.code.sass_lines import SassInstruction
+from kernelexp.facts import accesses
+from kernelexp.facts.accesses import Access
+from kernelexp.judge.instructions import JudgedInstructions
+from kernelexp.report.document.code_places import line_of, loop_line, place, polls, text_of
+from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
+from kernelexp.report.variants import pipe_mix
+from kernelexp.services.inspection import BARRIERS, Executed, Inspection
+from warpsim.lineinfo import Source
+from warpsim.tables import opcodes
+
+TOP = 10
+_PLACES = 3
+_TENSOR = frozenset(
+    each
+    for each in opcodes.known()
+    if each.endswith("MMA") and "tensor" in opcodes.pipes(each, "", 90)
+)
+_BULK = frozenset(each for each in opcodes.known() if "tma" in opcodes.pipes(each, "", 90))
+GROUPS: dict[str, frozenset[str]] = {
+    "tensor instructions": _TENSOR,
+    "bulk copies": _BULK | {"UTCCP"},
+    "exchange between lanes": frozenset("SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split()),
+    "atomics": frozenset("ATOM ATOMG ATOMS RED REDG REDAS UTCATOMSWS".split()),
+}
+"""Opcodes whose instructions are shown by mnemonic, by the title of their table."""
+BARRIER_OPCODES = frozenset(
+    """BAR SYNCS WARPSYNC WARPGROUP UCGABAR_ARV UCGABAR_WAIT UTCBAR ARRIVES LDGDEPBAR DEPBAR MEMBAR
+    FENCE""".split()
+)
+_REPEATED = frozenset({"tensor", "tc", "tma", "tmem", "fma", "fp64", "fp16", "xu", "lsu"})
+"""Pipes whose instructions tell how often a line was unrolled."""
+_NOT_REPEATED = frozenset("IMAD VIADD S2R MEMBAR FENCE".split())
+
+
+def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
+    """One variant; `top`: how many repeated lines to show, 0 for all."""
+    yield Heading(found.label)
+    if found.arm.refused:
+        refused = found.arm.refused
+        yield paragraph(f"{refused.status}. {refused.sentence}", style="warn")
+    if found.arm.build is None:
+        return
+    if found.arm.emulated and found.arm.emulated.unsupported:
+        yield paragraph(f"Not emulated. {found.arm.emulated.unsupported}", style="warn")
+    if found.arm.emulated_sass and (why := found.arm.emulated_sass.unsupported):
+        yield paragraph(f"SASS not executed: {why}", style="dim")
+    yield _size(found)
+    yield from _accesses(found)
+    for name, group in GROUPS.items():
+        yield from _group(found, name, group)
+    yield from _barriers(found)
+    yield from _executed(found)
+    yield from _loops(found)
+    yield from _repeated(found, top)
+    yield _pipes(found)
+    yield from pipe_mix.render(found.arm, found.profile)
+
+
+def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Block]:
+    """What --expect asked of each variant, by its label."""
+    if not judged:
+        return
+    several = len({label for label, _ in judged}) > 1
+    compared = any(each.before is not None for _, each in judged)
+    style = {"met": Span("met", "good"), "missed": Span("missed", "bad")}
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *([label] if several else []),
+            each.condition,
+            *(["" if each.before is None else f"{each.before:,}"] if compared else []),
+            f"{each.actual:,}",
+            style[each.result],
+            each.sentence,
+        )
+        for label, each in judged
+    ]
+    header = (
+        *(["variant"] if several else []),
+        "expected",
+        *(["before"] if compared else []),
+        "is",
+        "",
+        "",
+    )
+    yield table(header, rows, numbers=range(several + 1, several + 2 + compared))
+
+
+# ---- sections ------------------------------------------------------------------------------------
+
+
+def _size(found: Inspection) -> Block:
+    assert found.arm.build is not None
+    used = found.arm.build.resources
+    names = {each.opcode for each in found.code}
+    spilled = "unknown" if used.spill_bytes is None else f"{used.spill_bytes:,}"
+    local = (
+        f"{sum(each.opcode == 'LDL' for each in found.code)} LDL and "
+        f"{sum(each.opcode == 'STL' for each in found.code)} STL"
+        if names & {"LDL", "STL"}
+        else "none"
+    )
+    return paragraph(
+        f"{len(found.code):,} instructions, {used.sass_bytes:,} B of code; {used.registers} "
+        f"registers per thread, {spilled} B spilled, {used.stack_bytes:,} B of stack. "
+        f"Accesses to local memory: {local}."
+    )
+
+
+def _accesses(found: Inspection) -> Iterator[Block]:
+    """By kind and width, with PTX's own numbers."""
+    sass = access_counts(found.code)
+    looped = access_counts([each for each in found.code if found.loop(each)])
+    asked = found.asked
+    every = sorted(
+        set(sass) | set(asked or {}), key=lambda each: (accesses.KINDS.index(each.kind), each.bits)
+    )
+    rows = [
+        (
+            each.kind,
+            f"{each.bits}" if each.bits else "",
+            _count(sass[each]),
+            _count(looped[each]),
+            "" if asked is None else _count(asked.get(each, 0)),
+            *_times(found, [one for one in found.code if accesses.of_sass(one.mnemonic) == each]),
+            ", ".join(_names(found.code, each)),
+        )
+        for each in every
+    ]
+    if rows:
+        header = ("access", "bits", "SASS", "in loops", "PTX", *_head(found), "SASS instructions")
+        yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
+    if asked is None:
+        yield paragraph("No PTX to count accesses in, or none that is understood.", style="dim")
+
+
+def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:
+    found = (accesses.of_sass(sass_instruction.mnemonic) for sass_instruction in code)
+    return Counter(each for each in found if each)
+
+
+def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
+    names = dict.fromkeys(sass_instruction.mnemonic for sass_instruction in code)
+    return [name for name in names if accesses.of_sass(name) == wanted]
+
+
+def _head(found: Inspection) -> tuple[str, ...]:
+    """Of the column of _times()."""
+    return ("executed",) if found.costs else ()
+
+
+def _times(found: Inspection, code: Iterable[SassInstruction]) -> tuple[str, ...]:
+    """How often warps executed these, where the SASS was executed."""
+    return (_count(found.times(code)),) if found.costs else ()
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else "-"
+
+
+def _group(found: Inspection, name: str, belonging: frozenset[str]) -> Iterator[Block]:
+    own = [each for each in found.code if each.opcode in belonging]
+    groups: dict[str, list[SassInstruction]] = {}
+    for each in own:
+        groups.setdefault(each.mnemonic, []).append(each)
+    rows = [
+        (
+            mnemonic,
+            _count(len(group)),
+            _count(sum(bool(found.loop(each)) for each in group)),
+            *_times(found, group),
+            _where(found, group),
+        )
+        for mnemonic, group in sorted(groups.items(), key=lambda item: -len(item[1]))
+    ]
+    if rows:
+        header = (name, "SASS", "in loops", *_head(found), "where")
+        yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
+
+
+def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
+    """The lines that most of them are from; how many only diverged warps come to."""
+    counts = Counter(
+        str(sass_instruction.source.own()) if sass_instruction.source else "-"
+        for sass_instruction in group
+    )
+    shown = [name for name, _ in counts.most_common(_PLACES)]
+    more = f" and {len(counts) - _PLACES} more" if len(counts) > _PLACES else ""
+    diverged = sum(sass_instruction.offset in found.flow.diverged for sass_instruction in group)
+    copies = f"; {diverged} in copies for diverged warps" if diverged else ""
+    return ", ".join(shown) + more + copies
+
+
+def _barriers(found: Inspection) -> Iterator[Block]:
+    """Each instruction on barriers, with its line and its loop."""
+    polling = {loop.number: loop for loop in found.flow.loops if polls(found, loop)}
+    groups: dict[tuple[str, str, int], list[tuple[SassInstruction, Source | None]]] = {}
+    for each in found.code:
+        if each.opcode in BARRIER_OPCODES:
+            source, loop = each.source, found.loop(each)
+            if loop in polling:  # a wait that goes on where the first try failed
+                source, loop = loop_line(found, polling[loop]), polling[loop].parent
+            groups.setdefault((each.mnemonic, place(source), loop), []).append((each, source))
+    rows = [
+        (
+            mnemonic,
+            f"{len(group)}",
+            *_times(found, (each for each, _ in group)),
+            f"{loop}" if loop else "-",
+            f"{where}  {text_of(found, group[0][1])}".rstrip(),
+        )
+        for (mnemonic, where, loop), group in groups.items()
+    ]
+    if rows:
+        header = ("barriers and fences", "SASS", *_head(found), "loop", "line")
+        yield table(header, rows, numbers=range(1, len(header) - 1))
+
+
+def _executed(found: Inspection) -> Iterator[Block]:
+    """How often an emulated launch came to them."""
+    executed = found.executed
+    if executed is None or not executed.lines:
+        return
+    groups: dict[tuple[str, str], float] = {}
+    for line in executed.lines:
+        key = (BARRIERS[line.kind], place(line.source))
+        groups[key] = groups.get(key, 0.0) + line.times
+    rows = [
+        (what, where, *_shares(times, executed.ctas, executed.tiles))
+        for (what, where), times in sorted(groups.items(), key=lambda item: -item[1])
+        if what != BARRIERS["warp_barrier"]
+    ]
+    rows += [
+        (f"all {what}s", "", *_shares(executed.times(kind), executed.ctas, executed.tiles))
+        for kind, what in BARRIERS.items()
+        if executed.times(kind)
+    ]
+    yield paragraph(
+        f"Barriers that a launch of size {executed.size} with {executed.ctas:,} CTAs executes "
+        f"(emulated, counted on {executed.isa.upper()}):"
+    )
+    header = ("executed", "line", "per CTA", "per tile", "grid")
+    yield table(header, rows, numbers=(2, 3, 4))
+    yield from _full(executed)
+
+
+def _full(executed: Executed) -> Iterator[Block]:
+    for kind, times in executed.full.items():
+        yield paragraph(
+            f"Full problem: {_decimal(times)} {BARRIERS[kind]}s in {executed.full_ctas:,} CTAs, "
+            f"{_decimal(times / executed.full_ctas)} per CTA ({executed.full_how})."
+        )
+
+
+def _shares(times: float, ctas: int, tiles: int) -> tuple[str, str, str]:
+    per_tile = _decimal(times / tiles) if tiles else ""
+    return _decimal(times / ctas), per_tile, _decimal(times)
+
+
+def _decimal(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def _loops(found: Inspection) -> Iterator[Block]:
+    loops = found.flow.loops
+    polling = [loop for loop in loops if polls(found, loop)]
+    rows = []
+    for loop in loops:
+        if loop not in polling:
+            inside = [each for each in found.code if each.offset in loop.offsets]
+            line = loop_line(found, loop)
+            where = f"{place(line)}  {line_of(found, line.own()) if line else ''}".rstrip()
+            around = f"{loop.parent}" if loop.parent else "-"
+            size = (f"{len(inside):,}", *_times(found, inside))
+            rows.append((f"{loop.number}", around, where, *size, _contents(inside)))
+    if rows:
+        header = ("loop", "in", "line", "SASS", *_head(found), "of it")
+        yield table(header, rows, numbers=(0, 1, *range(3, len(header) - 1)))
+    else:
+        yield paragraph("No loops.")
+    if polling:
+        yield paragraph(f"Loops that only poll an mbarrier: {len(polling)}.", style="dim")
+    if indirect := found.flow.indirect:
+        yield paragraph(
+            f"Branches whose target is in a register: {len(indirect)}. Which loops go through them "
+            "is assumed.",
+            style="warn",
+        )
+
+
+def _contents(inside: Sequence[SassInstruction]) -> str:
+    """Its tensor instructions, barriers, exchanges and accesses, then its arithmetic."""
+    counts = Counter(sass_instruction.opcode for sass_instruction in inside)
+    kinds = [
+        [count for count in counts if count in _TENSOR],
+        [each for each in ("BAR", "SYNCS", "SHFL") if each in counts],
+        [count for count in counts if accesses.of_sass(count) or count in _BULK],
+        [each for each in ("FFMA", "HFMA2", "DFMA", "MUFU") if each in counts],
+    ]
+    return ", ".join(f"{counts[each]} {each}" for kind in kinds for each in kind)
+
+
+def _repeated(found: Inspection, top: int) -> Iterator[Block]:
+    """Lines that have the same instruction several times: mostly unrolled."""
+    groups = repeated(found)
+    shown = groups[: top or None]
+    rows = [
+        (f"{count}", mnemonic, f"{loop}" if loop else "-", f"{place(source)}  {_of(found, source)}")
+        for (source, mnemonic, loop), count in shown
+    ]
+    if rows:
+        header = ("copies", "instruction", "loop", "line")
+        yield table(header, rows, numbers=(0, 2), unwrapped=[1])
+        if len(groups) > len(shown):
+            more = len(groups) - len(shown)
+            yield paragraph(f"{more} more with two copies or more (--top 0).", style="dim")
+
+
+def _of(found: Inspection, source: Source) -> str:
+    return line_of(found, source.own())
+
+
+def repeated(found: Inspection) -> list[tuple[tuple[Source, str, int], int]]:
+    """How often a line, inlined at one place, has an instruction in one loop; most first."""
+    counts = Counter(
+        (each.source, each.mnemonic, found.loop(each))
+        for each in found.code
+        if each.source and each.pipe in _REPEATED and each.opcode not in _NOT_REPEATED
+    )
+    return [(key, count) for key, count in counts.most_common() if count > 1]
+
+
+def _pipes(found: Inspection) -> Block:
+    groups: dict[str, Counter[str]] = {}
+    for each in found.code:
+        groups.setdefault(each.pipe, Counter())[each.opcode] += 1
+    rows = [
+        (
+            pipe,
+            f"{groups[pipe].total():,}",
+            f"{100 * groups[pipe].total() / len(found.code):.1f}%",
+            ", ".join(f"{name} {count:,}" for name, count in groups[pipe].most_common(6)),
+        )
+        for pipe in opcodes.GROUPS
+        if pipe in groups
+    ]
+    return table(("pipe", "SASS", "of all", "most frequent"), rows, numbers=(1, 2))

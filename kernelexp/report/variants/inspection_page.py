@@ -1,0 +1,221 @@
+"""The page of `kernelexp inspect`: one variant, or what differs between several; and as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.judge.instructions import JudgedInstructions
+from kernelexp.report.document.code_places import loop_line, place, polls
+from kernelexp.report.document.document import Block, Heading, paragraph, table
+from kernelexp.report.variants import inspection as one
+from kernelexp.report.variants import pipe_mix
+from kernelexp.report.variants.inspected import (
+    ExecutedBarrier,
+    FullBarriers,
+    Inspected,
+    InspectedAccess,
+    InspectedBarrier,
+    InspectedCondition,
+    InspectedExecution,
+    InspectedLoop,
+    InspectedRepetition,
+    InspectedVariant,
+)
+from kernelexp.services.inspection import BARRIERS, Executed, Inspection
+
+Judged = Sequence[tuple[str, JudgedInstructions]]
+
+
+def render(found: Sequence[Inspection], judged: Judged, top: int) -> Iterator[Block]:
+    """One variant by itself, several by what differs."""
+    if len(found) == 1:
+        yield from one.render(found[0], top)
+    elif found:
+        yield from _differences(found)
+    yield from one.conditions(judged)
+
+
+def _differences(found: Sequence[Inspection]) -> Iterator[Block]:
+    yield Heading("What differs")
+    for number, each in enumerate(found, 1):
+        refused = each.arm.refused
+        yield paragraph(f"{number}: {each.label}{f' ({refused.status})' if refused else ''}")
+    built = {str(number): each for number, each in enumerate(found, 1) if each.arm.build}
+    variants = list(built.values())
+    first = next(iter(built), "")
+    for name, each in list(built.items())[1:]:
+        if is_same(built[first], each):
+            yield paragraph(f"{name} has identical SASS to {first}.")
+    differing = [(title, _differing(rows)) for title, rows in sections(variants).items()]
+    for title, cells in differing:
+        if cells:
+            yield table((title, *built), cells, numbers=range(1, len(built) + 1))
+    if len(built) > 1 and not any(cells for _, cells in differing):
+        yield paragraph("No count differs.")
+
+
+def _differing(rows: Mapping[str, Sequence[float]]) -> list[tuple[str, ...]]:
+    return [
+        (name, *(_spell(value) for value in row)) for name, row in rows.items() if len(set(row)) > 1
+    ]
+
+
+def is_same(first: Inspection, other: Inspection) -> bool:
+    """Whether both have the same instructions at the same offsets."""
+    return [(each.offset, each.text) for each in first.code] == [
+        (each.offset, each.text) for each in other.code
+    ]
+
+
+def sections(found: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:
+    """The figures of each variant by section and name, in the variants' order."""
+    counts = [inspection.counts() for inspection in found]
+    emulated = [_executed(inspection.executed) for inspection in found if inspection.executed]
+    return {
+        "code": _aligned([_size(inspection) for inspection in found]),
+        "accesses": _aligned([_accesses(inspection) for inspection in found]),
+        "instructions": _aligned([count.every for count in counts]),
+        "instructions in loops": _aligned([count.in_loops for count in counts]),
+        # Of all or of none: a variant that was not emulated has not 0.
+        "instructions executed": _aligned(
+            [inspection.executed_by_mnemonic() for inspection in found]
+            if all(inspection.costs for inspection in found)
+            else []
+        ),
+        "barriers executed per CTA": _aligned(emulated if len(emulated) == len(found) else []),
+    }
+
+
+def _aligned(figures: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    names = sorted({name for figure in figures for name in figure}) if figures else []
+    return {name: [figure.get(name, 0) for figure in figures] for name in names}
+
+
+def _size(each: Inspection) -> dict[str, float]:
+    assert each.arm.build is not None
+    used = each.arm.build.resources
+    spilled = {} if used.spill_bytes is None else {"bytes spilled": used.spill_bytes}
+    return {
+        "instructions": len(each.code),
+        "bytes of code": used.sass_bytes,
+        "registers per thread": used.registers,
+        **spilled,
+        "bytes of stack": used.stack_bytes,
+        "loops": len(each.flow.loops),
+    }
+
+
+def _accesses(each: Inspection) -> dict[str, float]:
+    return {
+        f"{access.kind}, {access.bits} bits": count
+        for access, count in one.access_counts(each.code).items()
+    }
+
+
+def _executed(executed: Executed) -> dict[str, float]:
+    return {
+        name: executed.times(kind) / executed.ctas
+        for kind, name in BARRIERS.items()
+        if executed.times(kind)
+    }
+
+
+def _spell(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".") if value else "-"
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def to_values(found: Sequence[Inspection], judged: Judged, top: int) -> Inspected:
+    """The same for programs: every instruction count, and each barrier and loop."""
+    built = [inspection for inspection in found if inspection.arm.build]
+    return Inspected(
+        variants=tuple(_values(inspection, top) for inspection in found),
+        same_sass_as_first=tuple(is_same(built[0], each) for each in built[1:]),
+        expected=tuple(
+            InspectedCondition(variant=label, **msgspec.structs.asdict(each))
+            for label, each in judged
+        ),
+    )
+
+
+def _values(each: Inspection, top: int) -> InspectedVariant:
+    if each.arm.build is None:
+        return InspectedVariant(variant=each.label, refused=each.arm.refused)
+    return InspectedVariant(
+        variant=each.label,
+        refused=each.arm.refused,
+        code=_size(each),
+        accesses=_access_values(each),
+        counts=each.counts(),
+        barriers=tuple(
+            InspectedBarrier(
+                offset=i.offset,
+                instruction=i.text,
+                loop=each.loop(i),
+                lines=tuple(str(frame) for frame in i.source.frames()) if i.source else (),
+            )
+            for i in each.code
+            if i.opcode in one.BARRIER_OPCODES
+        ),
+        executed=_executed_values(each.executed),
+        loops=_loop_values(each),
+        repeated=tuple(
+            InspectedRepetition(line=place(source), instruction=mnemonic, loop=loop, copies=count)
+            for (source, mnemonic, loop), count in one.repeated(each)[: top or None]
+        ),
+        pipes=each.arm.build.pipes,
+        executed_instructions=each.executed_by_mnemonic() if each.costs else None,
+        executed_pipes=pipe_mix.emulated(each.arm) if each.arm.counted else None,
+    )
+
+
+def _access_values(each: Inspection) -> tuple[InspectedAccess, ...]:
+    sass = one.access_counts(each.code)
+    looped = one.access_counts([i for i in each.code if each.loop(i)])
+    asked = each.asked
+    return tuple(
+        InspectedAccess(
+            kind=access.kind,
+            bits=access.bits,
+            sass=sass[access],
+            in_loops=looped[access],
+            ptx=None if asked is None else asked.get(access, 0),
+        )
+        for access in sorted(set(sass) | set(asked or {}))
+    )
+
+
+def _loop_values(each: Inspection) -> tuple[InspectedLoop, ...]:
+    return tuple(
+        InspectedLoop(
+            loop=loop.number,
+            parent=loop.parent,
+            depth=loop.depth,
+            line=place(loop_line(each, loop)),
+            instructions=sum(i.offset in loop.offsets for i in each.code),
+            polls=polls(each, loop),
+        )
+        for loop in each.flow.loops
+    )
+
+
+def _executed_values(executed: Executed | None) -> InspectedExecution | None:
+    if executed is None:
+        return None
+    full = FullBarriers(ctas=executed.full_ctas, times=executed.full, how=executed.full_how)
+    return InspectedExecution(
+        size=executed.size,
+        ctas=executed.ctas,
+        tiles=executed.tiles,
+        lines=tuple(
+            ExecutedBarrier(
+                kind=line.kind, line=place(line.source), warps=line.warps, times=line.times
+            )
+            for line in executed.lines
+        ),
+        full=full if executed.full else None,
+    )

@@ -1,0 +1,116 @@
+"""Cost by source line and by role, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kernelexp.facts import widths
+from kernelexp.model.arm import AccessWidths, Isa, Verdict
+from kernelexp.report.variants.lines import source_text
+from kernelexp.services.lines import ranking
+from kernelexp.services.lines.costs import FIGURES, Costs
+from kernelexp.services.lines.pieces import Instruction, Piece
+from kernelexp.services.lines.roles import members
+from kernelexp.services.lines.service import Lines
+
+
+class CostedRole(msgspec.Struct, frozen=True, kw_only=True):
+    """What one role of the warps costs."""
+
+    role: str
+    warps: tuple[int, ...]
+    figures: dict[str, float]
+    emulated: dict[str, int]
+    profiled: dict[str, float]
+
+
+class CostedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one source line costs."""
+
+    file: str
+    line: int
+    text: str
+    widths: tuple[AccessWidths, ...]
+    """Its memory accesses whose widths differ between PTX and SASS."""
+    roles: tuple[str, ...]
+    figures: dict[str, float]
+    """Those of the table, by name."""
+    emulated: dict[str, int]
+    profiled: dict[str, float]
+    instructions: tuple[Instruction, ...] | UnsetType = UNSET
+    """With --sass."""
+
+
+class CostedVariant(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant's lines, ranked by one figure."""
+
+    variant: str
+    size: str
+    isa: Isa
+    """What was counted by line: SASS where that was executed, else PTX."""
+    profile: str | None
+    """The run that stalls are from."""
+    profile_is_of_this_build: bool | None
+    refused: Verdict | None
+    by: str | UnsetType = UNSET
+    """The figure; absent where there are no lines."""
+    roles: tuple[CostedRole, ...] = ()
+    lines: tuple[CostedLine, ...] = ()
+
+
+def to_values(
+    every: Sequence[Lines], by: str | None, top: int, role: str | None, sass: bool
+) -> list[CostedVariant]:
+    """All figures of each line, of the kind that they are; arguments as of report.lines.render."""
+    return [_values(lines, by, top, role, sass) for lines in every]
+
+
+def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool) -> CostedVariant:
+    costed_variant = CostedVariant(
+        variant=lines.label,
+        size=lines.size,
+        isa=lines.isa,
+        profile=lines.profile.run if lines.profile else None,
+        profile_is_of_this_build=lines.by_offset if lines.profile else None,
+        refused=lines.arm.refused,
+    )
+    if not lines.pieces:
+        return costed_variant
+    figure, ranked = ranking.rank(lines, by, role)
+    warps = {each.name: each.warps for each in lines.roles}
+    return msgspec.structs.replace(
+        costed_variant,
+        by=figure.name,
+        roles=tuple(
+            CostedRole(
+                role=name,
+                warps=tuple(members(warps.get(name, 0))),
+                figures=_figures(each),
+                emulated=each.emulated,
+                profiled=each.profiled,
+            )
+            for name, _, each in ranking.role_costs(lines)
+        ),
+        lines=tuple(_line(lines, each, sass) for each in ranked[: top or None]),
+    )
+
+
+def _line(lines: Lines, piece: Piece, sass: bool) -> CostedLine:
+    return CostedLine(
+        file=piece.file,
+        line=piece.line,
+        text=source_text(lines, piece),
+        widths=tuple(widths.of_line(lines.arm.emulated, piece.file, piece.line)),
+        roles=piece.roles,
+        figures=_figures(piece.costs),
+        emulated=piece.costs.emulated,
+        profiled=piece.costs.profiled,
+        instructions=piece.instructions if sass else UNSET,
+    )
+
+
+def _figures(found: Costs) -> dict[str, float]:
+    return {name: figure.read(found) for name, figure in FIGURES.items()}

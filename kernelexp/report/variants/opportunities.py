@@ -1,0 +1,139 @@
+"""What could be gained in a variant: a ranked table, then how each estimate was reckoned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.dossier.examine import Examined
+from kernelexp.facts import widths
+from kernelexp.judge.bounds import Use
+from kernelexp.judge.opportunity import Opportunity, Suppressed
+from kernelexp.model.arm import AccessWidths
+from kernelexp.model.text import one_line
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Heading, Span, paragraph, table
+from kernelexp.report.variants import bounds
+
+_TAKEN = {"run": "profiled", "imported": "profiled elsewhere", "published": "profiled by others"}
+
+
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be gained in a variant, and which warnings of it are false."""
+
+    variant: str
+    opportunities: tuple[Opportunity, ...]
+    suppressed: tuple[Suppressed, ...]
+    uses: tuple[Use, ...]
+    changed_since_measured: tuple[str, ...]
+    profile: str | None
+    """The run of its profile."""
+    profile_changed_since: tuple[str, ...]
+
+
+def to_values(
+    examined: Examined,
+    uses: Sequence[Use],
+    found: Sequence[Opportunity],
+    suppressed: Sequence[Suppressed],
+) -> Offered:
+    """The same, for programs."""
+    return Offered(
+        variant=examined.case.label,
+        opportunities=tuple(found),
+        suppressed=tuple(suppressed),
+        uses=tuple(uses),
+        changed_since_measured=tuple(examined.changed),
+        profile=examined.profile.run if examined.profile else None,
+        profile_changed_since=tuple(examined.profile_changed),
+    )
+
+
+def render(
+    examined: Examined,
+    uses: Sequence[Use],
+    found: Sequence[Opportunity],
+    suppressed: Sequence[Suppressed],
+) -> Iterator[Block]:
+    """Largest estimate first."""
+    yield Heading(f"{examined.case.label}: opportunities")
+    yield paragraph(_evidence(examined))
+    words = widths.summarize(examined.case.arm.emulated)
+    if words and not examined.case.arm.counted:
+        yield paragraph(f"Emulated: {words}.", style="warn")
+    if examined.changed:
+        words = ", ".join(examined.changed)
+        yield paragraph(f"Measured before these changed: {words}.", style="warn")
+    if examined.profile_changed:
+        words = ", ".join(examined.profile_changed)
+        yield paragraph(f"Profiled before these changed: {words}.", style="warn")
+    if found:
+        rows = [
+            (f"{number}.", _estimate(each), each.issue, each.kind)
+            for number, each in enumerate(found, 1)
+        ]
+        yield table(("", "at most", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
+    else:
+        yield paragraph("No rule found anything.")
+    for number, each in enumerate(found, 1):
+        yield _details(number, each, examined)
+    yield from _hidden(found)
+    if suppressed:
+        yield paragraph(Span("Not repeated:", "strong"))
+    for warning in suppressed:
+        estimate = warning.speedup_percent
+        said = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
+        yield paragraph(f"{warning.rule}{said}: {warning.why}.", indent=2)
+    yield from bounds.render({"": uses})
+    yield paragraph(
+        "At most: the share of the time that would be saved if nothing took its place. The "
+        "estimates do not add up.",
+        style="dim",
+    )
+
+
+def _evidence(examined: Examined) -> str:
+    case = examined.case
+    parts = ["built"] if case.arm.build else []
+    if case.counters:
+        isa = "SASS" if case.counts_sass else "PTX"
+        parts.append(f"emulated, counted on {isa}, for the full problem {case.scaled}")
+    if case.arm.measured:
+        parts.append(f"measured, {figures.timed(case.arm)} on {case.arm.measured.device}")
+    elif case.arm.published:
+        parts.append(f"published, {figures.time_of(case.arm)} ms")
+    if case.arm.profiled and examined.profile:
+        device = one_line(case.arm.profiled.device) or "a device that is not named"
+        parts.append(f"{_TAKEN[examined.profile.provenance]} on {device} ({examined.profile.run})")
+    return f"Evidence: {'; '.join(parts) or 'none'}."
+
+
+def _estimate(each: Opportunity) -> str:
+    return "" if each.percent is None else f"{each.percent:.1f}%"
+
+
+def _other_widths(examined: Examined, each: Opportunity) -> list[AccessWidths]:
+    """Of the line that an emulated opportunity names."""
+    file, _, line = each.line.rpartition(":")
+    if each.kind != "emulated" or not file or examined.case.counts_sass:
+        return []
+    return widths.of_line(examined.case.arm.emulated, file, int(line))
+
+
+def _details(number: int, each: Opportunity, examined: Examined) -> Block:
+    parts = [each.reckoning] if each.reckoning else []
+    if each.line:
+        parts.append(f"most of it at {each.line}")
+    parts += map(widths.spell, _other_widths(examined, each))
+    return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
+
+
+def _hidden(found: Sequence[Opportunity]) -> Iterator[Block]:
+    """Why costs may not show in the time, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for number, each in enumerate(found, 1):
+        if each.hidden:
+            reasons.setdefault(each.hidden, []).append(str(number))
+    for reason, numbers in reasons.items():
+        yield paragraph(f"May be hidden ({', '.join(numbers)}): {reason}.")

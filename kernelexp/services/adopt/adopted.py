@@ -1,0 +1,97 @@
+"""A foreign kernel in its folder of the project: compiled, then finished or discarded."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.errors import UsageError
+from kernelexp.model.names import is_name
+from kernelexp.project import Project, editing, layout
+from kernelexp.services.adopt import draft
+from kernelexp.services.adopt.copying import Omitted
+from kernelexp.services.adopt.draft import Answers
+from kernelexp.services.adopt.entry import Entry, three
+from kernelexp.system import wholefile
+from warpsim.launch import Dim3
+
+
+class Compiled(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that is to become a kernel, compiled in its place in the project."""
+
+    kernel: str
+    """The name that it has in the project."""
+    name: str
+    """The entry's own, as launch() names it."""
+    title: str
+    source: str
+    """What a variant is built from, in the folder."""
+    origin: str
+    """The file that it came from, as it was given."""
+    arch: str
+    folder: Path
+    entry: Entry
+    left: tuple[Omitted, ...] = ()
+    """What the copy lacks of the source."""
+    dynamic_smem_bytes: int = 0
+    """Of its launch, where the compiler that made it has written that down."""
+
+
+def name_kernel(project: Project, wanted: str) -> str:
+    """The name of a new kernel; UsageError where it can't be that."""
+    if not is_name(wanted):
+        raise UsageError(f"{wanted!r} can't be a kernel's name: give another with --kernel.")
+    if wanted in project.kernels or (project.root / "variants" / wanted).exists():
+        raise UsageError(
+            f"there is a kernel {wanted} already: edit variants/{wanted}/problem.py and run "
+            f"kernelexp emulate {wanted}, or give another name with --kernel."
+        )
+    return wanted
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[None]:
+    """Makes the kernel's folder; whatever ends that early leaves none."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequence[str]) -> str:
+    """Writes problem.py and the kernel's entry in experiments.yaml; the text of problem.py."""
+    text = draft.problem(compiled.entry, compiled.name, compiled.origin, answers)
+    card = ARCHITECTURES[compiled.arch].card
+    entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, flags)
+    path = project.root / layout.FILE
+    yaml = editing.insert(path.read_text("utf-8"), "kernels", {compiled.kernel: entry})
+    write(compiled.folder, {"problem.py": text})
+    wholefile.write(path.resolve(), yaml.encode())
+    return text
+
+
+def discard(compiled: Compiled) -> None:
+    """Removes the folder of a kernel that was not finished."""
+    shutil.rmtree(compiled.folder, ignore_errors=True)
+
+
+def parse_block(text: str) -> Dim3:
+    """256 or 16,16 as three extents; UsageError where it is none."""
+    if not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*){0,2}", text.replace(" ", "")):
+        raise UsageError(f"--block {text!r} should be threads in x, y and z, as in 256 or 16,16.")
+    return three([*map(int, text.split(","))])
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Those of the files that are not as they should be already."""
+    for name, text in texts.items():
+        path = folder / name
+        if not path.is_file() or path.read_text("utf-8") != text:
+            wholefile.write(path, text.encode(), durable=False)

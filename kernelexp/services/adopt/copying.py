@@ -1,0 +1,199 @@
+"""A source with the headers beside it, copied into a kernel's folder and made to compile there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence.build import Diagnostic
+from kernelexp.model.errors import BuildError, UsageError, join
+from kernelexp.services.adopt import declarations
+from kernelexp.services.adopt.declarations import Declaration
+
+ROUNDS = 40
+"""Compilations until no error is left; each missing #include takes one."""
+
+
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """Files by their path from the folder that holds them all."""
+
+    main: str
+    texts: dict[str, str]
+    origin: str
+    """The path of the source as it was given."""
+
+
+class Omitted(msgspec.Struct, frozen=True, kw_only=True):
+    """A declaration that the copy leaves out."""
+
+    file: str
+    first_line: int
+    last_line: int
+    include: str
+    """What it includes, where it is an #include."""
+
+
+def read(source: Path) -> Copy:
+    """The source and whatever it includes in quotes that is there; UsageError if it can't be
+    read."""
+    texts: dict[Path, str] = {}
+    waiting = [source.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path in texts:
+            continue
+        try:
+            texts[path] = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise UsageError(f"{path} can't be read: {why}.") from None
+        waiting += _beside(path, texts[path])
+    top = Path(os.path.commonpath([path.parent for path in texts]))
+    return Copy(
+        main=source.resolve().relative_to(top).as_posix(),
+        texts={path.relative_to(top).as_posix(): text for path, text in texts.items()},
+        origin=str(source),
+    )
+
+
+def _beside(path: Path, text: str) -> Iterator[Path]:
+    for each in declarations.read(text):
+        if each.include.startswith('"'):
+            included = (path.parent / each.include.strip('"')).resolve()
+            if included.is_file():
+                yield included
+
+
+def kernels(copy: Copy) -> list[Declaration]:
+    """The kernels of all its files, those of the source itself first."""
+    names = sorted(copy.texts, key=lambda name: name != copy.main)
+    found = (each for name in names for each in declarations.read(copy.texts[name]))
+    return [each for each in found if each.kernel]
+
+
+def only(copy: Copy, kernel: str) -> tuple[Copy, list[Omitted]]:
+    """Without other kernels and what launches any."""
+    left: list[Omitted] = []
+    texts = {}
+    for name, text in copy.texts.items():
+        out = [
+            each
+            for each in declarations.read(text)
+            if (each.kernel and each.kernel != kernel)
+            or (not each.is_for_device and "<<<" in text[each.first : each.end])
+        ]
+        texts[name] = declarations.blank(text, out)
+        left += _left(name, out)
+    return msgspec.structs.replace(copy, texts=texts), left
+
+
+def compile_copy(
+    copy: Copy, attempt: Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]
+) -> tuple[Copy, list[Omitted]]:
+    """The copy without the host code that does not compile.
+
+    `attempt` compiles the texts and returns the errors in them, in files named as in the copy. A
+    header with an error that the copy includes by -I becomes part of it. BuildError where an error
+    is in device code, or in any other file.
+    """
+    left: list[Omitted] = []
+    for _ in range(ROUNDS):
+        errors = attempt(copy.texts)
+        if not errors:
+            return copy, left
+        texts = dict(copy.texts)
+        for name in dict.fromkeys(error.file for error in errors):
+            lines = {error.line: error for error in errors if error.file == name}
+            if name not in texts:
+                beside = _as_included(texts, name)
+                if not beside:
+                    raise _refusal(copy, errors[0], left)
+                texts |= beside  # where the compiler finds it first, and the next errors are in it
+                continue
+            out = [
+                each
+                for each in declarations.read(texts[name])
+                if any(each.first_line <= line <= each.last_line for line in lines)
+            ]
+            if blocked := next((each for each in out if each.is_for_device), None):
+                first = min(n for n in lines if blocked.first_line <= n <= blocked.last_line)
+                raise _refusal(copy, lines[first], left)
+            if not out:
+                raise _refusal(copy, next(iter(lines.values())), left)
+            texts[name] = declarations.blank(texts[name], out)
+            left += _left(name, out)
+        copy = msgspec.structs.replace(copy, texts=texts)
+    raise BuildError(
+        f"{copy.origin} still does not compile after {ROUNDS} tries to leave host code out."
+    )
+
+
+def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
+    """A header that was found through -I, where an #include in quotes looks first: beside the file
+    that has the #include. Nothing where none is for it."""
+    for name, text in texts.items():
+        for each in declarations.read(text):
+            included = each.include.strip('"')
+            if each.include.startswith('"') and path.endswith(f"/{included}"):
+                place = os.path.normpath(os.path.join(os.path.dirname(name), included))
+                try:
+                    return {} if place.startswith("..") else {place: Path(path).read_text("utf-8")}
+                except (OSError, UnicodeDecodeError):
+                    return {}
+    return {}
+
+
+def _left(name: str, out: list[Declaration]) -> list[Omitted]:
+    return [
+        Omitted(
+            file=name,
+            first_line=declaration.first_line,
+            last_line=declaration.last_line,
+            include=declaration.include,
+        )
+        for declaration in out
+    ]
+
+
+def _refusal(copy: Copy, error: Diagnostic, left: list[Omitted]) -> BuildError:
+    where = f"{error.file}:{error.line}" if error.file else "ptxas"
+    missing = list(dict.fromkeys(omitted.include for omitted in left if omitted.include))
+    absent = f" (these headers were not found: {join(missing)})" if missing else ""
+    if match := _REMOVED.search(error.message):
+        advice = (
+            f"{match[1]} was removed from CUDA: write {match[1]}_sync(0xffffffff, ...) instead."
+        )
+    elif folder := next(filter(None, (_nearby(copy, each) for each in missing)), ""):
+        advice = f"try --flag=-I{folder}."
+    else:
+        advice = (
+            "name folders of headers with --flag=-I/folder and macros with --flag=-DNAME=VALUE, "
+            "or copy the kernel to a file of its own."
+        )
+    return BuildError(f"{copy.origin} does not compile: {where}: {error.message}{absent}: {advice}")
+
+
+_REMOVED = re.compile(r'identifier "(__(?:shfl(?:_up|_down|_xor)?|ballot|any|all))" is undefined')
+LOOKED_THROUGH = 20_000
+"""Files of the source's repository among which a header is looked for."""
+
+
+def _nearby(copy: Copy, include: str) -> str:
+    """The folder from which an #include would find its header, in the repository of the source."""
+    wanted = include.strip('<">')
+    source = Path(copy.origin).resolve()
+    above = (folder for folder in source.parents if (folder / ".git").exists())
+    top = next(above, source.parents[min(2, len(source.parents) - 1)])
+    files = islice((path for path in top.rglob("*") if path.is_file()), LOOKED_THROUGH)
+    found = (path for path in files if path.as_posix().endswith(f"/{wanted}"))
+    nearest = min(found, key=lambda path: len(_between(source.parent, path)), default=None)
+    return str(nearest).removesuffix(f"/{wanted}") if nearest else ""
+
+
+def _between(folder: Path, path: Path) -> str:
+    return os.path.relpath(path, folder)

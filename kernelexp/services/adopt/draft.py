@@ -1,0 +1,325 @@
+"""The files of a kernel's folder for an entry of a foreign source: what is not known is blank."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.model.errors import UsageError, suggest
+from kernelexp.project import scaffold
+from kernelexp.services.adopt import expressions, tolerance
+from kernelexp.services.adopt.entry import Entry, Parameter
+from kernelexp.services.adopt.expressions import of_size
+from warpsim.dtypes import INTEGERS, TORCH_NAMES
+from warpsim.launch import Dim3
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compiled kernel does not tell, as far as a person has said it."""
+
+    block: Dim3 | None = None
+    grid: tuple[str, ...] = ()
+    """Expressions in the names of integers: parameters, and others that have a value. A quotient
+    is rounded up."""
+    smem_bytes: int = 0
+    """Dynamic shared memory."""
+    shapes: dict[str, tuple[str, ...]] = {}
+    """Of arrays, by name, in the same notation."""
+    workspaces: tuple[str, ...] = ()
+    """Arrays that are the kernel's own: all zero before a launch, and no result."""
+    zeros: tuple[str, ...] = ()
+    """Outputs that are all zero before a launch."""
+    values: dict[str, int | float] = {}
+    """Of scalars, and of sizes that are no parameters, by name."""
+    emulated: dict[str, int] = {}
+    """Of those that are sizes, the values on the CPU where they differ."""
+    references: dict[str, str] = {}
+    """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
+
+
+def wrapper(entry: str, template: str, include: str, origin: str) -> str:
+    """The source that is compiled: the copy, and the instance of a template."""
+    instance = f"\n[[maybe_unused]] static auto* const kx_instance = &{template};\n"
+    return (
+        f"// {entry} of {origin}, copied by kernelexp new.\n"
+        f'#include "{include}"\n'
+        f"{instance if template else ''}"
+    )
+
+
+def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
+    """problem.py; UsageError for answers about parameters that there are not."""
+    _check(entry, answers)
+    outputs = _outputs(entry, answers)
+    workspaces = [value for value in entry.values if value.name in answers.workspaces]
+    own_start = (*answers.workspaces, *answers.zeros)
+    given = [value for value in entry.values if is_input(value) and value.name not in own_start]
+    sizes = [value for value in entry.values if is_size(value)]
+    own = _own_sizes(entry, answers)
+    names = frozenset((*(size.name for size in sizes), *own))
+    arguments = (
+        f"            {_argument(parameter, answers)},\n" for parameter in entry.parameters
+    )
+    unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
+    smem = answers.smem_bytes or unknown
+    values = {
+        "FULL": _sizes(sizes, own, answers),
+        "EMULATED": _sizes(
+            sizes, own, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
+        ),
+        "OUTPUTS": "".join(
+            _array(output, answers, names, output.name in answers.zeros) for output in outputs
+        ),
+        "WORKSPACES": _workspaces(workspaces, answers, names),
+        "INPUTS": _inputs(given, answers, names),
+        "REFERENCE": _references(outputs, entry, answers),
+        "TOLERANCE": tolerance.guess(outputs, given, answers.shapes, names),
+        "ENTRY": name,
+        "GRID": _grid(answers, names),
+        "BLOCK": str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
+        "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
+        "ARGUMENTS": "".join(arguments),
+    }
+    body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
+    return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
+
+
+def block(entry: Entry, answers: Answers) -> Dim3 | None:
+    """As said, or the only one that it was compiled for, or else the largest."""
+    return answers.block or entry.block or ((entry.threads, 1, 1) if entry.threads else None)
+
+
+def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
+    """What it writes and is not its own."""
+    written = (value for value in entry.values if value.is_pointer and value.written)
+    return [each for each in written if each.name not in answers.workspaces]
+
+
+def read_and_written(entry: Entry, answers: Answers) -> Iterator[str]:
+    """Names of arrays that the kernel reads and writes, unless it is said what they start as."""
+    said = {*answers.workspaces, *answers.zeros, *expressions.names_in(answers.references.values())}
+    for value in entry.values:
+        if value.is_pointer and value.read and value.written and value.name not in said:
+            yield value.name
+
+
+def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: bool) -> str:
+    """A line of outputs() or of workspaces()."""
+    start = ", zero=True" if zero else ""
+    shape, dtype = _shape(parameter, answers, names), _dtype(parameter)
+    return f'        "{parameter.name}": Array(shape={shape}, dtype={dtype}{start}),\n'
+
+
+def _workspaces(workspaces: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+    if not workspaces:
+        return ""
+    lines = "".join(_array(workspace, answers, names, zero=True) for workspace in workspaces)
+    return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
+
+
+def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+    """The body of inputs()."""
+    if not given:
+        return "    return {}\n"
+    drawn = (
+        f'        "{parameter.name}": {_draw(parameter, _shape(parameter, answers, names))},\n'
+        for parameter in given
+    )
+    return (
+        "    import torch\n\n"
+        "    generator = torch.Generator(device).manual_seed(seed)\n"
+        f"    return {{\n{''.join(drawn)}    }}\n"
+    )
+
+
+def _imports(body: str) -> str:
+    lines = []
+    for module, names in _IMPORTED.items():
+        used = [name for name in names if f"{name}(" in body]
+        lines.append(f"from kernelexp.{module} import {', '.join(used)}\n")
+    return "".join(lines)
+
+
+_IMPORTED = {
+    "launch": ("Field", "Launch", "Pointer", "Scalar", "StructValue"),
+    "problem": ("Array", "Chunk", "Tolerance", "blank"),
+}
+
+
+def _sizes(sizes: Sequence[Parameter], own: Sequence[str], answers: Answers) -> str:
+    pairs = {size.name: _value(size, answers) for size in sizes}
+    pairs |= {name: repr(answers.values[name]) for name in own}
+    return ", ".join(f'"{name}": {value}' for name, value in pairs.items())
+
+
+def _own_sizes(entry: Entry, answers: Answers) -> list[str]:
+    """Names with a value that are no parameters, but occur in the grid or in a shape: sizes that
+    the kernel learns from its grid, or has as constants."""
+    known = {each.name for each in entry.values}
+    texts = (*answers.grid, *(extent for shape in answers.shapes.values() for extent in shape))
+    used = expressions.names_in(texts)
+    return [
+        name
+        for name, value in answers.values.items()
+        if name in used - known and isinstance(value, int)
+    ]
+
+
+def blanks(text: str) -> Iterator[tuple[int, str]]:
+    """Line and words of each blank of a drafted problem.py."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    for call in sorted(calls, key=lambda call: call.lineno):
+        if getattr(call.func, "id", "") == "blank":
+            yield call.lineno, ast.literal_eval(call.args[0])
+
+
+def is_size(parameter: Parameter) -> bool:
+    """Whether it is an integer: a size of the problem, as far as anybody can tell."""
+    return parameter.scalar is not None and parameter.scalar[0] in "us"
+
+
+def is_input(parameter: Parameter) -> bool:
+    """Whether it is an array that the kernel reads: what is written as well is an output too."""
+    return parameter.is_pointer and (parameter.read or not parameter.written)
+
+
+def _check(entry: Entry, answers: Answers) -> None:
+    """UsageError for what no parameter has, and for parameters that launch() can't pass."""
+    pointers = [value.name for value in entry.values if value.is_pointer]
+    scalars = [value.name for value in entry.values if not value.is_pointer]
+    own = _own_sizes(entry, answers)
+    sizes = [*(value.name for value in entry.values if is_size(value)), *own]
+    outputs = [output.name for output in _outputs(entry, answers)]
+    for option, said, known, what in (
+        ("--shape", answers.shapes, pointers, "pointer"),
+        ("--workspace", answers.workspaces, pointers, "pointer"),
+        ("--zero", answers.zeros, outputs, "output"),
+        ("--value", answers.values, [*scalars, *own], "scalar"),
+        ("--emulated", answers.emulated, sizes, "integer"),
+        ("--reference", answers.references, outputs, "output"),
+    ):
+        for name in said:
+            if name not in known:
+                raise UsageError(
+                    f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
+                )
+    names = [*(value.name for value in entry.values), *own]
+    for text in answers.references.values():
+        for name in sorted(expressions.free_names(text) - {*names, "torch"}):
+            raise UsageError(
+                f"--reference: {name!r} is no parameter of the kernel{suggest(name, names)}; "
+                f"functions of PyTorch begin with torch, as in torch.{name}."
+            )
+    for value in entry.values:
+        if value.is_structure and value.name in answers.values:
+            raise UsageError(
+                f"--value: {value.name} is a structure of {value.size} bytes ({value.type}): its "
+                "bytes are for problem.py to say."
+            )
+    if not outputs:
+        raise UsageError(f"{entry.signature} writes no array, so nothing could be verified.")
+
+
+def _value(parameter: Parameter, answers: Answers) -> str:
+    if parameter.name in answers.values:
+        value = answers.values[parameter.name]
+        return repr(bool(value) if parameter.scalar == "bool" else value)
+    return f'blank("the value of {parameter.type} {parameter.name}")'
+
+
+def _shape(parameter: Parameter, answers: Answers, names: frozenset[str]) -> str:
+    if parameter.name not in answers.shapes:
+        return f'blank("the shape of {parameter.name}, a tuple")'
+    extents = [of_size(shape, names) for shape in answers.shapes[parameter.name]]
+    return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+
+
+def _grid(answers: Answers, names: frozenset[str]) -> str:
+    if not answers.grid:
+        return 'blank("how many CTAs, as (x, y, z)")'
+    extents = [of_size(each, names) for each in answers.grid]
+    return f"({', '.join([*extents, '1', '1'][:3])})"
+
+
+def _dtype(parameter: Parameter) -> str:
+    if parameter.dtype is None:
+        return f'blank("the dtype of {parameter.name}{_of_type(parameter)}")'
+    return f'"{parameter.dtype}"'
+
+
+def _of_type(parameter: Parameter) -> str:
+    return f", which is of type {parameter.type}" if parameter.type else ", whose type is unknown"
+
+
+def _draw(parameter: Parameter, shape: str) -> str:
+    if parameter.dtype is None:
+        return f'blank("random values for {parameter.name}{_of_type(parameter)}")'
+    kind = TORCH_NAMES[parameter.dtype]
+    if parameter.dtype in INTEGERS:
+        end = 2 if parameter.dtype == "bool" else 100
+        values = f"torch.randint(0, {end}, {shape}, generator=generator, device=device)"
+        return f"{values}.to(torch.{kind})"
+    values = f"torch.randn({shape}, generator=generator, device=device)"
+    return values if parameter.dtype == "f32" else f"{values}.to(torch.{kind})"
+
+
+def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) -> str:
+    """The body of reference()."""
+    texts = {output.name: answers.references.get(output.name) for output in outputs}
+    used = expressions.names_in(filter(None, texts.values()))
+    lines = ["    import torch\n\n"] if "torch" in used else []
+    for each in entry.values:
+        if each.name in used and each.is_pointer:
+            lines.append(f'    {each.name} = inputs["{each.name}"].double()\n')
+        elif each.name in used:
+            value = f'size["{each.name}"]' if is_size(each) else _value(each, answers)
+            lines.append(f"    {each.name} = {value}\n")
+    lines += [
+        f'    {name} = size["{name}"]\n' for name in _own_sizes(entry, answers) if name in used
+    ]
+    for name, text in texts.items():
+        values = text or f'blank("what the kernel should write to {name}, in float64")'
+        lines.append(f'    yield Chunk(array="{name}", first=0, values={values})\n')
+    return "".join(lines)
+
+
+_DESCRIPTOR = 'blank("a kernelexp.TensorMap for {}")'
+
+
+def _argument(parameter: Parameter, answers: Answers) -> str:
+    if parameter.ignored:
+        is_scalar = parameter.size in (1, 2, 4, 8)
+        value = f'Scalar(type="u{8 * parameter.size}", value=0)'
+        return value if is_scalar else f"StructValue(size={parameter.size})"
+    if parameter.is_pointer:
+        return f'Pointer(array="{parameter.name}")'
+    if parameter.members:
+        indent = " " * 20
+        inside = "".join(
+            f"{indent}Field(offset={member.offset}, value={_argument(member, answers)}),\n"
+            for member in parameter.members
+        )
+        return (
+            f"StructValue(  # {parameter.type} {parameter.name}\n"
+            f"                size={parameter.size},\n"
+            f"                fields=(\n{inside}                ),\n            )"
+        )
+    if parameter.is_tensor_map:
+        return _DESCRIPTOR.format(parameter.name)
+    if parameter.scalar is None:
+        what = f"{parameter.size} bytes, a ctypes.Structure or a NumPy record"
+        return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
+    value = f'size["{parameter.name}"]' if is_size(parameter) else _value(parameter, answers)
+    return f'Scalar(type="{parameter.scalar}", value={value})'
+
+
+def kernel(
+    title: str, source: str, arch: str, card: str, flags: Sequence[str]
+) -> Mapping[str, object]:
+    """The kernel's entry in experiments.yaml."""
+    target: dict[str, object] = {"source": source, "device": card, "axes": {}}
+    if flags:
+        target["flags"] = list(flags)
+    return {"title": title, "problem": title, "targets": {arch: target}}

@@ -1,0 +1,292 @@
+"""What a compiled entry says of itself: its parameters, what it reads and writes, its limits."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.services.adopt import uses
+from kernelexp.services.adopt.uses import Uses
+from warpsim.dtypes import SCALARS, DType, ScalarType
+from warpsim.front.ptx.parser import parse
+from warpsim.front.ptx.syntax import Function, Module
+from warpsim.launch import Dim3
+from warpsim.machine.core.image import Variable
+
+ELEMENTS: dict[str, DType] = {
+    "float": "f32",
+    "double": "f64",
+    "bool": "bool",
+    "char": "s8",
+    "signed char": "s8",
+    "unsigned char": "u8",
+    "short": "s16",
+    "unsigned short": "u16",
+    "int": "s32",
+    "unsigned int": "u32",
+    "long": "s64",
+    "long long": "s64",
+    "unsigned long": "u64",
+    "unsigned long long": "u64",
+    "__half": "f16",
+    "half": "f16",
+    "__nv_bfloat16": "bf16",
+    "__nv_fp8_e4m3": "e4m3",
+    "__nv_fp8_e5m2": "e5m2",
+}
+_VECTOR = re.compile(
+    r"(float|double|u?(?:char|short|int|long(?:long)?))[1234]|(__half|half)2|(__nv_bfloat16)2"
+)
+_OWN_NAMES = {
+    "uchar": "unsigned char",
+    "ushort": "unsigned short",
+    "uint": "unsigned int",
+    "ulong": "unsigned long",
+    "longlong": "long long",
+    "ulonglong": "unsigned long long",
+    "size_t": "unsigned long",
+} | {
+    f"{sign}int{bits}_t": f"{'unsigned ' if sign else ''}{word}"
+    for sign in ("", "u")
+    for bits, word in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))
+}
+
+
+_PLAIN = {
+    **{"u8": "unsigned char", "s8": "char", "u16": "unsigned short", "s16": "short"},
+    **dict.fromkeys(("u32", "b32", "s32"), "int"),
+    **dict.fromkeys(("u64", "b64", "s64"), "long"),
+    **{"f32": "float", "f64": "double"},
+}
+"""What is most likely meant by a parameter of PTX, which has no signs."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A pointer or a scalar in a structure, as its debug information has it."""
+
+    path: tuple[str, ...]
+    """Names from the structure to it."""
+    type: str
+    offset: int
+    size: int
+    is_pointer: bool
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter of an entry, or a member of one that is a structure."""
+
+    name: str
+    type: str
+    """In C++, without qualifiers."""
+    size: int
+    align: int
+    is_pointer: bool
+    read: bool = False
+    written: bool = False
+    offset: int = 0
+    """Of a member in its structure."""
+    members: tuple[Parameter, ...] = ()
+    """Those that the kernel uses, where it is a structure whose members are known."""
+    ignored: bool = False
+    """The kernel does not look at it, and nobody has named it."""
+
+    @property
+    def scalar(self) -> ScalarType | None:
+        """None where it is a structure, or of a type that has no name here."""
+        dtype = ELEMENTS.get(self.type)
+        return next((each for each in SCALARS if each == dtype and not self.is_pointer), None)
+
+    @property
+    def is_tensor_map(self) -> bool:
+        return self.type.endswith("CUtensorMap") or self.type.endswith("CUtensorMap_st")
+
+    @property
+    def is_structure(self) -> bool:
+        known = self.is_pointer or self.scalar or self.is_tensor_map or self.ignored
+        return not known
+
+    @property
+    def dtype(self) -> DType | None:
+        """Of the array that it points to; None where its type has none."""
+        match = _VECTOR.fullmatch(self.type)
+        element = next(filter(None, match.groups())) if match else self.type
+        return ELEMENTS.get(_OWN_NAMES.get(element, element))
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a PTX file, or of a cubin."""
+
+    symbol: str
+    signature: str
+    """Demangled."""
+    parameters: tuple[Parameter, ...]
+    threads: int
+    """The most that it was compiled for in a CTA; 0 where it does not say."""
+    block: Dim3 | None = None
+    """The only one that it was compiled for."""
+    dynamic_smem: bool
+    """Whether it has an array in shared memory whose size the launch gives."""
+
+    @property
+    def values(self) -> tuple[Parameter, ...]:
+        """The pointers and scalars, those in structures too; a structure of which nothing is known
+        is one value."""
+        flat = (
+            parameter.members or (parameter,)
+            for parameter in self.parameters
+            if not parameter.ignored
+        )
+        return tuple(itertools.chain.from_iterable(flat))
+
+
+def read(
+    ptx: str,
+    written: Sequence[str],
+    symbol: str = "",
+    members: Mapping[int, Sequence[Member]] = {},
+) -> Entry:
+    """An entry of a PTX file, the only one unless named; with its parameters as they are written
+    in a source, and the members of those that are structures, by their places."""
+    module = parse(ptx)
+    entry = _entry(module, symbol)
+    types, names = types_and_names(entry.name, written)
+    used = uses.find(entry)
+    parameters = [
+        _parameter(place, each, types, names, used) for place, each in enumerate(entry.parameters)
+    ]
+    taken = {parameter.name for parameter in parameters}
+    for place, inside in members.items():
+        whole = parameters[place]
+        own = tuple(_members(place, whole.name, inside, used, taken))
+        parameters[place] = msgspec.structs.replace(whole, members=own)
+        taken |= {each.name for each in own}
+    exact = entry.directives.get("reqntid")
+    limit = exact or entry.directives.get("maxntid") or (0,)
+    return Entry(
+        symbol=entry.name,
+        signature=demangle(entry.name),
+        parameters=tuple(parameters),
+        threads=math.prod(limit),
+        block=three(exact) if exact else None,
+        dynamic_smem=re.search(r"\.extern\s+\.shared", ptx) is not None,
+    )
+
+
+def three(extents: Sequence[int]) -> Dim3:
+    """Extents in x, y, z; those that are not given are 1."""
+    x, y, z = [*extents, 1, 1][:3]
+    return x, y, z
+
+
+def demangle(symbol: str) -> str:
+    import cxxfilt
+
+    return str(cxxfilt.demangle(symbol))
+
+
+def types_and_names(symbol: str, written: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of the parameters in C++: types by the symbol where it is mangled, else as written."""
+    types = _types(demangle(symbol)) or [_type_of(text) for text in written]
+    return types, [_name_of(text, place) for place, text in enumerate(written)]
+
+
+def _entry(module: Module, symbol: str) -> Function:
+    entries = {function.name: function for function in module.functions.values() if function.entry}
+    if symbol:
+        return entries[symbol]
+    if len(entries) != 1:
+        known = ", ".join(map(demangle, entries)) or "none"
+        raise ConfigurationError(f"there should be one entry, and these are compiled: {known}.")
+    return next(iter(entries.values()))
+
+
+def _parameter(
+    place: int, variable: Variable, types: Sequence[str], names: Sequence[str], used: Uses
+) -> Parameter:
+    text = types[place] if place < len(types) else ""
+    read, written = used.read_at(place, 0), used.written_at(place, 0)
+    is_pointer = "*" in text if text else read or written
+    whole = variable.type != "b8" or variable.size == 1
+    plain = bare(text) if text or is_pointer or not whole else _PLAIN.get(variable.type, "")
+    return Parameter(
+        name=names[place] if place < len(names) else f"p{place}",
+        type=plain,
+        size=variable.size,
+        align=variable.align,
+        is_pointer=is_pointer,
+        read=read,
+        written=written,
+        ignored=not text and not used.loaded_at(place, 0, variable.size),
+    )
+
+
+def _members(
+    place: int, owner: str, inside: Sequence[Member], used: Uses, taken: set[str]
+) -> Iterator[Parameter]:
+    """Those that the kernel loads, each with the shortest name that no other has."""
+    paths = [(owner, *member.path) for member in inside]
+    ends = Counter("_".join(path[at:]) for path in paths for at in range(len(path)))
+    for each, path in zip(inside, paths, strict=True):
+        if not used.loaded_at(place, each.offset, each.size):
+            continue
+        names = [python_name("_".join(path[at:])) for at in reversed(range(len(path)))]
+        yield Parameter(
+            name=next((x for x in names if x not in taken and ends[x] == 1), names[-1]),
+            type=bare(each.type),
+            size=each.size,
+            align=each.size,
+            is_pointer=each.is_pointer,
+            read=used.read_at(place, each.offset),
+            written=used.written_at(place, each.offset),
+            offset=each.offset,
+        )
+
+
+def _types(signature: str) -> list[str]:
+    """The types in a demangled signature; none where the name was not mangled."""
+    if not signature.endswith(")"):
+        return []
+    level, place = 0, len(signature)
+    while place:
+        place -= 1
+        level += (signature[place] == ")") - (signature[place] == "(")
+        if level == 0:
+            break
+    inside = signature[place + 1 : -1]
+    parts, level, part = [], 0, ""
+    for character in inside:
+        level += (character in "(<") - (character in ")>")
+        if character == "," and level == 0:
+            parts.append(part)
+            part = ""
+        else:
+            part += character
+    return [each.strip() for each in (*parts, part) if each.strip()]
+
+
+def _type_of(text: str) -> str:
+    return re.sub(r"\w+\s*(\[.*\])?$", "", text)
+
+
+def _name_of(text: str, place: int) -> str:
+    match = re.search(r"([A-Za-z_]\w*)\s*(\[.*\])?$", text)
+    return python_name(match[1]) if match else f"p{place}"
+
+
+def python_name(name: str) -> str:
+    """A parameter's name in Python, of which `in` and others are keywords: in_."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def bare(text: str) -> str:
+    """A type without qualifiers, and without what makes it a pointer."""
+    words = re.sub(r"\b(const|volatile|restrict|__restrict__|__restrict)\b|[*&]|\[.*\]", " ", text)
+    name = " ".join(words.split())
+    return _OWN_NAMES.get(name, name)

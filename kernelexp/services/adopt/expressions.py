@@ -1,0 +1,89 @@
+"""Expressions that people write about a kernel: extents in names of integers, and references."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from collections.abc import Collection, Iterable
+
+from kernelexp.model.errors import UsageError, suggest
+
+
+def parse_expressions(text: str) -> tuple[str, ...]:
+    """`M/64,N/64,1` as its parts; UsageError where one is not arithmetic of names."""
+    parts = tuple(part.strip() for part in text.split(","))
+    for part in parts:
+        try:
+            tree = ast.parse(part, mode="eval")
+        except SyntaxError:
+            raise UsageError(f"{text!r}: {part!r} is no expression.") from None
+        for node in ast.walk(tree.body):
+            if not isinstance(node, _ARITHMETIC):
+                raise UsageError(
+                    f"{text!r}: {part!r} should be made of numbers, names of integer "
+                    "parameters and + - * / ( )."
+                )
+    return parts
+
+
+def parse_reference(text: str) -> str:
+    """The text of a reference; UsageError where it is no Python expression."""
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        words = [word for word in re.findall(r"\w+", text) if keyword.iskeyword(word)]
+        hint = f" A parameter named {words[0]} is {words[0]}_ there." if words else ""
+        raise UsageError(f"{text!r} is no Python expression, as a reference.{hint}") from None
+    return text
+
+
+_ARITHMETIC = (
+    *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.USub),
+)
+
+
+def names_in(texts: Iterable[str]) -> set[str]:
+    """The names that occur in expressions."""
+    nodes = (node for text in texts for node in ast.walk(ast.parse(text, mode="eval")))
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def free_names(text: str) -> set[str]:
+    """The names that an expression takes from outside, builtins left out."""
+    nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    own = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return names_in([text]) - own - vars(builtins).keys()
+
+
+class _Spelled(ast.NodeTransformer):
+    """Names as entries of `size`, quotients rounded up."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self._names:
+            known = suggest(node.id, sorted(self._names)).rstrip("?")
+            raise UsageError(
+                f"{node.id!r} is no integer parameter{known}. A size of your own is one that has a "
+                f"value: --value {node.id}=..."
+            )
+        return ast.parse(f'size["{node.id}"]', mode="eval").body
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        left, right = self.visit(node.left), self.visit(node.right)
+        if not isinstance(node.op, ast.Div):
+            return ast.BinOp(left, node.op, right)
+        down = ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right)
+        return ast.UnaryOp(ast.USub(), down)
+
+
+def of_size(expression: str, names: Collection[str]) -> str:
+    """An extent in terms of `size`, as problem.py has it; UsageError for a name that is not among
+    `names`."""
+    tree = _Spelled(names).visit(ast.parse(expression, mode="eval").body)
+    return ast.unparse(ast.fix_missing_locations(tree)).replace("'", '"')

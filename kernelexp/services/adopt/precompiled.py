@@ -1,0 +1,213 @@
+"""Brings a kernel into a project that exists as PTX or as a cubin only.
+
+Neither has names, and types only as far as a mangled name has them: a signature, as C++ would
+declare the kernel, says both. What Triton keeps beside its own files says it of theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence import build
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.errors import BuildError, UsageError, join, suggest
+from kernelexp.model.experiment import form_of
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.services.adopt import adopted, declarations, triton
+from kernelexp.services.adopt import entry as entries
+from kernelexp.services.adopt.adopted import Compiled
+from kernelexp.services.adopt.entry import Entry, Parameter
+from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import plain_name
+
+SUFFIXES = (".ptx", ".cubin")
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.M)
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """What another compiler left."""
+
+    path: Path
+    content: bytes
+    symbols: tuple[str, ...]
+    """Of its entries."""
+    target: str
+    """The architecture that it says it is for; empty where it does not."""
+
+
+def read(path: Path) -> File:
+    """A file by its suffix; UsageError where it is not what that says, or has no entry."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}.") from None
+    if form_of(path.name) == "ptx":
+        text = content.decode("utf-8", "replace")
+        symbols = tuple(re.findall(r"\.entry\s+([\w$.]+)", text))
+        target = _TARGET.search(text)
+        found = File(
+            path=path, content=content, symbols=symbols, target=target[1] if target else ""
+        )
+    else:
+        found = _read_cubin(path, content)
+    if not found.symbols:
+        raise UsageError(f"{path} has no kernel.")
+    return found
+
+
+def _read_cubin(path: Path, content: bytes) -> File:
+    from warpsim.front.sass import cubin
+    from warpsim.front.sass.faults import CubinError
+
+    try:
+        symbols, sm = cubin.entries(content), cubin.architecture(content)
+    except CubinError as fault:
+        raise UsageError(f"{path}: {fault}") from None
+    return File(path=path, content=content, symbols=symbols, target=f"sm_{sm}")
+
+
+def choose(found: File, text: str) -> str:
+    """The symbol of the entry `text`, or of the only one; UsageError lists those that there are."""
+    named = [symbol for symbol in found.symbols if text in ("", symbol, plain_name(symbol))]
+    if len(named) == 1:
+        return named[0]
+    names = list(dict.fromkeys(map(plain_name, found.symbols)))
+    known = names if len(names) == len(found.symbols) else list(found.symbols)
+    if not named:
+        raise UsageError(f"{found.path} has no kernel {text!r}{suggest(text, known)}.")
+    raise UsageError(f"{found.path} has several kernels: say which with --entry: {join(known)}.")
+
+
+def adopt(
+    project: Project,
+    found: File,
+    symbol: str,
+    kernel: str,
+    arch: str,
+    signature: str,
+    tools: Toolchain,
+    flags: Sequence[str] = (),
+) -> Compiled:
+    """Copies the file into the kernel's folder and builds it.
+
+    BuildError where ptxas refuses it, UsageError for a signature that it can't have.
+    """
+    arch = _arch(found, arch)
+    plain = plain_name(symbol)
+    name = adopted.name_kernel(project, kernel or plain)
+    written = _parse(signature)
+    beside = triton.read(found.path)
+    source = f"{name}{found.path.suffix}"
+    folder = project.root / "variants" / name
+    variant = Variant(
+        kernel=name, arch=arch, source=f"variants/{name}/{source}", axes={}, flags=tuple(flags)
+    )
+    with adopted.whole(folder):
+        folder.mkdir(parents=True)
+        (folder / source).write_bytes(found.content)
+        (built,) = build.build(project.root, [variant], tools)
+        if built.fault:
+            raise built.fault
+        if not built.ok:
+            raise _refusal(found.path, built.log)
+        entry = _entry(found, symbol, written or beside.parameters)
+    if beside.threads and entry.block is None:
+        entry = msgspec.structs.replace(entry, block=(beside.threads, 1, 1))
+    return Compiled(
+        kernel=name,
+        name=plain,
+        title=f"{plain} of {found.path.name}",
+        source=source,
+        origin=str(found.path),
+        arch=arch,
+        folder=folder,
+        entry=entry,
+        dynamic_smem_bytes=beside.dynamic_smem_bytes,
+    )
+
+
+def _refusal(path: Path, log: str) -> BuildError:
+    error = build.first_error(log)
+    words = error.message if error else log
+    if "Unsupported .version" in words:
+        words += " Name a newer compiler with --nvcc, or bring in the .cubin that belongs to it."
+    return BuildError(f"{path}: {words}")
+
+
+def _arch(found: File, wanted: str) -> str:
+    """The architecture of the target: what the file says, with the suffix that has a card."""
+    digits = re.sub(r"\D", "", found.target)
+    named = [each for each in ARCHITECTURES if re.sub(r"\D", "", each) == digits]
+    arch = wanted or next(iter(named), "")
+    if arch not in ARCHITECTURES:
+        what = f"there is no architecture {wanted!r}" if wanted else f"it is for {found.target}"
+        raise UsageError(f"{found.path}: {what}{suggest(arch or found.target, ARCHITECTURES)}.")
+    return arch
+
+
+def _parse(signature: str) -> tuple[str, ...]:
+    """The parameters of `const float* x, int n`."""
+    if not signature:
+        return ()
+    inside = signature.partition("(")[2].rpartition(")")[0] if "(" in signature else signature
+    read = declarations.read(f"__global__ void kernel({inside});")
+    if len(read) != 1 or not read[0].kernel:
+        raise UsageError(f"--signature {signature!r} should be as in 'const float* x, int n'.")
+    return read[0].parameters
+
+
+def _entry(found: File, symbol: str, written: Sequence[str]) -> Entry:
+    if ptx := _ptx(found, symbol):
+        entry = entries.read(ptx, written, symbol)
+    else:
+        entry = _entry_of_cubin(found.content, symbol, written)
+    have = len(entry.parameters)
+    if len(written) > have:
+        raise UsageError(f"--signature names {len(written)} parameters, and {symbol} has {have}.")
+    return entry
+
+
+def _ptx(found: File, symbol: str) -> str:
+    """Of the kernel; of a cubin that which it was made from, if that lies beside it."""
+    if form_of(found.path.name) == "ptx":
+        return found.content.decode("utf-8", "replace")
+    try:
+        beside = found.path.with_suffix(".ptx").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return beside if re.search(rf"\.entry\s+{re.escape(symbol)}\b", beside) else ""
+
+
+def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Entry:
+    """What SASS does with its parameters is not looked at: const says which arrays are read, and
+    what is not named is taken for pointers that may be null."""
+    from warpsim.front.sass import cubin
+
+    said = cubin.read(content, symbol)
+    types, names = entries.types_and_names(symbol, written)
+    parameters = [
+        Parameter(
+            name=names[place] if place < len(names) else f"p{place}",
+            type=entries.bare(types[place]) if place < len(types) else "",
+            size=each.size,
+            align=min(each.size, 8),
+            is_pointer=place < len(types) and "*" in types[place],
+            read=place < len(types) and "*" in types[place] and "const" in types[place],
+            written=place < len(types) and "*" in types[place] and "const" not in types[place],
+            ignored=bool(types) and place >= len(types),
+        )
+        for place, each in enumerate(said.parameters)
+    ]
+    return Entry(
+        symbol=symbol,
+        signature=entries.demangle(symbol),
+        parameters=tuple(parameters),
+        threads=said.max_threads or 0,
+        block=said.block,
+        dynamic_smem=False,  # which it does not say
+    )

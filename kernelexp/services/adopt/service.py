@@ -1,0 +1,143 @@
+"""Brings an entry of a foreign CUDA source into a project as a kernel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence import build
+from kernelexp.evidence.build import Built, Diagnostic
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.errors import UsageError, join, suggest
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.services.adopt import adopted, copying, draft, structures
+from kernelexp.services.adopt import entry as entries
+from kernelexp.services.adopt.adopted import Compiled
+from kernelexp.services.adopt.copying import Copy
+from kernelexp.services.adopt.declarations import Declaration
+from kernelexp.services.adopt.entry import Entry
+from kernelexp.system.toolchain import Toolchain
+
+ORIGIN = "origin"
+"""The folder of the copy, in the kernel's own."""
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a source that is to become a kernel."""
+
+    copy: Copy
+    declaration: Declaration
+    template: str
+    """The instance to compile, such as gemm<64>; empty where the entry is no template."""
+    kernel: str
+    """The name that it gets in the project."""
+
+
+def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
+    """The entry `text` of a source, or its only one; UsageError lists those that there are."""
+    copy = copying.read(source)
+    declarations = copying.kernels(copy)
+    if not declarations:
+        raise UsageError(f"{source} has no __global__ function.")
+    plain, bracket, _ = text.partition("<")
+    plain = plain.strip().rpartition("::")[2]
+    named = [each for each in declarations if each.kernel == plain] if text else declarations
+    if not named:
+        raise UsageError(f"{source} has no kernel {text!r}{suggest(plain, _names(declarations))}.")
+    if not text and len(declarations) > 1:
+        raise UsageError(
+            f"{source} has several kernels: say which with --entry: {join(_names(declarations))}."
+        )
+    declaration = named[0]
+    if declaration.template and not bracket:
+        raise UsageError(
+            f"{declaration.kernel} is a template: name its arguments, as in "
+            f"--entry '{declaration.kernel}<...>'."
+        )
+    name = adopted.name_kernel(project, kernel or declaration.kernel)
+    template = text if declaration.template else ""
+    return Chosen(copy=copy, declaration=declaration, template=template, kernel=name)
+
+
+def _names(found: Sequence[Declaration]) -> list[str]:
+    return list(
+        dict.fromkeys(declaration.kernel + "<...>" * declaration.template for declaration in found)
+    )
+
+
+def compile_entry(
+    project: Project, chosen: Chosen, arch: str, tools: Toolchain, flags: Sequence[str] = ()
+) -> Compiled:
+    """Writes the kernel's folder, with the copy and the source that includes it, and compiles.
+
+    BuildError, in a sentence, where that does not come to an end; the folder is gone then.
+    """
+    if arch not in ARCHITECTURES:
+        raise UsageError(f"there is no architecture {arch!r}{suggest(arch, ARCHITECTURES)}.")
+    folder = project.root / "variants" / chosen.kernel
+    plain = chosen.declaration.kernel
+    copy, others = copying.only(chosen.copy, plain)
+    variant = Variant(
+        kernel=chosen.kernel,
+        arch=arch,
+        source=f"variants/{chosen.kernel}/{chosen.kernel}.cu",
+        axes={},
+        flags=tuple(flags),
+    )
+    text = draft.wrapper(
+        chosen.template or plain, chosen.template, f"{ORIGIN}/{copy.main}", copy.origin
+    )
+    builds: list[Built] = []
+    with adopted.whole(folder):
+        adopted.write(folder, {f"{chosen.kernel}.cu": text})
+        _, left = copying.compile_copy(copy, _attempt(project.root, folder, variant, tools, builds))
+        entry = _entry(project.root, variant, tools, builds[-1], chosen.declaration.parameters)
+    return Compiled(
+        kernel=chosen.kernel,
+        name=plain,
+        title=f"{chosen.template or plain} of {Path(copy.origin).name}",
+        source=f"{chosen.kernel}.cu",
+        origin=copy.origin,
+        arch=arch,
+        folder=folder,
+        entry=entry,
+        left=(*others, *left),
+    )
+
+
+def _attempt(
+    root: Path, folder: Path, variant: Variant, tools: Toolchain, builds: list[Built]
+) -> Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]:
+    """Compiles the texts of a copy, appends the build, and returns the errors."""
+    prefix = f"variants/{variant.kernel}/{ORIGIN}/"
+
+    def attempt(texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+        adopted.write(folder, {f"{ORIGIN}/{name}": text for name, text in texts.items()})
+        (one,) = build.build(root, [variant], tools)
+        if one.fault:
+            raise one.fault
+        builds.append(one)
+        found = () if one.ok else (*build.iter_errors(one.log), build.first_error(one.log))
+        return tuple(
+            msgspec.structs.replace(fromkey, file=fromkey.file.removeprefix(prefix))
+            for fromkey in dict.fromkeys(found)
+            if fromkey
+        )
+
+    return attempt
+
+
+def _entry(
+    root: Path, variant: Variant, tools: Toolchain, built: Built, written: Sequence[str]
+) -> Entry:
+    artefacts = build.artefacts(root, built.identity)
+    assert artefacts.ptx is not None  # of a source there always is one
+    ptx = artefacts.ptx.read_text("utf-8", "replace")
+    entry = entries.read(ptx, written)
+    if not any(parameter.is_structure for parameter in entry.parameters):
+        return entry
+    members = structures.members(root, variant, tools, entry.symbol)
+    return entries.read(ptx, written, members=members)

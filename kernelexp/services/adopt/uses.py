@@ -1,0 +1,160 @@
+"""What an entry's PTX does with its parameters: which it loads, and whose memory it accesses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from warpsim.front.ptx.syntax import (
+    Address,
+    Function,
+    Immediate,
+    Instruction,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
+
+_Place: TypeAlias = tuple[int, int]
+"""A parameter by its number, and bytes from its beginning."""
+_ACCESSES = ("ld", "st", "atom", "red", "cp")
+_BITS = re.compile(r"\.[busf](8|16|32|64)$")
+
+
+class Uses(msgspec.Struct, frozen=True, kw_only=True):
+    """Of all parameters of an entry."""
+
+    reads: frozenset[_Place]
+    writes: frozenset[_Place]
+    loads: frozenset[tuple[int, int, int]]
+    """Parameter, first byte, bytes."""
+    addressed: frozenset[int]
+    """Parameters whose address is computed with: any of their bytes may be used."""
+
+    def read_at(self, place: int, offset: int) -> bool:
+        return (place, offset) in self.reads
+
+    def written_at(self, place: int, offset: int) -> bool:
+        return (place, offset) in self.writes
+
+    def loaded_at(self, place: int, offset: int, size: int) -> bool:
+        """Whether one of these bytes is loaded, or may be."""
+        return place in self.addressed or any(
+            at == place and first < offset + size and offset < first + length
+            for at, first, length in self.loads
+        )
+
+
+def find(entry: Function) -> Uses:
+    """By the registers that are computed from parameters, whatever way the code takes."""
+    places = {each.name: place for place, each in enumerate(entry.parameters)}
+    addresses, addressed = _addresses(entry, places)
+    loaded = [
+        one for instruction in entry.instructions for one in _loaded(instruction, places, addresses)
+    ]
+    origins = _origins(entry, loaded)
+    reads: set[_Place] = set()
+    writes: set[_Place] = set()
+    for each in entry.instructions:
+        kind = each.opcode.partition(".")[0]
+        if kind not in _ACCESSES or each.opcode.startswith("ld.param"):
+            continue
+        operands = [one for one in each.operands if isinstance(one, Address)]
+        found = [_union(origins, operand) for operand in operands]
+        if kind == "cp":
+            writes |= set().union(*found[:1])
+            reads |= set().union(*found[1:])
+        else:
+            reads |= set().union(*found) if kind != "st" else set()
+            writes |= set().union(*found) if kind != "ld" else set()
+    return Uses(
+        reads=frozenset(reads),
+        writes=frozenset(writes),
+        loads=frozenset((*place, size) for _, place, size in loaded),
+        addressed=addressed,
+    )
+
+
+def _addresses(entry: Function, places: dict[str, int]) -> tuple[dict[str, _Place], frozenset[int]]:
+    """The registers that hold the address of a parameter, or of a byte of it; and the parameters
+    whose address goes where it is not followed."""
+    found: dict[str, _Place] = {}
+    lost: set[int] = set()
+    for instruction in entry.instructions:
+        if instruction.opcode.startswith("ld.") or not instruction.operands:
+            continue
+        target, *sources = instruction.operands
+        held = [one for x in sources if (one := _address(x, places, found))]
+        moved = sum(one.value for one in sources if isinstance(one, Immediate))
+        follows = instruction.opcode.startswith(("mov.", "cvta.", "add."))
+        if len(held) == 1 and follows and isinstance(target, Register) and not instruction.guard:
+            if all(isinstance(one, Immediate) or _address(one, places, found) for one in sources):
+                found[target.name] = held[0][0], held[0][1] + moved
+                continue
+        lost |= {place for place, _ in held}
+    return found, frozenset(lost)
+
+
+def _address(operand: Any, places: dict[str, int], found: dict[str, _Place]) -> _Place | None:
+    if isinstance(operand, Symbol) and operand.name in places:
+        return places[operand.name], operand.offset
+    return found.get(operand.name) if isinstance(operand, Register) else None
+
+
+def _loaded(
+    each: Instruction, places: dict[str, int], addresses: dict[str, _Place]
+) -> Iterator[tuple[str, _Place, int]]:
+    """Register, place and bytes of each value that a load takes from a parameter."""
+    if not each.opcode.startswith("ld.") or len(each.operands) < 2:
+        return
+    source, bits = each.operands[1], _BITS.search(each.opcode)
+    base = _address(source.base, places, addresses) if isinstance(source, Address) else None
+    if base and bits and isinstance(source, Address):
+        size, first = int(bits[1]) // 8, base[1] + source.offset
+        for index, name in enumerate(_registers(each.operands[0])):
+            yield name, (base[0], first + index * size), size
+
+
+def _origins(entry: Function, loaded: Sequence[tuple[str, _Place, int]]) -> dict[str, set[_Place]]:
+    """The parameters that each register is computed from."""
+    origins: dict[str, set[_Place]] = {}
+    for name, place, _ in loaded:
+        origins.setdefault(name, set()).add(place)
+    changed = True
+    while changed:
+        changed = False
+        for instruction in entry.instructions:
+            if not instruction.operands or instruction.opcode.startswith(("ld.", "atom.")):
+                continue
+            if isinstance(instruction.operands[0], Address):
+                continue  # it writes to memory, and no register
+            sources = set().union(
+                *(_union(origins, operand) for operand in instruction.operands[1:])
+            )
+            for name in _registers(instruction.operands[0]):
+                own = origins.setdefault(name, set())
+                if not sources <= own:
+                    own |= sources
+                    changed = True
+    return origins
+
+
+def _union(origins: dict[str, set[_Place]], operand: Any) -> set[_Place]:
+    return set().union(*(origins.get(name, ()) for name in _registers(operand)))
+
+
+def _registers(operand: Any) -> Iterator[str]:
+    if isinstance(operand, Register):
+        yield operand.name
+    elif isinstance(operand, Address):
+        yield from _registers(operand.base)
+    elif isinstance(operand, Vector):
+        for item in operand.items:
+            yield from _registers(item)
+    elif isinstance(operand, Pair):
+        yield from _registers(operand.first)
+        yield from _registers(operand.second)

@@ -1,0 +1,333 @@
+"""The service of audit: all that is known of a variant and of the one it is compared with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.dossier import comparability, examine, prepare, standing
+from kernelexp.dossier.examine import Recorded
+from kernelexp.dossier.standing import Standings
+from kernelexp.dossier.subjects import Subject
+from kernelexp.evidence.emulate import emulated
+from kernelexp.facts import counters
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.judge import ranking
+from kernelexp.judge.ranking import Finding, Group
+from kernelexp.logs import profiles
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import BuildError, UsageError
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.record import Profile, Record, is_of
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project, parse_arm
+from kernelexp.services import comparisons
+from kernelexp.services.comparisons import Options
+from kernelexp.system.toolchain import Toolchain
+
+STALLS = "stalls"
+TABLES = (STALLS, "memory throughput", "access efficiency")
+"""Groups of counters that an audit shows apart."""
+FLOOR = 0.05
+"""Of the findings: a relative change."""
+_STALLED = 0.01
+"""A reason for stalls that both have less of, in percent, is left out."""
+_EVERYTHING = Options(metric=re.compile(""))
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two variants."""
+
+    label: str
+    variant: Variant
+    arm: Arm
+    """With all kinds of evidence that there are."""
+    record: Record | None = None
+    """That the time is from."""
+    changed: tuple[str, ...] = ()
+    """What has changed since it was measured or profiled."""
+    profile: Profile | None = None
+    """That the counters are from."""
+    subject: Subject
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody else's kernel."""
+
+    name: str
+    time_ms: float
+    tflops: float | None
+    notes: str
+    """Whose figures these are, and of what."""
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the document is made of."""
+
+    kernel: str
+    arch: str
+    problem: str
+    after: Side
+    before: Side
+    name: str = ""
+    """The experiment whose candidate is audited; empty where no experiment names it."""
+    number: int = 1
+    """Of the candidate in the experiment."""
+    has_both: bool = False
+    """Whether the experiment compares these two variants."""
+    standings: Standings | None = None
+    peers: tuple[Peer, ...] = ()
+    tables: tuple[Group, ...] = ()
+    findings: tuple[Group, ...] = ()
+    warnings: tuple[str, ...] = ()
+    ratio: float | None = None
+    """Time after / before: of one run from its pairs, else of the two times; None where one is not
+    timed, or one is measured and the other published."""
+    how: str = ""
+    """How the ratio was taken."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    tools: Toolchain
+    limits: Limits = Limits()
+    on_progress: OnProgress | None = None
+
+
+def audit(project: Project, text: str, against: str | None, asked: Asked) -> Audit:
+    """Builds both variants, and takes times, counters and words from the records.
+
+    Without `against` an experiment's candidate is compared with its baseline.
+    BuildError where one of them does not build. UsageError where a text names no variant, or both
+    name the same.
+    """
+    (wanted, name, number), (other, whose, place) = _pair(project, text, against)
+    prepare.refuse_programs([other, wanted], "an audit")
+    built = prepare.built(project, [other, wanted], asked.tools, asked.limits, asked.on_progress)
+    before = _side(project, other, built.arm(other), whose, place)
+    after = _side(project, wanted, built.arm(wanted), name, number)
+    name, number = (name, number) if name else _experiment_of(project, wanted, other)
+    compared, warnings = _compare(before, after)
+    ratio, how = _ratio(before, after)
+    kernel = project.kernels[wanted.kernel]
+    return Audit(
+        kernel=wanted.kernel,
+        arch=wanted.arch,
+        problem=kernel.problem,
+        after=after,
+        before=before,
+        name=name,
+        number=number,
+        has_both=bool(name) and project.variants(project.experiments[name])[0] == other,
+        standings=_standings(project, name) if name else None,
+        peers=(*_timed_peers(after.record), *_published_peers(after)),
+        tables=tuple(_tables(compared)),
+        findings=tuple(_findings(compared)),
+        warnings=tuple(warnings),
+        ratio=ratio,
+        how=how,
+    )
+
+
+_Named: TypeAlias = tuple[Variant, str, int]
+"""A variant, the experiment that names it, if one does, and which of its arms it is."""
+
+
+def _pair(project: Project, text: str, against: str | None) -> tuple[_Named, _Named]:
+    """The variant to audit, and the one that it is compared with."""
+    wanted, name, number = parse_arm(project, text)
+    if against is None:
+        if not name:
+            raise UsageError(
+                f"{text} is no candidate of an experiment, which would have a baseline: name "
+                "another variant with --against."
+            )
+        against = f"{name}:baseline"
+    other, whose, place = parse_arm(project, against)
+    if wanted == other:
+        raise UsageError(f"{text} and {against} are the same variant: name another one.")
+    if (wanted.kernel, wanted.arch) != (other.kernel, other.arch):
+        raise UsageError(
+            f"{project.label(wanted)} and {project.label(other)} are of different kernels or "
+            "architectures: `kernelexp compare` shows what differs."
+        )
+    return (wanted, name, number), (other, whose, place)
+
+
+def _experiment_of(project: Project, wanted: Variant, other: Variant) -> tuple[str, int]:
+    """The experiment that has both, else one that has the variant as its candidate."""
+    found: list[tuple[bool, str, int]] = []
+    for name, each in project.experiments.items():
+        baseline, candidates = project.variants(each)
+        if wanted in candidates:
+            found.append((baseline == other, name, candidates.index(wanted) + 1))
+    best = max(found, key=lambda each: each[0], default=None)
+    return (best[1], best[2]) if best else ("", 1)
+
+
+def _standings(project: Project, name: str) -> Standings:
+    return standing.of_experiment(project, name, standing.Tree(project.root))
+
+
+def _recorded(project: Project, variant: Variant, name: str, number: int) -> Recorded | None:
+    """What was measured or published of a variant, in the experiment that was named or in any."""
+    if name:
+        each = _standings(project, name).candidates[number - 1]
+        if each.record and each.arm and (each.arm.measured or each.arm.published):
+            return Recorded(record=each.record, arm=each.arm, changed=each.changed)
+    return examine.recorded(project, variant)
+
+
+def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) -> Side:
+    """A variant that is built, with what else there is of it."""
+    label = project.label(variant)
+    if arm.build is None:
+        raise BuildError(f"{label}: {arm.refused.sentence if arm.refused else 'is not built.'}")
+    recorded = _recorded(project, variant, name, number)
+    profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
+    arm = msgspec.structs.replace(
+        emulated.with_kept(project.root, arm),
+        measured=recorded.arm.measured if recorded else None,
+        published=recorded.arm.published if recorded else None,
+        profiled=profile.arm.profiled if profile else None,
+    )
+    record = recorded.record if recorded else None
+    tree = standing.Tree(project.root)
+    since = standing.profile_changes(variant, profile, tree) if profile else ()
+    about = [record.source or record.run] if record else []
+    about += [profile.short_source or profile.run] if profile else []
+    return Side(
+        label=label.partition(": ")[2],
+        variant=variant,
+        arm=arm,
+        record=record,
+        changed=tuple(dict.fromkeys((*(recorded.changed if recorded else ()), *since))),
+        profile=profile,
+        subject=Subject(
+            label=label,
+            arm=arm,
+            conditions=comparability.conditions(arm, record, profile),
+            about=tuple(dict.fromkeys(about)),
+            run=record.run if record and arm.measured else "",
+        ),
+    )
+
+
+def _compare(before: Side, after: Side) -> tuple[list[Group], list[str]]:
+    """The counters of both by group and kind, those of published profiles as `published`; and what
+    stands against comparing them."""
+    pair, warnings = (before.subject, after.subject), []
+    origins = {side.profile.provenance == "published" for side in (before, after) if side.profile}
+    if len(origins) == 2:
+        pair = (_without_profile(pair[0]), _without_profile(pair[1]))
+        warnings.append("one profile is published, the other is not: counters are left out.")
+    found = comparisons.compare(*pair, _EVERYTHING)
+    kinds = {"emulated": "emulated", "profiled": "published" if True in origins else "profiled"}
+    groups = [
+        msgspec.structs.replace(group, kind=kinds[group.kind])
+        for group in found.groups
+        if group.kind in kinds
+    ]
+    return groups, [*warnings, *found.warnings]
+
+
+def _without_profile(subject: Subject) -> Subject:
+    return msgspec.structs.replace(subject, arm=msgspec.structs.replace(subject.arm, profiled=None))
+
+
+def _tables(groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups that have sections of their own, with all that changed or is stated always."""
+    for group in groups:
+        if group.name in TABLES:
+            shown = _stalls(group) if group.name == STALLS else _shown(group, 0.0)
+            if shown:
+                yield msgspec.structs.replace(group, findings=tuple(shown))
+
+
+def _stalls(group: Group) -> list[Finding]:
+    """All reasons, changed or not."""
+    sides = [
+        (finding, (finding.difference.before, finding.difference.after))
+        for finding in group.findings
+    ]
+    return [
+        each
+        for each, values in sides
+        if any(isinstance(value, str) or abs(value) >= _STALLED for value in values)
+    ]
+
+
+def _shown(group: Group, floor: float) -> list[Finding]:
+    return [
+        finding
+        for finding in group.findings
+        if ranking.is_headline(finding) or ranking.is_large(finding.difference, floor)
+    ]
+
+
+def _findings(groups: Iterable[Group]) -> Iterator[Group]:
+    """What else changed by more than FLOOR; of counters that have a group."""
+    for group in groups:
+        if group.name not in (*TABLES, counters.OTHER):
+            large = [
+                finding for finding in group.findings if ranking.is_large(finding.difference, FLOOR)
+            ]
+            if large:
+                yield msgspec.structs.replace(group, findings=tuple(large))
+
+
+def _timed_peers(record: Record | None) -> list[Peer]:
+    """Those of the same run."""
+    if record is None or record.estimate is None:
+        return []
+    own = {*record.names, "placebo"}
+    return [
+        Peer(
+            name=time_.arm,
+            time_ms=time_.median_us / 1000,
+            tflops=record.flops / time_.median_us / 1e6 if record.flops else None,
+            notes="measured in the same run",
+        )
+        for time_ in record.estimate.times
+        if time_.arm not in own
+    ]
+
+
+def _published_peers(side: Side) -> list[Peer]:
+    """Those that were published with a variant whose own time is published too."""
+    if side.arm.published is None or side.profile is None or side.profile.arm.published is None:
+        return []
+    return [
+        Peer(
+            name=peer.name,
+            time_ms=peer.time_ms,
+            tflops=peer.tflops,
+            notes=f"published; {peer.notes}" if peer.notes else "published",
+        )
+        for peer in side.profile.arm.published.peers
+    ]
+
+
+def _ratio(before: Side, after: Side) -> tuple[float | None, str]:
+    """Time after / before, and how it was taken."""
+    one, other = before.arm, after.arm
+    if one.measured and other.measured:
+        same_run = before.record and after.record and before.record.run == after.record.run
+        baseline = after.record.baseline if after.record else None
+        if same_run and other.measured.effect and baseline and is_of(one.axes, baseline):
+            return other.measured.effect.ratio, "interleaved in one run"
+        if one.measured.time_us and other.measured.time_us:
+            return other.measured.time_us / one.measured.time_us, "measured in separate runs"
+        return None, ""
+    if not one.measured and not other.measured and one.published and other.published:
+        if one.published.time_ms and other.published.time_ms:
+            return other.published.time_ms / one.published.time_ms, "as published"
+    return None, ""
+
+
+def smem_limit(arch: str) -> int:
+    """Bytes of shared memory that a CTA may have."""
+    return ARCHITECTURES[arch].smem_per_cta_bytes

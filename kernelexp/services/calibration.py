@@ -1,0 +1,185 @@
+"""How reliable verdicts are on this machine: the commands `calibrate` and `selftest`."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence import build
+from kernelexp.evidence.measure.job import ArmJob, Job
+from kernelexp.evidence.measure.measure import measure
+from kernelexp.evidence.measure.measured import as_steps
+from kernelexp.judge import rates
+from kernelexp.judge.rates import Rates
+from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.measurement import Measurement, Options, Role, TimedArm
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.variant import Variant
+from kernelexp.project.problem import loader
+from kernelexp.system import device as devices
+from kernelexp.system import toolchain
+
+KNOB = Path(__file__).parent / "knob"
+COMPARED = 4
+"""Processes a comparison is drawn from: what a run takes by default."""
+
+
+class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
+    """Rates by the extra work of the candidate, in percent; 0 is the kernel against itself."""
+
+    device: str
+    driver: str
+    margin: float
+    rates: dict[str, Rates]
+
+
+def against_itself(
+    device: str | None, margin: float, nvcc: str | None, on_progress: OnProgress | None
+) -> Calibrated:
+    """A kernel compared with itself: how often a run would call it faster or slower."""
+    with _built_knob(device, nvcc) as knob:
+        recorded = record_same_arms(knob, device=device, on_progress=on_progress)
+    found = {"0": rates.of_same_arms(recorded, processes=COMPARED, margin=margin)}
+    return Calibrated(
+        device=recorded.device.name, driver=recorded.device.driver, margin=margin, rates=found
+    )
+
+
+def injected(
+    percents: str,
+    device: str | None,
+    margin: float,
+    nvcc: str | None,
+    on_progress: OnProgress | None,
+) -> Calibrated:
+    """The same kernel with known extra work, such as "0.5,1,2,5" percent of it."""
+    extra = _parse_percents(percents)
+    with _built_knob(device, nvcc) as knob:
+        recorded = record_injected(
+            knob, list(extra.values()), device=device, on_progress=on_progress
+        )
+    by_extra = rates.of_injected(recorded, processes=COMPARED, margin=margin)
+    found = {percent: by_extra[work] for percent, work in extra.items() if work in by_extra}
+    return Calibrated(
+        device=recorded.device.name, driver=recorded.device.driver, margin=margin, rates=found
+    )
+
+
+def _parse_percents(text: str) -> dict[str, int]:
+    """Extra work in thousandths by the percents as they were written."""
+    try:
+        found = {each.strip(): round(10 * float(each)) for each in text.split(",")}
+    except (ValueError, OverflowError):
+        found = {}
+    exact = all(work == 10 * float(each) for each, work in found.items())
+    in_range = all(0 < work < rates.DOUBLE for work in found.values())
+    if not found or not exact or not in_range or len(set(found.values())) < len(found):
+        raise UsageError(
+            f"--inject {text!r} should be distinct percentages from 0.1 to 99.9 in steps of 0.1, "
+            "such as 0.5,1,2,5."
+        )
+    return found
+
+
+def record_same_arms(
+    knob: Knob,
+    *,
+    arms: int = 8,
+    options: Options | None = None,
+    device: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> Measurement:
+    """A/A on a GPU: the knob kernel as baseline, placebo and `arms` - 2 candidates."""
+    points: list[tuple[str, Role, int]] = [*ITSELF]
+    points += [(f"same-{i}", "candidate", 0) for i in range(max(1, arms - 2))]
+    return _measure(knob, points, options, device, on_progress)
+
+
+def record_injected(
+    knob: Knob,
+    extra: Sequence[int],
+    *,
+    copies: int = 2,
+    options: Options | None = None,
+    device: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> Measurement:
+    """The knob kernel against itself with `extra` thousandths of added work, `copies` arms of each.
+
+    One more arm does all work twice and gives the true effects: time is linear in work, so an added
+    thousandth costs a thousandth of what doubling costs.
+    """
+    points: list[tuple[str, Role, int]] = [*ITSELF]
+    points += [(rates.arm_name(e, i), "candidate", e) for e in extra for i in range(copies)]
+    points.append((rates.arm_name(rates.DOUBLE, 0), "candidate", rates.DOUBLE))
+    return _measure(knob, points, options, device, on_progress)
+
+
+def _measure(
+    knob: Knob,
+    points: Sequence[tuple[str, Role, int]],
+    options: Options | None,
+    device: str | None,
+    on_progress: OnProgress | None,
+) -> Measurement:
+    steps = as_steps(on_progress)
+    return measure(knob.job(points), options or RECORDING, device=device, on_progress=steps)
+
+
+class Knob(msgspec.Struct, frozen=True, kw_only=True):
+    """The calibration kernel, built: knob/problem.py, its cubin, a size's name."""
+
+    problem: str
+    cubin: str
+    arch: str
+    size: str = "full"
+
+    def job(self, points: Sequence[tuple[str, Role, int]]) -> Job:
+        """Arms of these names, roles and amounts of extra work; one cubin serves all of them."""
+        problem = loader.load_file(Path(self.problem))
+        size = dict(problem.sizes[self.size])
+        arms = tuple(
+            ArmJob(
+                arm=TimedArm(name=name, role=role),
+                cubin=self.cubin,
+                arch=self.arch,
+                launches=problem.launches({"extra": extra}, size, {}),
+                axes={"extra": extra},
+            )
+            for name, role, extra in points
+        )
+        return Job(problem=self.problem, size=size, arms=arms)
+
+
+# Twelve processes are three disjoint groups of four. Many arms share a process's time, so it takes
+# longer than a measurement's.
+RECORDING = Options(
+    processes=12, processes_max=12, timing_s=1.0, budget_s=600.0, checks_during=2, peers=False
+)
+ITSELF: tuple[tuple[str, Role, int], ...] = (
+    ("baseline", "baseline", 0),
+    ("placebo", "placebo", 0),
+)
+
+
+@contextmanager
+def _built_knob(device: str | None, nvcc: str | None) -> Iterator[Knob]:
+    """The knob kernel for this machine's GPU, in a project that lasts as long as it is used."""
+    target = devices.find(device)
+    with tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
+        root = Path(folder)
+        problem = Path(shutil.copytree(KNOB, root / "variants/knob")) / "problem.py"
+        source = "variants/knob/knob.cu"
+        variant = Variant(kernel="knob", arch=target.arch, source=source, axes={})
+        tools = toolchain.find(nvcc, root / build.CACHE)
+        (built,) = build.build(root, [variant], tools)
+        if not built.ok:
+            why = built.fault or built.log
+            raise EnvironmentFault(f"the calibration kernel does not build on this machine: {why}")
+        cubin = build.artefacts(root, built.identity).cubin
+        yield Knob(problem=str(problem), cubin=str(cubin), arch=target.arch)

@@ -1,0 +1,1 @@
+"""The checks of CI: builds against a baseline, emulations, conditions on figures, times."""

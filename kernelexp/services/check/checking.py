@@ -1,0 +1,243 @@
+"""The service of check: variants built, executed and timed as their gates ask, and the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.dossier import prepare
+from kernelexp.dossier.prepare import Prepared
+from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.executor import Executor, Local
+from kernelexp.evidence.measure.measured import Measuring
+from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project, revisions
+from kernelexp.services import inspection
+from kernelexp.services.check import affected, conditions, gates, timegates
+from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Subject
+from kernelexp.services.check.gates import FILE, Baseline, Finding
+from kernelexp.system.toolchain import Toolchain
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """How to check, as the command line says it."""
+
+    tools: Toolchain
+    kernels: tuple[str, ...] = ()
+    emulate: bool = False
+    """Execute every variant, also those whose gates don't ask for it."""
+    pedantic: bool = False
+    since: str = ""
+    """A revision; only variants whose inputs changed since are checked."""
+    measured: bool = False
+    """Gates on time have to be decided: no GPU is a fault."""
+    measuring: Measuring = Measuring()
+    limits: Limits = Limits()
+    executor: Executor = Local()
+    """Where there may be GPUs."""
+    on_progress: OnProgress | None = None
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked at, and what was found."""
+
+    findings: tuple[Finding, ...]
+    variants: int
+    """How many were checked."""
+    left_out: int = 0
+    """How many have not changed since the revision."""
+    since: str = ""
+
+
+class _Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """Variants with their evidence, by label."""
+
+    named: dict[str, Variant]
+    subjects: dict[str, Subject]
+    faults: dict[str, KernelexpError]
+
+
+def check(project: Project, asked: Asked) -> Checked:
+    """Compares variants with the committed baseline and judges their gates."""
+    baseline = gates.read_baseline(project.root, asked.kernels)
+    every = gates.named_variants(project, asked.kernels)
+    named = every
+    if asked.since:
+        named = affected.since(project, revisions.resolve(project.root, asked.since), every)
+        kept = {
+            label: gate
+            for label, gate in baseline.variants.items()
+            if label in named or label not in every
+        }
+        baseline = msgspec.structs.replace(baseline, variants=kept)
+    looked = _look(project, named, asked)
+    findings = gates.compare(
+        baseline, asked.tools.version, _plain(looked), looked.faults, emulated=asked.emulate
+    )
+    for label, subject in looked.subjects.items():
+        committed = baseline.variants.get(label, {})
+        known = {} if isinstance(committed, str) else committed
+        findings += conditions.judge(subject, known)
+        if conditions.is_timed(subject):
+            variant = looked.named[label]
+            findings.append(timegates.judge(project, variant, subject, known, _time_how(asked)))
+    findings += _drifts(project, looked, baseline, asked)
+    findings += _unused(project, every, asked.kernels)
+    return Checked(
+        findings=tuple(findings),
+        variants=len(named),
+        left_out=len(every) - len(named),
+        since=asked.since,
+    )
+
+
+def _drifts(project: Project, looked: _Looked, baseline: Baseline, asked: Asked) -> list[Finding]:
+    timed = {label: each for label, each in looked.subjects.items() if conditions.is_timed(each)}
+    variants = {label: looked.named[label] for label in timed}
+    found = timegates.drifts(project, variants, baseline)
+    return [
+        timegates.judge_drift(timed[label], each, asked.measuring.margin)
+        for label, every in found.items()
+        for each in every
+    ]
+
+
+def _time_how(asked: Asked) -> timegates.How:
+    return timegates.How(
+        tools=asked.tools,
+        required=asked.measured,
+        measuring=asked.measuring,
+        limits=asked.limits,
+        executor=asked.executor,
+        on_progress=asked.on_progress,
+    )
+
+
+def update(project: Project, asked: Asked) -> tuple[Path, int, list[Finding]]:
+    """Writes what the variants are now as the baseline: its file, how many there are, and what
+    differs from the baseline before. Raises the fault of a variant that could not be examined."""
+    looked = _look(project, gates.named_variants(project), asked)
+    for error in looked.faults.values():
+        raise error
+    arms = _plain(looked)
+    changed: list[Finding] = []
+    before = gates.read_baseline(project.root) if (project.root / FILE).is_file() else None
+    extras = _extras(project, looked, before, asked.measuring.margin)
+    if before:
+        changed = gates.compare(before, asked.tools.version, arms, {}, emulated=False)
+        changed += _changed_extras(before, extras)
+    path = gates.write_baseline(project.root, asked.tools.version, arms, extras)
+    return path, len(arms), [finding for finding in changed if finding.outcome not in gates.PASSED]
+
+
+def _look(project: Project, named: dict[str, Variant], asked: Asked) -> _Looked:
+    """Builds all, and executes what is to be executed."""
+    variants = list(named.values())
+    prepared = prepare.built(project, variants, asked.tools, asked.limits, asked.on_progress)
+    rules = {
+        label: conditions.gates_of(project.kernels[each.kernel], each)
+        for label, each in named.items()
+    }
+    wanted = [
+        each
+        for label, each in named.items()
+        if asked.emulate or conditions.needs_execution(rules[label])
+    ]
+    sass = any(map(conditions.needs_sass, rules.values()))
+    isas: tuple[Isa, ...] = emulated.BOTH if sass else ("ptx",)
+    prepared = _emulate(project, prepared, wanted, asked, isas)
+    subjects = {}
+    for label, variant in named.items():
+        if prepared.fault(variant) is None:
+            arm, own = prepared.arm(variant), rules[label]
+            reads = arm.build is not None and any(gate.instructions for gate in own)
+            counts = inspection.counts(project.root, arm) if reads else None
+            subjects[label] = Subject(label=label, arm=arm, gates=own, counts=counts)
+    faults = {label: error for label, each in named.items() if (error := prepared.fault(each))}
+    return _Looked(named=named, subjects=subjects, faults=faults)
+
+
+def _emulate(
+    project: Project,
+    prepared: Prepared,
+    wanted: Sequence[Variant],
+    asked: Asked,
+    isas: tuple[Isa, ...],
+) -> Prepared:
+    """All arms, those that are wanted with what executing them showed."""
+    keys = {prepare.key(variant) for variant in wanted}
+    if not keys:
+        return prepared
+    some = Prepared(
+        arms={name: arm for name, arm in prepared.arms.items() if name in keys},
+        faults=prepared.faults,
+    )
+    how = How(pedantic=asked.pedantic, isas=isas)
+    some = prepare.emulated(project, some, asked.limits, asked.on_progress, how)
+    rest = {name: arm for name, arm in prepared.arms.items() if name not in keys}
+    return Prepared(arms={**rest, **some.arms}, faults=some.faults)
+
+
+def _plain(looked: _Looked) -> dict[str, Arm]:
+    """The arms by label; a wrong result is left to the gate that says what is expected of it."""
+    return {
+        label: msgspec.structs.replace(each.arm, refused=None)
+        if each.arm.refused
+        and each.arm.refused.status in gates.WRONG
+        and conditions.judges_result(each.gates)
+        else each.arm
+        for label, each in looked.subjects.items()
+    }
+
+
+def _extras(
+    project: Project, looked: _Looked, before: Baseline | None, margin: float
+) -> dict[str, dict[str, int | str]]:
+    """What gates compare with the baseline besides its five figures, by variant and name."""
+    extras = {label: conditions.to_commit(each) for label, each in looked.subjects.items()}
+    timed = [label for label, each in looked.subjects.items() if conditions.is_timed(each)]
+    variants = {label: looked.named[label] for label in timed}
+    accepted = timegates.accepted(project, variants, before, margin)
+    for label in timed:
+        extras[label][SASS] = timegates.digest(project.root, looked.subjects[label].arm)
+        if label in accepted:
+            extras[label][TIMES_AFTER] = accepted[label]
+    return extras
+
+
+def _changed_extras(
+    before: Baseline, extras: Mapping[str, Mapping[str, int | str]]
+) -> list[Finding]:
+    findings = []
+    for label, extra in extras.items():
+        gate = before.variants.get(label)
+        was = {} if gate is None or isinstance(gate, str) else gate
+        for name, value in extra.items():
+            if was.get(name) != value:
+                words = f"{name} {was.get(name, 'new')} -> {value}"
+                findings.append(Finding(variant=label, outcome="mixed", sentence=words, gate=name))
+    return findings
+
+
+def _unused(
+    project: Project, named: Mapping[str, Variant], kernels: Sequence[str]
+) -> list[Finding]:
+    """A gate that is about no variant would be met for ever."""
+    findings = []
+    for name, kernel in project.kernels.items():
+        if kernels and name not in kernels:
+            continue
+        own = [each for each in named.values() if each.kernel == name]
+        for number in conditions.unused(kernel, own):
+            sentence = "no variant that an experiment names is meant: correct `of` and `arch`."
+            findings.append(
+                Finding(variant=name, gate=f"gate {number}", outcome="missed", sentence=sentence)
+            )
+    return findings

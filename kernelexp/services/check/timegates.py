@@ -1,0 +1,227 @@
+"""Gates on time: a variant against the baseline's own code, and the drift of its records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.dossier import atrevision
+from kernelexp.evidence import build
+from kernelexp.evidence.executor import Executor, Local
+from kernelexp.evidence.measure.measured import SIZE, Measuring
+from kernelexp.judge import drift
+from kernelexp.judge.drift import Drift, Timing
+from kernelexp.logs import records
+from kernelexp.model.arm import Arm, Status
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.record import Record, is_of
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project, revisions
+from kernelexp.services.check import conditions, gates
+from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Committed, Subject
+from kernelexp.services.check.gates import FILE, UPDATE, Baseline, Finding
+from kernelexp.services.revisions import sidebyside
+from kernelexp.services.run import timing
+from kernelexp.system.toolchain import Toolchain
+
+TIMED = "measured"
+DRIFT = "drift"
+"""The gates on time, as findings name them."""
+
+
+class How(msgspec.Struct, frozen=True, kw_only=True):
+    """How gates on time are decided."""
+
+    tools: Toolchain
+    required: bool = False
+    """Gates have to be decided: no GPU is a fault."""
+    measuring: Measuring = Measuring()
+    limits: Limits = Limits()
+    executor: Executor = Local()
+    on_progress: OnProgress | None = None
+
+
+def digest(root: Path, arm: Arm) -> str:
+    """Of the SASS of a build."""
+    sass = build.artefacts(root, arm.identity).sass
+    return hashlib.sha256(sass.encode()).hexdigest()[: conditions.DIGITS]
+
+
+def judge(
+    project: Project, variant: Variant, subject: Subject, committed: Committed, how: How
+) -> Finding:
+    """Whether a variant is as fast as the baseline's own code, timed in the same processes."""
+
+    def found(outcome: gates.Outcome, sentence: str) -> Finding:
+        return Finding(
+            variant=subject.label,
+            gate=TIMED,
+            outcome=outcome,
+            sentence=sentence,
+            source=subject.arm.source,
+        )
+
+    if committed.get(SASS) == digest(project.root, subject.arm):
+        return found("same", "the same code as the baseline's: there is nothing to time.")
+    if SASS not in committed:
+        return found("new", f"the baseline does not have its code; run `{UPDATE}`.")
+    if subject.arm.refused:
+        return found("unchecked", f"is not timed: {subject.arm.refused.sentence}")
+    try:
+        outcome, sentence = _time(project, variant, subject.arm, str(committed[SASS]), how)
+    except KernelexpError as error:
+        return found("unchecked", f"could not be timed: {error}")
+    return found(outcome, sentence)
+
+
+def _time(
+    project: Project, variant: Variant, arm: Arm, committed: str, how: How
+) -> tuple[gates.Outcome, str]:
+    """The arm against what the commit built that wrote its digest to the baseline."""
+    cards = timing.cards(how.executor.gpus(), arm.arch)
+    if isinstance(cards, str):
+        missing: gates.Outcome = "unchecked" if how.required else "skipped"
+        return missing, f"its code has changed, and it is not timed: {cards}"
+    commit = revisions.last_change(project.root, FILE, committed)
+    if commit is None:
+        return "unchecked", f"no commit has its line of {FILE}: commit that file."
+    if revisions.is_boundary(project.root, commit):
+        return "unchecked", (
+            f"which commit wrote its line of {FILE} can't be seen in a shallow clone: run "
+            "`git fetch --unshallow`; in GitHub Actions, fetch-depth: 0 is the whole history."
+        )
+    examined = atrevision.How(
+        tools=how.tools, limits=how.limits, size=how.measuring.size, on_progress=how.on_progress
+    )
+    before = atrevision.examine(project, commit, variant, examined)
+    if before.arm is None or before.fault:
+        return "unchecked", f"the baseline can't be timed: {before.fault}"
+    made = sidebyside.compare(
+        project,
+        variant,
+        [(before.arm, before.launches), (arm, ())],
+        how.tools,
+        how.measuring,
+        how.limits,
+        how.executor,
+        how.on_progress,
+    )
+    verdict = made.candidates[0].verdict
+    outcome = _OUTCOMES.get(verdict.status, "unchecked")
+    advice = ""
+    if outcome == "better":
+        advice = f" Lock it in with `{UPDATE}`."
+    elif verdict.reason == "baseline_failed":  # it was right when it was committed
+        advice = f" If problem.py now states another problem, accept that with `{UPDATE}`."
+    return outcome, f"{verdict.sentence} Compared with {commit[:10]}.{advice}"
+
+
+_OUTCOMES: dict[Status, gates.Outcome] = {
+    Status.NEUTRAL: "same",
+    Status.IMPROVED: "better",
+    Status.REJECTED: "worse",
+    Status.INCONCLUSIVE: "undecided",
+    Status.INVALID: "undecided",
+}
+
+
+# ---- drift ---------------------------------------------------------------------------------------
+
+
+class Drifting(msgspec.Struct, frozen=True, kw_only=True):
+    """The times of a variant on one GPU."""
+
+    device: str
+    drift: Drift
+    last: str
+    """The latest run."""
+
+
+def drifts(
+    project: Project, variants: Mapping[str, Variant], baseline: Baseline | None
+) -> dict[str, list[Drifting]]:
+    """How the times in the records of each variant went, on each GPU with enough of them; those
+    after the run up to which the baseline accepts them."""
+    measured = _measured(project, {each.kernel for each in variants.values()})
+    found: dict[str, list[Drifting]] = {}
+    for label, variant in variants.items():
+        after = _accepted_up_to(baseline, label)
+        by_gpu: dict[str, list[tuple[str, Timing]]] = {}
+        for record in measured:
+            if (record.kernel, record.arch) == (variant.kernel, variant.arch):
+                if record.run > after:
+                    for uuid, each in _times(record, variant):
+                        by_gpu.setdefault(uuid, []).append(each)
+        for times in by_gpu.values():
+            if how := drift.find([each for _, each in times]):
+                device, last = times[-1]
+                found.setdefault(label, []).append(
+                    Drifting(device=device, drift=how, last=last.run)
+                )
+    return found
+
+
+def accepted(
+    project: Project, variants: Mapping[str, Variant], before: Baseline | None, margin: float
+) -> dict[str, str]:
+    """Of each variant that drifts, or has drifted before, the run up to which that is accepted."""
+    known = {label: _accepted_up_to(before, label) for label in variants}
+    for label, found in drifts(project, variants, before).items():
+        ends = [each.last for each in found if each.drift.ratio > 1 + margin]
+        known[label] = max([known[label], *ends])
+    return {label: run for label, run in known.items() if run}
+
+
+def judge_drift(subject: Subject, found: Drifting, margin: float) -> Finding:
+    """Worse where the latest times are beyond the margin above the fastest."""
+    drifted = found.drift.ratio > 1 + margin
+    steps = ", ".join(
+        f"{100 * (step.ratio - 1):+.1f}% since {step.since.run}"
+        + (f" ({step.since.commit[:10]})" if step.since.commit else "")
+        for step in found.drift.steps
+    )
+    sentence = (
+        f"{100 * (found.drift.ratio - 1):.1f}% slower than its fastest of {found.drift.records} "
+        f"records on {found.device}: {steps}. Accept it with `{UPDATE}`."
+    )
+    return Finding(
+        variant=subject.label,
+        gate=DRIFT,
+        outcome="worse" if drifted else "same",
+        sentence=sentence if drifted else "",
+        source=subject.arm.source,
+    )
+
+
+def _accepted_up_to(baseline: Baseline | None, label: str) -> str:
+    gate = baseline.variants.get(label) if baseline else None
+    run = gate.get(TIMES_AFTER, "") if gate and not isinstance(gate, str) else ""
+    return str(run)
+
+
+def _measured(project: Project, kernels: set[str]) -> Sequence[Record]:
+    """The measured records of these kernels' experiments, oldest first."""
+    found: dict[str, Record] = {}
+    for name, experiment in project.experiments.items():
+        if experiment.kernel in kernels:
+            every, _ = records.read(project.root, name)
+            found |= {each.run: each for each in every if each.measurement}
+    return [found[run] for run in sorted(found)]
+
+
+def _times(record: Record, variant: Variant) -> list[tuple[str, tuple[str, Timing]]]:
+    """By the GPU's UUID: its name, and the variant's time at the full size."""
+    if record.measurement is None or record.size != SIZE:
+        return []
+    device = record.measurement.device
+    commit = record.git.commit if record.git else ""
+    return [
+        (device.uuid, (device.name, Timing(run=record.run, commit=commit, time_us=each.time_us)))
+        for arm in record.arms
+        if is_of(variant.axes, arm) and (each := arm.measured) and each.time_us is not None
+    ][:1]

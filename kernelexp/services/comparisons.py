@@ -1,0 +1,262 @@
+"""Two subjects compared: what keeps their figures from comparing, and which changed most."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.dossier.comparability import different
+from kernelexp.dossier.subjects import Subject
+from kernelexp.evidence.profile.merging import bare
+from kernelexp.facts import counters, differences, metrics, widths
+from kernelexp.facts.differences import Difference
+from kernelexp.facts.metrics import Kind
+from kernelexp.judge import ranking
+from kernelexp.judge.ranking import FLOOR, Finding, Group
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import AxisValue
+from kernelexp.model.errors import UsageError
+from kernelexp.model.measurement import Effect
+from kernelexp.model.text import one_line
+
+KINDS: tuple[Kind, ...] = ("measured", "built", "emulated", "profiled", "published")
+
+CLOCK = "smsp__cycles_elapsed.avg.per_second"
+# What ncu's section SpeedOfLight has instead on Hopper.
+GPC_CLOCK = "gpc__cycles_elapsed.avg.per_second"
+# Under ncu's default clock control a GPU's clock differs by less from one profile to the next.
+_CLOCK_TOLERANCE = 0.02
+
+# Of each arm, measured against the baseline of its own run.
+_RELATIVE = frozenset({"change_percent", "change_low_percent", "change_high_percent"})
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of the differences to show."""
+
+    floor: float = FLOOR
+    """Relative change: 0.05 for 5%."""
+    every: bool = False
+    """Also counters that the table of counters does not know, and shares close to 0."""
+    metric: re.Pattern[str] | None = None
+    """Only metrics whose name or label it is found in, changed or not."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two subjects."""
+
+    subjects: tuple[Subject, Subject]
+    options: Options
+    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    warnings: tuple[str, ...]
+    unknown: dict[str, tuple[str, ...]]
+    """Conditions that were not recorded, by whose they are: a label, or `both`."""
+    effect: Effect | None
+    """The change of time, where both are of one run and `before` is its baseline."""
+    groups: tuple[Group, ...]
+    small: int
+    """Figures that changed by less than the floor."""
+    same: int
+    others: int
+    """Figures that changed, and that only --all shows."""
+
+
+def compare(before: Subject, after: Subject, options: Options) -> Comparison:
+    """Ranks what changed; UsageError where the two have no evidence of the same kind."""
+    kinds, warnings = _kinds(before, after)
+    found = [
+        difference for kind in kinds for difference in _differences(before.arm, after.arm, kind)
+    ]
+    across = _across(before.arm, after.arm)
+    if across:
+        warnings.append(
+            "built on one side and profiled on the other: only what the compiler and ncu both "
+            "name is compared."
+        )
+    found += across
+    if not found:
+        raise UsageError(_nothing(before, after, warnings))
+    if options.metric is not None:
+        wanted = options.metric
+        found = [each for each in found if _is_named(each, wanted)]
+        if not found:
+            raise UsageError(
+                f"no figure of both has a name in which {wanted.pattern!r} is found: "
+                "kernelexp compare A B --all shows names."
+            )
+    findings = ranking.collapse(found)
+    shown = [finding for finding in findings if _is_shown(finding, options)]
+    hidden = [finding for finding in findings if not _is_shown(finding, options)]
+    return Comparison(
+        subjects=(before, after),
+        options=options,
+        axes=_axes(before.arm, after.arm),
+        warnings=(*warnings, *_warnings(before, after, kinds)),
+        unknown=_unknown(before, after, kinds),
+        effect=_effect(before, after),
+        groups=ranking.rank(shown),
+        small=sum(_is_changed(each) and not _is_large(each, options) for each in hidden),
+        same=sum(not _is_changed(each) for each in hidden),
+        others=sum(_is_large(each, options) for each in hidden),
+    )
+
+
+def _is_named(each: Difference, pattern: re.Pattern[str]) -> bool:
+    return bool(pattern.search(each.metric.name) or pattern.search(each.metric.label))
+
+
+def _is_shown(each: Finding, options: Options) -> bool:
+    if options.metric is not None or ranking.is_headline(each):
+        return True
+    is_known = each.difference.metric.group != counters.OTHER
+    return (is_known or options.every) and _is_large(each, options)
+
+
+def _is_large(each: Finding, options: Options) -> bool:
+    return ranking.is_large(each.difference, options.floor, near_zero=options.every)
+
+
+def _is_changed(each: Finding) -> bool:
+    return each.difference.before != each.difference.after
+
+
+# ---- what compares -------------------------------------------------------------------------------
+
+
+def _kinds(before: Subject, after: Subject) -> tuple[list[Kind], list[str]]:
+    """The kinds of evidence that compare, and a sentence for each kind that does not."""
+    one, other = before.arm, after.arm
+    kinds = set(differences.comparable(one, other))
+    if one.published and other.published:
+        kinds.add("published")
+    warnings = []
+    for kind in ("emulated", "measured", "profiled"):
+        if kind in kinds or not (getattr(one, kind) and getattr(other, kind)):
+            continue
+        differs = [
+            f"{name} {first or 'unknown'} and {second or 'unknown'}"
+            for name, first, second in _pairs(before, after, kind)
+            if first != second
+        ]
+        warnings.append(f"{kind} figures are left out: {', '.join(differs) or 'no result'}.")
+    return [kind for kind in KINDS if kind in kinds], warnings
+
+
+def _differences(one: Arm, other: Arm, kind: Kind) -> list[Difference]:
+    found = differences.between(one, other, kind, same=True)
+    return [each for each in found if each.metric.name not in _RELATIVE]
+
+
+def _across(one: Arm, other: Arm) -> list[Difference]:
+    """What the compiler says of one and ncu of the other, under the same name of ncu's."""
+    if (one.is_built and other.is_built) or (one.profiled and other.profiled):
+        return []
+    first, second = metrics.figures(one), metrics.figures(other)
+    return [
+        Difference(metric=figure.metric, before=figure.value, after=second[name].value)
+        for name, figure in first.items()
+        if name in second
+        and {figure.metric.kind, second[name].metric.kind} == {"built", "profiled"}
+    ]
+
+
+def _nothing(before: Subject, after: Subject, warnings: Sequence[str]) -> str:
+    if warnings:
+        return warnings[0]
+    kinds = [
+        f"{subject.label} has {' and '.join(evidence_of(subject.arm)) or 'no'} evidence"
+        for subject in (before, after)
+    ]
+    return f"nothing to compare: {kinds[0]}, {kinds[1]}."
+
+
+def evidence_of(arm: Arm) -> list[str]:
+    parts = {"built": arm.build or arm.program, "emulated": arm.emulated, "measured": arm.measured}
+    parts |= {"profiled": arm.profiled, "published": arm.published}  # type: ignore[dict-item]
+    return [kind for kind, evidence in parts.items() if evidence]
+
+
+# ---- conditions ----------------------------------------------------------------------------------
+
+
+def _pairs(before: Subject, after: Subject, kind: Kind) -> Iterator[tuple[str, str, str]]:
+    first, second = before.conditions.get(kind, {}), after.conditions.get(kind, {})
+    for name in {**first, **second}:
+        yield name, first.get(name, ""), second.get(name, "")
+
+
+def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterator[str]:
+    one, other = before.arm, after.arm
+    for subject in (before, after):
+        yield from (f"{subject.label}: {words}." for words in subject.warnings)
+        words = "" if subject.arm.counted else widths.summarize(subject.arm.emulated)
+        if "emulated" in kinds and words:
+            yield f"{subject.label}: {words}."
+    yield from _kernels(one, other)
+    for kind in kinds:
+        both = (subject.conditions.get(kind, {}) for subject in (before, after))
+        for name, first, second in different(*both):
+            yield f"{kind} with different conditions: {name} {first} and {second}."
+    if before.run and after.run and before.run != after.run:
+        yield "measured in different runs: the times were not interleaved."
+    yield from _grids(one, other)
+    for clock in (CLOCK, GPC_CLOCK):
+        was, now = metrics.read(clock, one), metrics.read(clock, other)
+        if isinstance(was, float) and isinstance(now, float):
+            if abs(now - was) > _CLOCK_TOLERANCE * was:
+                clocks = f"{was / 1e9:.3f} and {now / 1e9:.3f} GHz"
+                yield f"profiled at different SM clocks: {clocks}; times do not compare."
+            return
+
+
+def _kernels(one: Arm, other: Arm) -> Iterator[str]:
+    """By the project's names where both have one, else by those that ncu printed."""
+    if one.kernel and other.kernel:
+        if (one.kernel, one.arch) != (other.kernel, other.arch):
+            yield f"different kernels: {one.kernel}@{one.arch} and {other.kernel}@{other.arch}."
+    elif one.profiled and other.profiled:
+        names = [one_line(bare(each.entry)) for each in (one.profiled, other.profiled)]
+        if all(names) and names[0] != names[1]:
+            yield f"different kernels: {names[0]} and {names[1]}."
+
+
+def _grids(one: Arm, other: Arm) -> Iterator[str]:
+    """Where a size is not recorded, the grids say whether it may be another one."""
+    first, second = one.profiled, other.profiled
+    if not first or not second or (first.size and second.size):
+        return
+    if first.grid and second.grid and first.grid != second.grid:
+        a, b = (" x ".join(map(str, grid)) for grid in (first.grid, second.grid))
+        yield f"profiled with grids of {a} and {b} CTAs: the problem may be of another size."
+
+
+def _unknown(before: Subject, after: Subject, kinds: Sequence[Kind]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        for name, first, second in _pairs(before, after, kind):
+            if not first or not second:
+                whose = after.label if first else before.label if second else "both"
+                found.setdefault(whose, []).append(name)
+    return {whose: tuple(dict.fromkeys(names)) for whose, names in found.items()}
+
+
+def _axes(one: Arm, other: Arm) -> dict[str, tuple[AxisValue | None, AxisValue | None]]:
+    return {
+        axis: (one.axes.get(axis), other.axes.get(axis))
+        for axis in {**one.axes, **other.axes}
+        if (one.axes and other.axes) and not _is_same(one.axes.get(axis), other.axes.get(axis))
+    }
+
+
+def _is_same(one: AxisValue | None, other: AxisValue | None) -> bool:
+    """Also by type: an axis that was 1 and is now true is another one."""
+    return type(one) is type(other) and one == other
+
+
+def _effect(before: Subject, after: Subject) -> Effect | None:
+    first, second = before.arm.measured, after.arm.measured
+    if not first or not second or first.effect or before.run != after.run:
+        return None
+    return second.effect

@@ -1,0 +1,172 @@
+"""The service of accept, reject and replace: a person's word about an experiment's candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kernelexp.dossier import standing
+from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.logs import decisions
+from kernelexp.logs.decisions import Decision, Word
+from kernelexp.model.axes import spell_point
+from kernelexp.model.errors import UsageError
+from kernelexp.model.text import quote
+from kernelexp.project import Project, require_candidate, revisions
+from kernelexp.system import wholefile
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody says with a decision."""
+
+    commit: str = ""
+    """A revision of the project's repository, or a commit's name where that one has none of it."""
+    note: str = ""
+    why: str = ""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """The decisions that hold now."""
+
+    decisions: tuple[Decision, ...]
+    stood: tuple[str, ...] = ()
+    """Names of those that stood already, and are not written again."""
+
+
+def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> Done:
+    """Makes a candidate its kernel's current best."""
+    standings = standing.of_experiment(project, name, standing.Tree(project.root))
+    if candidate is None and len(standings.candidates) > 1:
+        raise UsageError(
+            f"{name} has {len(standings.candidates)} candidates: say with --candidate which one is "
+            f"accepted ({_numbered(standings)})."
+        )
+    chosen = _chosen(name, standings, candidate)
+    with wholefile.Together() as files:
+        return _decide(files, project, name, "accepted", chosen, asked)
+
+
+def reject(project: Project, name: str, candidate: int | None, asked: Asked) -> Done:
+    """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
+    standings = standing.of_experiment(project, name, standing.Tree(project.root))
+    chosen = _chosen(name, standings, candidate)
+    with wholefile.Together() as files:
+        return _decide(files, project, name, "rejected", chosen, asked)
+
+
+def replace(project: Project, name: str, by: str, candidate: int | None, asked: Asked) -> Done:
+    """Puts experiment `by` in the place of `name`: what replaces is accepted, if it is not yet."""
+    project.experiment(by)
+    if by == name:
+        raise UsageError(f"{name} can't be replaced by itself: name another experiment with --by.")
+    tree = standing.Tree(project.root)
+    standings = standing.of_experiment(project, name, tree)
+    successor = standing.of_experiment(project, by, tree)
+    replaced = _chosen(name, standings, candidate)
+    accepted = [each for each in successor.candidates if _is_accepted(each)]
+    if not accepted and len(successor.candidates) > 1:
+        raise UsageError(
+            f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept one "
+            f"first (kernelexp accept {by} --candidate N)."
+        )
+    with wholefile.Together() as files:
+        if accepted:
+            return _decide(files, project, name, "replaced", replaced, asked, by)
+        made = _decide(files, project, by, "accepted", successor.candidates, asked)
+        plain = msgspec.structs.replace(asked, commit="")
+        after = _decide(files, project, name, "replaced", replaced, plain, by)
+    return Done(decisions=(*made.decisions, *after.decisions), stood=(*made.stood, *after.stood))
+
+
+def _is_accepted(candidate: Standing) -> bool:
+    return candidate.decision is not None and candidate.decision.word == "accepted"
+
+
+def _numbered(standings: Standings) -> str:
+    points = standings.experiment.candidates
+    return "; ".join(f"{number}: {spell_point(each)}" for number, each in enumerate(points, 1))
+
+
+def _chosen(name: str, standings: Standings, candidate: int | None) -> Sequence[Standing]:
+    """All candidates, or the one of this number, counted from 1."""
+    if candidate is None:
+        return standings.candidates
+    require_candidate(name, standings.experiment, candidate)
+    return standings.candidates[candidate - 1 : candidate]
+
+
+def _decide(
+    files: wholefile.Together,
+    project: Project,
+    name: str,
+    word: Word,
+    candidates: Sequence[Standing],
+    asked: Asked,
+    by: str = "",
+) -> Done:
+    """Writes a decision on each of these candidates, but where it would only be said again."""
+    baseline, _ = project.variants(project.experiment(name))
+    who, commit = revisions.author(project.root), _commit(project, asked.commit)
+    made, stood = [], []
+    for candidate in candidates:
+        moment = decisions.next_moment(project.root)
+        decision = Decision(
+            version=decisions.VERSION,
+            name=decisions.new_name(moment),
+            word=word,
+            experiment=name,
+            kernel=candidate.variant.kernel,
+            arch=candidate.variant.arch,
+            axes=candidate.variant.axes,
+            baseline=baseline.axes,
+            created=moment.isoformat(timespec="microseconds"),
+            who=who,
+            commit=commit,
+            by=by,
+            note=asked.note,
+            why=asked.why,
+            verdict=candidate.verdict.status.value
+            if candidate.verdict and not candidate.changed
+            else "",
+            run=candidate.record.run if candidate.record and not candidate.changed else "",
+        )
+        if candidate.decision and _stands(project, candidate.decision, decision):
+            stood.append(candidate.decision.name)
+            made.append(candidate.decision)
+            continue
+        decisions.write(project.root, decision, files)
+        made.append(decision)
+    return Done(decisions=tuple(made), stood=tuple(stood))
+
+
+_WORDS = ("commit", "note", "why")
+
+
+def _stands(project: Project, last: Decision, said: Decision) -> bool:
+    """Whether the last decision on a candidate says all of this, of the same record."""
+    alike = all(
+        getattr(last, field) == getattr(said, field)
+        for field in ("word", "by", "baseline", "verdict", "run")
+    )
+    more = any(getattr(said, field) not in ("", getattr(last, field)) for field in _WORDS)
+    if not alike or more:
+        return False
+    if said.word != "accepted":
+        return True
+    decided, _ = decisions.read_all(project.root)  # accepted again, it would be the best again
+    return decisions.best(decided, last.kernel, last.arch) == last
+
+
+def _commit(project: Project, text: str) -> str:
+    """A full commit's name; one that only looks like it stays as it is: a kernel's sources may come
+    from another repository. UsageError where it is neither."""
+    if not text:
+        return ""
+    found = revisions.find(project.root, text)
+    if found or revisions.is_commit_name(text):
+        return found or text
+    where = revisions.why_unreadable(project.root) or "git knows no such revision"
+    raise UsageError(
+        f"--commit {quote(text)}: {where}, and it is no commit's name, as in --commit 1a2b3c4."
+    )

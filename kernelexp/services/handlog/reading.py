@@ -1,0 +1,318 @@
+"""A log's sections to entries: what was tried, with the figures and words that it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.model.arm import PublishedResult, Status, Verdict
+from kernelexp.model.names import is_name
+from kernelexp.services.handlog import figures
+from kernelexp.services.handlog.figures import NOTHING
+from kernelexp.services.handlog.sections import Labelled, Section, Table
+
+BEFORE = "before"
+"""The state of the kernel before the first step."""
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A state of the kernel that the log tells of, and its figures there."""
+
+    state: str
+    figures: PublishedResult
+    verdict: Verdict | None = None
+    """Of a candidate."""
+    title: str = ""
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """A step or an experiment as it was read."""
+
+    id: str
+    title: str
+    baseline: Variant
+    candidates: tuple[Variant, ...]
+    hypothesis: str = ""
+    changes: tuple[str, ...] = ()
+    why: str = ""
+    decision: str = ""
+    notes: str = ""
+    date: str = ""
+    commit: str = ""
+    line: int = 0
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was made of a log."""
+
+    steps: tuple[Read, ...]
+    experiments: tuple[Read, ...]
+    doubts: tuple[str, ...]
+    """Sentences about what could be meant otherwise."""
+    kept: tuple[str, ...]
+    """Headings, with their lines, whose text became no entry."""
+
+
+_STEPS = ("commit", "hash", "revision", "step")
+_NAMES = ("kernel", "variant", "version", "config", "configuration", "implementation", "mode")
+_HEADING = re.compile(r"(?:experiment\s+)?([A-Za-z]+\d+)\s*[:.\u2014\u2013-]\s*(.+)", re.IGNORECASE)
+_ALSO = re.compile(r"(?:^|[.;]\s*)([^.;()]+?)\s+also tested\s*\(([^)]*)\)", re.IGNORECASE)
+_SHA = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}\b")
+_WHY = ("why", "finding", "reason", "lesson", "observation", "analysis", "conclusion")
+
+
+def read(sections: Sequence[Section]) -> Log:
+    """The steps of the first history, the experiments, and the rows of tables of variants."""
+    steps: list[Read] = []
+    experiments: list[Read] = []
+    doubts: list[str] = []
+    kept: list[str] = []
+    for section in sections:
+        lost: list[object] = [*section.texts, *section.other]
+        heading = _HEADING.fullmatch(section.title)
+        if heading and any(text.label for text in section.texts):
+            experiments.append(_experiment(section, heading[1], heading[2], steps, doubts))
+            lost = []
+        for table in section.tables:
+            if _is_history(table) and not steps:
+                steps += _history(table, section, doubts)
+            elif found := _variants(table, section, experiments):
+                experiments.append(found)
+            else:
+                lost.append(table)
+        if lost:
+            kept.append(f"line {section.line}: {section.title or 'the beginning'}")
+    return Log(
+        steps=tuple(steps), experiments=tuple(experiments), doubts=tuple(doubts), kept=tuple(kept)
+    )
+
+
+def _is_history(table: Table) -> bool:
+    return _column(table, *_STEPS) == 0 and _timed(table)
+
+
+def _timed(table: Table) -> bool:
+    return _column(table, "time", "tflops") is not None
+
+
+def _column(table: Table, *words: str) -> int | None:
+    """The first column whose heading begins with one of these words."""
+    heads = [head.lower() for head in table.header]
+    return next((i for i, head in enumerate(heads) if head.startswith(words)), None)
+
+
+def _history(table: Table, section: Section, doubts: list[str]) -> Iterator[Read]:
+    before = Variant(state=BEFORE, figures=NOTHING)
+    change, notes = _column(table, "change", "title", "optimi", "descr"), _column(table, "note")
+    for row in table.rows:
+        found, name = _row_figures(table, row), row[0].strip("` ")
+        if not is_name(name):
+            doubts.append(f"line {section.line}: a step {name!r} has no name that can be an id.")
+            continue
+        verdict = figures.judge(before.figures, found)
+        yield Read(
+            id=name,
+            title=row[change] if change is not None else name,
+            baseline=before,
+            candidates=(Variant(state=name, figures=found, verdict=verdict),),
+            decision="committed",
+            notes=_notes(table, row, notes),
+            commit=name if _SHA.fullmatch(name) else "",
+            line=section.line,
+        )
+        before = Variant(state=name, figures=found)
+
+
+def _notes(table: Table, row: Sequence[str], notes: int | None) -> str:
+    """The row's cells of no column that is known, by their headings."""
+    known = {0, _column(table, "change", "title", "optimi", "descr"), notes}
+    known |= {_column(table, "time"), _column(table, "tflops"), _column(table, "reg")}
+    parts = [row[notes]] if notes is not None and row[notes] else []
+    for place, cell in enumerate(row):
+        if place not in known and cell and cell not in "\u2014\u2013-":
+            parts.append(f"{table.header[place]}: {cell}")
+    return "; ".join(parts)
+
+
+def _row_figures(table: Table, row: Sequence[str]) -> PublishedResult:
+    time, rate, used = _column(table, "time"), _column(table, "tflops"), _column(table, "reg")
+    ms = upper = tflops = None
+    about = other = False
+    if time is not None:
+        unit = re.search(r"\(([^)]*)\)", table.header[time])
+        ms, upper, about = figures.cell(row[time], unit[1] if unit else "ms")
+    if rate is not None:
+        tflops, _, other = figures.cell(row[rate], "")
+    registers = figures.cell(row[used], "")[0] if used is not None else None
+    return PublishedResult(
+        time_ms=ms,
+        time_ms_to=upper,
+        tflops=tflops,
+        registers=int(registers) if registers is not None else None,
+        approximate=about or other,
+    )
+
+
+def _variants(table: Table, section: Section, experiments: Sequence[Read]) -> Read | None:
+    """The rows of a table of variants as candidates against the first."""
+    if _column(table, *_NAMES) != 0 or not _timed(table):
+        return None
+    notes = _column(table, "note")
+    rows = [(row, found) for row in table.rows if (found := _row_figures(table, row)) != NOTHING]
+    if len(rows) < 2:
+        return None
+    number = 1 + sum(
+        experiment.id.startswith("T") and experiment.id[1:].isdigit() for experiment in experiments
+    )
+    name, (first, own) = f"T{number}", rows[0]
+    listed = [f"{row[0]}: {text}" for row, _ in rows if (text := _notes(table, row, notes))]
+    return Read(
+        id=name,
+        title=section.title or "a table of variants",
+        baseline=Variant(state=f"{name}_{_token(first[0])}", figures=own, title=first[0]),
+        candidates=tuple(
+            Variant(
+                state=f"{name}_{_token(row[0])}",
+                figures=found,
+                verdict=figures.judge(own, found),
+                title=row[0],
+            )
+            for row, found in rows[1:]
+        ),
+        changes=tuple(row[0] for row, _ in rows[1:]),
+        notes="\n".join([f"The baseline is {first[0]}.", *listed]),
+        line=section.line,
+    )
+
+
+def _token(text: str) -> str:
+    return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "unnamed"
+
+
+def _experiment(
+    section: Section, name: str, title: str, steps: Sequence[Read], doubts: list[str]
+) -> Read:
+    own = {text.label.lower(): text for text in section.texts if text.label}
+    verdict, hypothesis = _first(own, "verdict"), _first(own, "hypothesis")
+    changes, date = _first(own, "change"), _text(_first(own, "date"))
+    whys = [each for label, each in own.items() if label.startswith(_WHY)]
+    base, candidates = _candidates(section, name, own, doubts)
+    used = {id(why) for why in (verdict, hypothesis, changes, *whys) if why}
+    shas = _SHA.findall(_text(_first(own, "commit"))) or _SHA.findall(_text(verdict))
+    return Read(
+        id=name,
+        title=" ".join(title.split()),
+        baseline=_state_of(name, base, steps, doubts),
+        candidates=candidates,
+        hypothesis=hypothesis.whole if hypothesis else "",
+        changes=_changes(changes),
+        why="\n\n".join(_named(each, bare=place == 0) for place, each in enumerate(whys)),
+        decision=_text(verdict),
+        notes="\n\n".join(
+            _named(text) for text in (*section.texts, *_others(section)) if id(text) not in used
+        ),
+        date=date if re.fullmatch(r"\d{4}-\d\d-\d\d", date) else "",
+        commit=shas[0] if shas else "",
+        line=section.line,
+    )
+
+
+def _candidates(
+    section: Section, name: str, own: Mapping[str, Labelled], doubts: list[str]
+) -> tuple[PublishedResult, tuple[Variant, ...]]:
+    """The baseline's figures, and the candidates with their verdicts."""
+    base, found = _compared(name, own, doubts)
+    found += [
+        (match[1].strip(), figures.parse(match[2]))
+        for text in section.texts
+        for match in _ALSO.finditer(text.text)
+    ]
+    status = _status(_text(_first(own, "verdict")), len(found))
+    if status is None and all(not figures.spell(each, NOTHING) for _, each in found):
+        doubts.append(f"line {section.line}: {name} has no verdict and no figure that is known.")
+    return base, tuple(
+        Variant(
+            state=name if len(found) == 1 else f"{name}_{number}",
+            figures=each,
+            verdict=figures.published(status, base, each) if status else figures.judge(base, each),
+            title=label,
+        )
+        for number, (label, each) in enumerate(found, start=1)
+    )
+
+
+def _first(own: Mapping[str, Labelled], *words: str) -> Labelled | None:
+    """The text whose label begins with one of the words."""
+    return next((each for label, each in own.items() if label.startswith(words)), None)
+
+
+def _text(labelled: Labelled | None) -> str:
+    return labelled.text if labelled else ""
+
+
+def _named(labelled: Labelled, bare: bool = False) -> str:
+    if bare or not labelled.label:
+        return labelled.whole
+    return f"{labelled.label}: {labelled.whole}"
+
+
+def _others(section: Section) -> Iterator[Labelled]:
+    return (Labelled(label="", text=each) for each in section.other)
+
+
+def _changes(changes: Labelled | None) -> tuple[str, ...]:
+    if changes is None:
+        return ()
+    return changes.items if not changes.text else (changes.text, *changes.items)
+
+
+def _compared(
+    name: str, own: Mapping[str, Labelled], doubts: list[str]
+) -> tuple[PublishedResult, list[tuple[str, PublishedResult]]]:
+    """The figures of the baseline and of the candidates."""
+    said, after, before = _first(own, "result"), _first(own, "after"), _first(own, "baseline")
+    result = figures.parse(said.text) if said else NOTHING
+    if after is not None:
+        base = figures.parse(before.text) if before else result
+        if before and said:
+            doubts.append(f"{name} has a result and one after it: the latter is the candidate's.")
+        return base, [(after.label, figures.parse(after.text))]
+    if before is not None:
+        return figures.parse(before.text), [("", result)]
+    if said and "→" in said.text:
+        one, _, other = said.text.partition("→")
+        pair = figures.parse(one), figures.parse(other)
+        replaced = "replaced" in other.lower()
+        doubts.append(
+            f"{name} has no baseline: of the two figures in its result, the "
+            f"{'second' if replaced else 'first'} is taken for it."
+        )
+        return (pair[1], [("", pair[0])]) if replaced else (pair[0], [("", pair[1])])
+    if said and re.search(r"\bboth\b", said.text):
+        return result, [("", result)]
+    if result != NOTHING:
+        doubts.append(f"{name} has no baseline: its result is compared with nothing.")
+    return NOTHING, [("", result)]
+
+
+def _status(text: str, candidates: int) -> Status | None:
+    """The verdict that a text begins with, if it is of the one candidate."""
+    match = re.match(r"[A-Z_]+", text)
+    known = {Statu.value for Statu in Status}
+    return Status(match[0]) if match and match[0] in known and candidates == 1 else None
+
+
+def _state_of(
+    name: str, base: PublishedResult, steps: Sequence[Read], doubts: list[str]
+) -> Variant:
+    """The step that a baseline's figures are of; a state of its own where there is none."""
+    if base == NOTHING and steps:
+        return Variant(state=steps[-1].id, figures=base)
+    for step in reversed(steps):
+        if figures.same(step.candidates[0].figures, base):
+            if base.approximate:
+                doubts.append(f"{name} has an approximate baseline: {step.id} has that figure.")
+            return Variant(state=step.id, figures=base)
+    return Variant(state=f"{name}_baseline", figures=base)

@@ -1,0 +1,254 @@
+"""What the compiler made of variants, instruction by instruction: built, and emulated if asked."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.dossier import emulations, prepare
+from kernelexp.evidence import build
+from kernelexp.evidence.build import Artefacts
+from kernelexp.evidence.code import sass_flow, sass_lines
+from kernelexp.evidence.code.sass_flow import Flow
+from kernelexp.evidence.code.sass_lines import SassInstruction
+from kernelexp.evidence.emulate import emulated, ptx_accesses
+from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
+from kernelexp.facts.accesses import Access
+from kernelexp.facts.counters import PTX
+from kernelexp.judge.instructions import Counts
+from kernelexp.logs import profiles
+from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.record import Profile
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.project.problem import consult
+from kernelexp.services.lines.service import read_texts
+from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import main_launch
+from warpsim.lineinfo import Source
+
+BARRIERS = {
+    "barrier": "barrier",
+    "warp_barrier": "warp barrier",
+    "mbarrier": "mbarrier",
+    "mbarrier_wait": "mbarrier wait",
+}
+"""What the emulator counts, and what it is called; arrivals at barriers count as barriers."""
+
+
+class BarrierCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a launch came to the barriers of one kind at one line."""
+
+    kind: str
+    source: Source
+    warps: int
+    """How many of a CTA's come to it."""
+    executed: int
+    """Warp instructions."""
+
+    @property
+    def times(self) -> float:
+        """Barriers in the whole grid: each is executed by all of its warps."""
+        return self.executed / self.warps
+
+
+class Executed(msgspec.Struct, frozen=True, kw_only=True):
+    """The barriers that an emulated launch passed."""
+
+    isa: Isa
+    """What was counted: PTX, which has each barrier of the source; of a cubin, SASS."""
+    size: str
+    ctas: int
+    tiles: int
+    """0 where the problem does not state them."""
+    lines: tuple[BarrierCount, ...]
+    full: dict[str, float] = {}
+    """Barriers of a launch of the full problem, by kind; empty where that is not known."""
+    full_ctas: int = 0
+    full_how: str = ""
+
+    def times(self, kind: str) -> float:
+        return sum(line.times for line in self.lines if line.kind == kind)
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant."""
+
+    label: str
+    arm: Arm
+    code: tuple[SassInstruction, ...] = ()
+    """Without padding, and without what never executes; empty for a variant that is not built."""
+    flow: Flow = Flow(loops=(), innermost={}, diverged=frozenset(), indirect=())
+    asked: dict[Access, int] | None = None
+    """Accesses to memory in the PTX; None where it is not understood."""
+    texts: dict[str, dict[int, str]] = {}
+    """The lines of the sources, by path from the root and number."""
+    executed: Executed | None = None
+    """None where the variant was not emulated."""
+    costs: dict[int, InstructionCost] = {}
+    """What each instruction of `code` costs in an emulated launch, by offset; those that were not
+    executed are absent. Empty where the SASS was not executed."""
+    profile: Profile | None = None
+    """The latest of the variant."""
+
+    def loop(self, each: SassInstruction) -> int:
+        """The number of its innermost loop; 0 for none."""
+        return self.flow.innermost.get(each.offset, 0)
+
+    def counts(self) -> Counts:
+        return _count(self.code, self.flow)
+
+    def executed_by_mnemonic(self) -> dict[str, int]:
+        """How often warps executed each opcode with its modifiers, most often first."""
+        found: Counter[str] = Counter()
+        for each in self.code:
+            found[each.mnemonic] += self.times([each])
+        return {name: count for name, count in found.most_common() if count}
+
+    def times(self, code: Iterable[SassInstruction]) -> int:
+        """How often warps executed these instructions together."""
+        own = (self.costs.get(sass_instruction.offset) for sass_instruction in code)
+        return sum(each.executed for each in own if each)
+
+
+def look(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    limits: Limits,
+    emulate: bool,
+    on_progress: OnProgress | None = None,
+) -> tuple[list[Inspection], list[KernelexpError]]:
+    """The variants, and the faults of those that could not be examined.
+
+    Without `emulate`, what was executed is counted where an emulation is kept.
+    """
+    prepare.refuse_programs(variants, "an inspection")
+    prepared = prepare.built(project, variants, tools, limits, on_progress)
+    if emulate:
+        prepared = prepare.emulated(project, prepared, limits, on_progress)
+    found = [
+        _look(project, project.label(variant), arm, limits, emulate)
+        for variant, arm in prepared.named(variants)
+    ]
+    return found, list(dict.fromkeys(prepared.faults.values()))
+
+
+def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool) -> Inspection:
+    if arm.build is None:
+        return Inspection(label=label, arm=arm)
+    root, entry = project.root, arm.build.entry
+    arm = arm if arm.emulated else emulated.with_kept(root, arm)
+    artefacts = build.artefacts(root, arm.identity)
+    code, flow = _read(artefacts, entry)
+    taken = arm.counted
+    costs = emulated.instructions(root, arm, taken.size, limits, label) if taken else ()
+    files = {frame.file for each in code if each.source for frame in each.source.frames()}
+    return Inspection(
+        label=label,
+        arm=arm,
+        code=code,
+        flow=flow,
+        asked=_asked(artefacts, entry),
+        texts=read_texts(root, files),
+        executed=_executed(project, label, arm, limits, emulate),
+        profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
+        costs={cost.offset: cost for cost in costs if cost.entry == entry},
+    )
+
+
+def _asked(made: Artefacts, entry: str) -> dict[Access, int] | None:
+    """The accesses of an entry's PTX; None where there is no PTX, or it is not understood."""
+    if made.ptx is None:
+        return None
+    return ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry)
+
+
+def counts(root: Path, arm: Arm) -> Counts:
+    """The instructions of an arm that is built: what judge/instructions.py judges a gate by."""
+    assert arm.build is not None
+    return _count(*_read(build.artefacts(root, arm.identity), arm.build.entry))
+
+
+def _read(made: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flow]:
+    """The instructions that may execute, and the control flow of all."""
+    every = sass_lines.read(made.cubin, made.sass, entry)
+    code = tuple(each for each in every if not (each.is_padding or each.never_executes))
+    return code, sass_flow.analyse(every)
+
+
+def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
+    """By opcode with modifiers, most frequent first."""
+    every = Counter(sass_instruction.mnemonic for sass_instruction in code)
+    in_loops = Counter(
+        sass_instruction.mnemonic
+        for sass_instruction in code
+        if sass_instruction.offset in flow.innermost
+    )
+    return Counts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
+
+
+# ---- barriers that were executed -----------------------------------------------------------------
+
+
+def _executed(
+    project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
+) -> Executed | None:
+    shown = arm.emulated
+    if shown is None or not shown.finished or shown.unsupported:
+        return None
+    size = shown.size
+    every = emulated.lines(project.root, arm, size, limits, label)
+    lines = [each for each in every if arm.build and each.entry == arm.build.entry]
+    # All sizes: what counts the full problem chooses another one among them.
+    sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
+    said = emulations.launches(project, arm, list(sizes), limits)
+    (facts,) = said.points
+    executed = Executed(
+        isa=shown.isa,
+        size=size,
+        ctas=math.prod(main_launch(facts.launches[size]).grid),
+        tiles=facts.tiles.get(size, 0),
+        lines=tuple(each for kind in BARRIERS for each in _passed(lines, kind)),
+    )
+    alone = emulate and not shown.launches
+    full = emulations.count_full(project, arm, said, limits) if alone else None
+    if full is None:
+        return executed
+    return msgspec.structs.replace(
+        executed,
+        full=_scaled(executed, full.counters),
+        full_ctas=full.extent.ctas,
+        full_how=full.how,
+    )
+
+
+def _passed(lines: Sequence[LineCost], kind: str) -> list[BarrierCount]:
+    return [
+        BarrierCount(kind=kind, source=line.source, warps=line.warps.bit_count(), executed=executed)
+        for line in lines
+        if (executed := _counter(line.counters, kind)) and line.warps
+    ]
+
+
+def _counter(counters: dict[str, int], kind: str) -> int:
+    """Of PTX, which has each barrier of the source, else of SASS."""
+    name = f"inst_executed_{kind}"
+    return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
+
+
+def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:
+    """Barriers from warp instructions: each has as many warps as in the emulated launch."""
+    scaled = {}
+    for kind in BARRIERS:
+        executed = sum(line.executed for line in found.lines if line.kind == kind)
+        if executed:
+            scaled[kind] = found.times(kind) * _counter(counters, kind) / executed
+    return scaled

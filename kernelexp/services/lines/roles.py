@@ -1,0 +1,182 @@
+"""The roles of a kernel: which warps of a CTA run the same code, and what the source calls them.
+
+Two warps have the same role if each runs more than two thirds of what the other runs. That is
+weighed by source line, each line by how many instructions were executed for it, those inlined into
+it included: so two instantiations of a template are mostly the same code, and a helper that all
+roles call counts less than the lines that call it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.services.lines.costs import EXECUTED
+
+Place = tuple[str, int]
+"""File and line."""
+COMMENT = re.compile(r"//\s*role:\s*(\S.*?)\s*$")
+"""`// role: producer` names the role that alone runs the next line with a role."""
+_IDENTIFIER = re.compile(r"(\d+)")
+_ROLE = re.compile(r"(?:role_(\w+)|(\w+)_role)$")
+
+
+class Role(msgspec.Struct, frozen=True, kw_only=True):
+    """Warps of a CTA that run the same code."""
+
+    name: str
+    """The source's, or that of its warps."""
+    warps: int
+    """A bit each: bit 3 is warp 3."""
+
+    @property
+    def where(self) -> str:
+        return spell(self.warps)
+
+
+def spell(warps: int) -> str:
+    """`warp 0`, `warps 2-6`, `warps 0-3, 8`."""
+    runs: list[list[int]] = []
+    for warp in members(warps):
+        if runs and runs[-1][1] == warp - 1:
+            runs[-1][1] = warp
+        else:
+            runs.append([warp, warp])
+    ranges = ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in runs)
+    return f"warp{'s' * (warps.bit_count() > 1)} {ranges}"
+
+
+def members(warps: int) -> list[int]:
+    """The indices of the bits that are set."""
+    return [index for index in range(warps.bit_length()) if warps >> index & 1]
+
+
+def executed(line: LineCost) -> int:
+    """Warp instructions."""
+    return sum(line.counters.get(name, 0) for name in EXECUTED)
+
+
+def find(lines: Sequence[LineCost]) -> tuple[int, ...]:
+    """The warps of each role, a bit each, by their first warp."""
+    every = 0
+    for line in lines:
+        every |= line.warps
+    weights = {warp: _weights(lines, warp) for warp in members(every)}
+    roles: list[int] = []
+    for warp, own in weights.items():
+        for index, role in enumerate(roles):
+            if _alike(own, weights[members(role)[0]]):
+                roles[index] |= 1 << warp
+                break
+        else:
+            roles.append(1 << warp)
+    return tuple(roles)
+
+
+def _weights(lines: Sequence[LineCost], warp: int) -> dict[Place, float]:
+    """Instructions that one warp executes for each line, as if its fellows executed as many."""
+    found: dict[Place, float] = {}
+    for line in lines:
+        if line.warps >> warp & 1:
+            share = executed(line) / line.warps.bit_count()
+            for place in {(frame.file, frame.line) for frame in line.source.frames()}:
+                found[place] = found.get(place, 0.0) + share
+    return found
+
+
+def _alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> bool:
+    return all(
+        3 * sum(a[place] for place in a if place in b) > 2 * sum(a.values())
+        for a, b in ((one, other), (other, one))
+    )
+
+
+def name(
+    found: Sequence[int],
+    lines: Sequence[LineCost],
+    functions: Mapping[Place, str],
+    comments: Mapping[Place, str],
+) -> tuple[Role, ...]:
+    """The roles with names: a comment's, else a function's, else that of their warps.
+
+    functions: mangled names of inlined functions, by the lines in them.
+    comments: what `// role: ...` says, by its place.
+    """
+    named = [_commented(warps, lines, comments) for warps in found]
+    called = _called(found, lines, functions)
+    names = [one or other for one, other in zip(named, called, strict=True)]
+    return tuple(
+        Role(name=each if each and names.count(each) == 1 else spell(warps), warps=warps)
+        for warps, each in zip(found, names, strict=True)
+    )
+
+
+def _commented(warps: int, lines: Sequence[LineCost], comments: Mapping[Place, str]) -> str:
+    """The name of a comment whose next line that one role alone runs is run by this one."""
+    ran: dict[Place, int] = {}
+    for line in lines:
+        for frame in line.source.frames():
+            place = (frame.file, frame.line)
+            ran[place] = ran.get(place, 0) | line.warps
+    every = 0
+    for line in lines:
+        every |= line.warps
+    for (file, number), text in comments.items():
+        after = [place for place in ran if place[0] == file and place[1] >= number]
+        apart = [place for place in sorted(after) if ran[place] != every]
+        if apart and not ran[apart[0]] & ~warps:
+            return text
+    return ""
+
+
+def _called(
+    found: Sequence[int], lines: Sequence[LineCost], functions: Mapping[Place, str]
+) -> list[str]:
+    """For each role the function that names it; empty where none does.
+
+    One that is called `..._role`, else the outermost in which its warps, and no others, execute
+    more than half of their instructions.
+    """
+    counts = []
+    for warps in found:
+        own: Counter[str] = Counter()
+        for line in lines:
+            if not line.warps & ~warps:
+                frames = reversed(line.source.frames())
+                names = [plain(functions.get((f.file, f.line), "")) for f in frames]
+                for fromkey in dict.fromkeys(filter(None, names)):
+                    own[fromkey] += executed(line)
+        counts.append(own)
+    return [
+        _choose(own, [other for other in counts if other is not own], _total(lines, warps))
+        for own, warps in zip(counts, found, strict=True)
+    ]
+
+
+def _total(lines: Sequence[LineCost], warps: int) -> int:
+    return sum(executed(line) for line in lines if not line.warps & ~warps)
+
+
+def _choose(own: Counter[str], others: Sequence[Counter[str]], total: int) -> str:
+    alone = {name: count for name, count in own.items() if not any(name in o for o in others)}
+    for each, _ in sorted(alone.items(), key=lambda item: -item[1]):
+        if match := _ROLE.match(each):
+            return match[1] or match[2]
+    # Callers were counted before what they call: the first is the outermost.
+    return next((each for each, count in alone.items() if 2 * count > total), "")
+
+
+def plain(mangled: str) -> str:
+    """The last identifier of a mangled function's name; empty for a lambda's."""
+    if not mangled.startswith("_Z"):
+        return mangled
+    rest = re.sub(r"^_Z(?:N[rVK]*)?(?:St)?", "", mangled)
+    found = ""
+    while match := _IDENTIFIER.match(rest):
+        start, length = match.end(), int(match[1])
+        found, rest = rest[start : start + length], rest[start + length :]
+    return found

@@ -1,0 +1,150 @@
+"""Variants to their costs by line and by role: built, emulated, and joined with their profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.evidence.code import line_table, sass_lines
+from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.logs import profiles
+from kernelexp.model.arm import Arm, Isa, ProfiledInstruction
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.record import Profile
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.project.problem import consult
+from kernelexp.services.lines import pieces, roles
+from kernelexp.services.lines.pieces import Piece
+from kernelexp.services.lines.roles import COMMENT, Role
+from kernelexp.system.toolchain import Toolchain
+
+
+class Lines(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant's code with its costs."""
+
+    label: str
+    size: str
+    """Of the emulation."""
+    arm: Arm
+    isa: Isa = "ptx"
+    """What was counted by line: SASS where that was executed."""
+    pieces: tuple[Piece, ...] = ()
+    """Empty for a variant that is not built."""
+    roles: tuple[Role, ...] = ()
+    """One where all warps run the same code; none where nothing was emulated."""
+    texts: dict[str, dict[int, str]] = {}
+    """The lines of the sources, by path from the root and number."""
+    profile: Profile | None = None
+    """The one that stalls are from."""
+    by_offset: bool = False
+    """The profile is of this very code, so that each of its instructions has its line and role."""
+
+
+def look(
+    project: Project,
+    variants: Sequence[Variant],
+    tools: Toolchain,
+    size: str,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    isas: tuple[Isa, ...] = emulated.BOTH,
+) -> tuple[list[Lines], list[KernelexpError]]:
+    """The variants with what is known of their lines, and the faults of those that have none.
+
+    Counted on SASS where that is among `isas` and can be executed, else on PTX.
+    """
+    prepare.refuse_programs(variants, "cost by source line")
+    for kernel in dict.fromkeys(each.kernel for each in variants):
+        consulted = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        consult.require_size(kernel, consulted.sizes, size)
+    prepared = prepare.built(project, variants, tools, limits, on_progress)
+    prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size, isas=isas))
+    found = [
+        _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
+    ]
+    return found, list(dict.fromkeys(prepared.faults.values()))
+
+
+def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limits) -> Lines:
+    bare = Lines(label=project.label(variant), size=size, arm=arm)
+    if arm.build is None:
+        return bare
+    root, made = project.root, build.artefacts(project.root, arm.identity)
+    isa: Isa = "sass" if arm.counted else "ptx"
+    counts = emulated.instructions(root, arm, size, limits, bare.label) if arm.counted else ()
+    lines = _of_entry(root, arm, isa, size, limits, bare.label)
+    # ptxas mixes the lines of roles, and has few left of a short one.
+    apart = _of_entry(root, arm, "ptx", size, limits, bare.label) if arm.emulated else lines
+    sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
+    profile, sampled = _sampled(root, variant)
+    files = {frame.file for line in (*lines, *apart) for frame in line.source.frames()}
+    texts = read_texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
+    functions = line_table.functions(made.cubin, arm.build.entry)
+    whose = roles.name(roles.find(apart), apart, functions, _comments(texts))
+    return msgspec.structs.replace(
+        bare,
+        isa=isa,
+        pieces=pieces.cut(
+            lines,
+            whose,
+            sass,
+            sampled,
+            {count.offset: count.executed for count in counts if count.entry == arm.build.entry}
+            if counts
+            else None,
+        ),
+        roles=whose,
+        texts=texts,
+        profile=profile,
+        by_offset=pieces.is_of(sampled, sass),
+    )
+
+
+def _comments(texts: Mapping[str, Mapping[int, str]]) -> dict[tuple[str, int], str]:
+    """What comments of the sources call the roles, by file and line."""
+    return {
+        (file, number): match[1]
+        for file, text in texts.items()
+        for number, line in text.items()
+        if (match := COMMENT.search(line))
+    }
+
+
+def _of_entry(
+    root: Path, arm: Arm, isa: Isa, size: str, limits: Limits, label: str
+) -> list[LineCost]:
+    """What every line of the entry cost; none where nothing was executed."""
+    if arm.build is None or not (arm.counted if isa == "sass" else arm.emulated):
+        return []
+    every = emulated.lines(root, arm, size, limits, label, isa)
+    return [each for each in every if each.entry == arm.build.entry]
+
+
+def _sampled(
+    root: Path, variant: Variant
+) -> tuple[Profile | None, tuple[ProfiledInstruction, ...]]:
+    """The latest profile of a variant that has a source page, and that page."""
+    for profile in profiles.of_variant(root, variant.kernel, variant.arch, variant.axes):
+        if profile.arm.profiled and profile.arm.profiled.instructions:
+            return profile, profile.arm.profiled.instructions
+    return None, ()
+
+
+def read_texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:
+    """The lines of the project's own files; those of the toolkit are left out."""
+    found = {}
+    for file in sorted(files):
+        path = root / file
+        if not Path(file).is_absolute() and path.is_file():
+            lines = path.read_text("utf-8", "replace").split("\n")
+            found[file] = dict(enumerate(lines, 1))
+    return found

@@ -1,0 +1,175 @@
+"""Recorded runs emulated again, as this version counts; times and verdicts stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from kernelexp import __version__
+from kernelexp.dossier import prepare
+from kernelexp.evidence.emulate import emulated
+from kernelexp.logs import records, recounts
+from kernelexp.logs.recounts import Recount, RecountedArm
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.record import Record
+from kernelexp.project import Project
+from kernelexp.project.problem import files
+from kernelexp.services.run import repeat
+from kernelexp.system.toolchain import Toolchain
+
+
+class Recounted(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one run."""
+
+    experiment: str
+    run: str
+    recount: Recount | None = None
+    path: str = ""
+    """Of its file, from the root."""
+    is_new: bool = False
+    """False where an earlier recount was by this very emulator."""
+    left_out: dict[str, str] = {}
+    """Why arms could not be emulated, by their names."""
+    why: str = ""
+    """Why nothing was recounted, as a sentence."""
+    exit_code: int = 0
+
+
+def find(project: Project, names: Sequence[str]) -> list[Record]:
+    """The records of experiments and runs by their names, published ones left out.
+
+    UsageError for a name that is of neither.
+    """
+    found: dict[str, Record] = {}
+    for name in names:
+        if name in project.experiments or records.count(project.root, name):
+            read, _ = records.read(project.root, name)
+        else:
+            read = [records.read_file(records.find(project.root, name))]
+        found |= {each.run: each for each in read if each.provenance == "run"}
+    return list(found.values())
+
+
+def recount(
+    project: Project,
+    wanted: Sequence[Record],
+    tools: Toolchain,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+) -> list[Recounted]:
+    """Emulates the arms of each record and writes what they show; a fault of one stops no other."""
+    return [_one(project, record, tools, limits, on_progress) for record in wanted]
+
+
+def _one(
+    project: Project,
+    record: Record,
+    tools: Toolchain,
+    limits: Limits,
+    on_progress: OnProgress | None,
+) -> Recounted:
+    recounted = Recounted(experiment=record.experiment, run=record.run)
+    try:
+        past = repeat.project_now(project.root, record)
+        host_files = files.digests(past.root, record.kernel)
+        earlier = recounts.latest(str(project.root), record.run)
+        if isinstance(earlier, Recount) and _is_current(earlier, host_files):
+            return msgspec.structs.replace(recounted, recount=earlier)
+        arms, left_out = _emulate(past, record, tools, limits, on_progress)
+    except KernelexpError as error:
+        return msgspec.structs.replace(recounted, why=str(error), exit_code=error.exit_code)
+    made = Recount(
+        version=recounts.VERSION,
+        run=record.run,
+        experiment=record.experiment,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        tool=__version__,
+        compiler=tools.version,
+        host_files=host_files,
+        arms=arms,
+    )
+    path = recounts.write(project.root, made)
+    return msgspec.structs.replace(
+        recounted,
+        recount=made,
+        path=str(path.relative_to(project.root)),
+        is_new=True,
+        left_out=left_out,
+    )
+
+
+def _is_current(earlier: Recount, host_files: dict[str, str]) -> bool:
+    """Whether this emulator would find the same again."""
+    taken = [each for arm in earlier.arms.values() for each in (arm.emulated, arm.emulated_sass)]
+    by = {each.emulator if each else "" for each in taken}
+    return earlier.host_files == host_files and by == {emulated.version()}
+
+
+def _emulate(
+    past: Project,
+    record: Record,
+    tools: Toolchain,
+    limits: Limits,
+    on_progress: OnProgress | None,
+) -> tuple[dict[str, RecountedArm], dict[str, str]]:
+    """The arms that were emulated, and why others were not, by their names; UsageError where none
+    was."""
+    experiment = past.experiment(record.experiment)
+    baseline, candidates = past.variants(experiment)
+    variants = dict(zip(record.names, (baseline, *candidates), strict=True))
+    prepare.refuse_programs(variants.values(), "an emulation")
+    prepared = prepare.built(past, list(variants.values()), tools, limits, on_progress)
+    left_out: dict[str, str] = {}
+    same: dict[str, Arm] = {}
+    for (name, variant), then in zip(variants.items(), record.arms, strict=True):
+        if fault := prepared.fault(variant):
+            left_out[name] = str(fault)
+        elif why := _differs(then, prepared.arm(variant), record, tools):
+            left_out[name] = why
+        else:
+            same[name] = prepared.arm(variant)
+    keys = {prepare.key(variants[name]): name for name in same}
+    wanted = msgspec.structs.replace(
+        prepared, arms={key: same[name] for key, name in keys.items()}, faults={}
+    )
+    taken = prepare.emulated(past, wanted, limits, on_progress)
+    left_out |= {keys[key]: str(fault) for key, fault in taken.faults.items()}
+    arms = {
+        name: RecountedArm(
+            identity=then.identity, emulated=arm.emulated, emulated_sass=arm.emulated_sass
+        )
+        for name, then in zip(record.names, record.arms, strict=True)
+        if name in same and (arm := taken.arms.get(prepare.key(variants[name]))) and arm.emulated
+    }
+    if not arms:
+        raise UsageError(" ".join(dict.fromkeys(left_out.values())) or "no arm was built.")
+    return arms, left_out
+
+
+def _differs(then: Arm, now: Arm, record: Record, tools: Toolchain) -> str:
+    """Why the build is not of the code that was recorded, as a sentence; empty where it is."""
+    if then.build is None:
+        return "it was not built in that run."
+    if now.build is None or now.refused:
+        return now.refused.sentence if now.refused else "it does not build."
+    if then.identity == now.identity:
+        return ""
+    # How an identity is made has changed since early versions.
+    alike = then.files == now.files and then.flags == now.flags
+    alike = alike and then.build.resources == now.build.resources
+    if alike and then.build.opcodes == now.build.opcodes:
+        return ""
+    return (
+        f"nvcc {tools.version} makes other code of it than nvcc {record.compiler or 'of that run'} "
+        "made."
+    )
+
+
+def exit_code(found: Sequence[Recounted]) -> int:
+    """That of the first run that could not be recounted."""
+    return next((recounted.exit_code for recounted in found if recounted.exit_code), 0)

@@ -1,0 +1,1 @@
+"""Experiments run, swept and tuned: arms prepared, timed, judged, recorded."""

@@ -1,0 +1,153 @@
+"""What was built, emulated and timed of an experiment becomes its record: judged and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from kernelexp import __version__
+from kernelexp.facts import arch
+from kernelexp.judge import reproduction, verdict
+from kernelexp.judge.stats import estimate
+from kernelexp.logs import record, records, sources
+from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.axes import Point
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.experiment import Experiment
+from kernelexp.model.record import Candidate, Heat, Record, Tuning, measurement_of
+from kernelexp.project.problem import files
+from kernelexp.services.run.runs import Faults, Outcome, Shared
+from kernelexp.services.run.timing import Timed
+
+
+def conclude(
+    shared: Shared,
+    name: str,
+    experiment: Experiment,
+    arms: Sequence[Arm],
+    timed: Timed,
+    faults: Faults = (),
+    *,
+    overrides: Point | None = None,
+    repeats: str = "",
+    tuning: Tuning | None = None,
+) -> Outcome:
+    """The record of arms, the baseline first, with its verdicts; written if records are kept."""
+    host_files = _unchanged(shared, experiment, name, timed)
+    earlier, unreadable = records.read(shared.home, name)
+    if repeats:
+        earlier = [each for each in earlier if each.run == repeats]
+    made = msgspec.structs.replace(
+        _assemble(shared, name, experiment, arms, timed),
+        host_files=host_files,
+        repeats=repeats,
+        overrides=overrides or {},
+        tuning=tuning,
+    )
+    made = _judge(record.complete(made), timed.why_not, earlier)
+    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    _remove_journals(timed)
+    return Outcome(
+        experiment=name,
+        record=made,
+        path=path,
+        earlier=tuple(earlier),
+        unreadable=tuple(unreadable),
+        faults=tuple(faults),
+    )
+
+
+def _assemble(
+    shared: Shared, name: str, experiment: Experiment, arms: Sequence[Arm], timed: Timed
+) -> Record:
+    """The record of arms that are not judged yet."""
+    baseline, *candidates = arms
+    return Record(
+        version=records.VERSION,
+        run=records.new_run_name(),
+        experiment=name,
+        provenance="run",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        kernel=experiment.kernel,
+        arch=experiment.arch,
+        title=experiment.title,
+        hypothesis=experiment.hypothesis,
+        baseline=baseline,
+        candidates=tuple(_placeholder(candidate) for candidate in candidates),
+        expect=tuple(experiment.expectations) if any(experiment.expectations) else (),
+        tool=__version__,
+        compiler=shared.tools.version,
+        git=shared.git,
+        machine=shared.machine,
+        device=timed.measurement.device.name if timed.measurement else "",
+        size=timed.size,
+        flops=timed.flops,
+        margin=timed.margin,
+        measurement=timed.measurement,
+        estimate=estimate(timed.measurement) if timed.measurement else None,
+        heats=tuple(Heat(measurement=heat, estimate=estimate(heat)) for heat in timed.heats),
+    )
+
+
+def _unchanged(shared: Shared, experiment: Experiment, name: str, timed: Timed) -> dict[str, str]:
+    """The files of the problem, as they were all the time; else samples of two versions go."""
+    before = shared.host_files[experiment.kernel]
+    try:
+        files.refuse_changes(shared.project.root, experiment.kernel, before, f"while {name} ran")
+    except ConfigurationError:
+        _remove_journals(timed)
+        raise
+    return before
+
+
+def _remove_journals(timed: Timed) -> None:
+    for journal in timed.journals:
+        journal.unlink(missing_ok=True)
+
+
+def _placeholder(arm: Arm) -> Candidate:
+    """A candidate that is not judged yet: its verdict needs what the record's samples say of it."""
+    return Candidate(arm=arm, verdict=arm.refused or verdict.pending())
+
+
+def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
+    """The record with a verdict on each candidate, compared with the earlier records."""
+    judged = []
+    for name, candidate in zip(made.names[1:], made.candidates, strict=True):
+        decided = _decide(made, name, candidate.arm, why_not)
+        against = reproduction.compare(made, candidate.arm, decided, earlier)
+        judged.append(
+            Candidate(
+                arm=candidate.arm,
+                verdict=decided,
+                reproduction=against.sentence,
+                reproduces=against.agrees,
+            )
+        )
+    return msgspec.structs.replace(made, candidates=tuple(judged))
+
+
+def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
+    """What refuses the candidate or its baseline, else what the measurement says."""
+    if candidate.refused:
+        return candidate.refused
+    if made.baseline.refused:
+        return verdict.without_baseline(made.baseline.refused)
+    if measurement := measurement_of(made, name):
+        return verdict.measured(measurement, name, made.margin)
+    shown = candidate.emulated
+    executed = shown is not None and not shown.unsupported
+    return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)
+
+
+def _keep(shared: Shared, made: Record) -> tuple[Record, Path]:
+    """Writes the record, and the files of the run where no commit has them."""
+    files_of_run = sources.of_record(made)
+    around = any(name.startswith("..") for name in files_of_run)  # git was not asked about these
+    if made.git is None or made.git.dirty or around:
+        kept = sources.keep(shared.home, shared.project.root, files_of_run)
+        made = msgspec.structs.replace(made, sources_kept=kept)
+    return made, records.write(shared.home, made)

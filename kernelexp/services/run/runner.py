@@ -1,0 +1,185 @@
+"""The way of a run: experiments to arms and evidence; conclusion.py makes records of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.dossier import prepare
+from kernelexp.dossier.prepare import Prepared
+from kernelexp.judge import verdict
+from kernelexp.logs import records, surroundings
+from kernelexp.model import errors
+from kernelexp.model.axes import Point
+from kernelexp.model.errors import EnvironmentFault, KernelexpError
+from kernelexp.model.measurement import Device
+from kernelexp.model.progress import Joined, OnProgress
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.project.problem import files
+from kernelexp.services.run import conclusion, timing
+from kernelexp.services.run import repeat as repeating
+from kernelexp.services.run.runs import Faults, Outcome, Settings, Shared
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
+
+
+def run(
+    project: Project,
+    names: Sequence[str],
+    tools: Toolchain,
+    settings: Settings,
+    overrides: Mapping[str, Point] | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[Outcome]:
+    """Runs the experiments `names`; their variants are built together, each once.
+
+    `overrides` changes the candidates of an experiment, by its id. What an emulation finds wrong is
+    not timed. Records are written as soon as their experiment is done, and a fault of one
+    experiment leaves the others to be done.
+    """
+    shared = share(project, project.root, tools, settings, on_progress)
+    return _run(shared, names, overrides or {})
+
+
+def restore(project: Project, text: str) -> tuple[Project, str]:
+    """The project of a record's own time, and the id of its one experiment."""
+    past = records.read_file(records.find(project.root, text))
+    return repeating.project_of(project.root, past), past.experiment
+
+
+def repeat(
+    project: Project,
+    text: str,
+    tools: Toolchain,
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+) -> list[Outcome]:
+    """Runs the variants of a record again, from its own sources; the new record goes to `project`.
+
+    UsageError where `text` names no record, or its files are lost.
+    """
+    past = records.read_file(records.find(project.root, text))
+    restored = repeating.project_of(project.root, past)
+    shared = share(restored, project.root, tools, settings, on_progress)
+    return _run(shared, [past.experiment], {}, repeats=past.run)
+
+
+def share(
+    project: Project,
+    home: Path,
+    tools: Toolchain,
+    settings: Settings,
+    on_progress: OnProgress | None,
+) -> Shared:
+    return Shared(
+        project=project,
+        home=home,
+        tools=tools,
+        settings=settings,
+        gpus=_find_gpus(settings),
+        host_files={name: files.digests(project.root, name) for name in project.kernels},
+        # The files of a repeated run are not those of the tree.
+        git=surroundings.read_git(home) if project.root == home else None,
+        machine=surroundings.read_machine(),
+        on_progress=on_progress,
+    )
+
+
+def examine(shared: Shared, variants: Sequence[Variant]) -> Prepared:
+    """The variants built, and emulated if they are to be."""
+    project, settings, tell = shared.project, shared.settings, shared.on_progress
+    limits, executor = settings.limits, settings.executor
+    size = settings.measuring.size if settings.measuring else None
+    prepared = prepare.built(project, variants, shared.tools, limits, tell, size, executor)
+    if settings.emulate:
+        prepared = prepare.emulated(project, prepared, limits, tell, executor=executor)
+    return prepared
+
+
+def _run(
+    shared: Shared, names: Sequence[str], overrides: Mapping[str, Point], repeats: str = ""
+) -> list[Outcome]:
+    project = shared.project
+    variants: dict[str, list[Variant]] = {}
+    for name in dict.fromkeys(names):
+        baseline, candidates = project.variants(project.experiment(name))
+        point = overrides.get(name, {})
+        changed = [project.variant(v.kernel, v.arch, v.axes, point) for v in candidates]
+        variants[name] = [baseline, *changed]
+    every = [each for own in variants.values() for each in own]
+    prepared = examine(shared, every)
+    progress = Joined(shared.on_progress)  # experiments may be measured at the same time
+
+    def one(name: str) -> Outcome:
+        mine = msgspec.structs.replace(shared, on_progress=progress.of(name))
+        point = overrides.get(name, {})
+        try:
+            return _run_one(mine, name, variants[name], prepared, point, repeats)
+        except KernelexpError as error:
+            return Outcome(experiment=name, error=error)
+        except OSError as error:
+            fault = EnvironmentFault(f"{errors.explain(error)}.")
+            return Outcome(experiment=name, error=fault)
+
+    cards = 0 if isinstance(shared.gpus, str) else len(shared.gpus)
+    if min(cards, len(variants)) < 2:
+        return [one(name) for name in variants]
+    return processes.parallel(one, list(variants), workers=cards)
+
+
+def _run_one(
+    shared: Shared,
+    name: str,
+    variants: Sequence[Variant],
+    prepared: Prepared,
+    overrides: Point,
+    repeats: str,
+) -> Outcome:
+    """One experiment; raises what kept its variants from being examined or timed."""
+    experiment = shared.project.experiments[name]
+    variants, faults = _examined(shared, variants, prepared)
+    arms = [prepared.arm(variant) for variant in variants]
+    timed = timing.take(shared, arms)
+    return conclusion.conclude(
+        shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
+    )
+
+
+def _examined(
+    shared: Shared, variants: Sequence[Variant], prepared: Prepared
+) -> tuple[Sequence[Variant], Faults]:
+    """The variants to go on with, the baseline first, and the faults of those left out."""
+    if not shared.settings.partial:
+        return variants, ()
+    faults = [(each, fault) for each in variants[1:] if (fault := prepared.fault(each))]
+    faulty = [variant for variant, _ in faults]
+    kept = [each for each in variants if each not in faulty]
+    return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
+
+
+def _find_gpus(settings: Settings) -> tuple[Device, ...] | str:
+    """The GPUs to time on, or why there is none. Those that were asked for must be there."""
+    if settings.measuring is None:
+        return "timing was switched off."
+    return settings.executor.gpus()
+
+
+def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
+    """What a run ends with. A candidate that is worse, impossible or not timed is an answer: 0.
+
+    With `reproduce`, a candidate that contradicts an earlier record is a regression.
+    """
+    for outcome in outcomes:
+        if outcome.error:
+            return outcome.error.exit_code
+    made = [outcome.record for outcome in outcomes if outcome.record]
+    candidates = [candidate for record in made for candidate in record.candidates]
+    statuses = {candidate.verdict.status for candidate in candidates}
+    statuses |= {record.baseline.refused.status for record in made if record.baseline.refused}
+    code = verdict.exit_code(statuses)
+    if not code and reproduce and any(each.reproduces is False for each in candidates):
+        return errors.REGRESSION
+    return code

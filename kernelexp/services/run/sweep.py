@@ -1,0 +1,332 @@
+"""All combinations of some axes' values as one experiment: planned, run, read from its record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import msgspec
+
+from kernelexp.dossier import prepare
+from kernelexp.evidence import build
+from kernelexp.facts import metrics
+from kernelexp.facts.metrics import summarize
+from kernelexp.judge import plateau as plateaus
+from kernelexp.judge import racing, verdict
+from kernelexp.judge.front import Cost, front
+from kernelexp.judge.stats import LEVEL, share_of_look
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.axes import AxisValue, Point, spell, spell_point
+from kernelexp.model.errors import UsageError, suggest
+from kernelexp.model.experiment import Experiment
+from kernelexp.model.limits import Limits
+from kernelexp.model.names import SWEEP, is_sweep
+from kernelexp.model.progress import OnProgress
+from kernelexp.model.record import Candidate, Record, own_axes
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project, parse_point
+from kernelexp.services.run import runner
+from kernelexp.services.run.runs import Outcome, Settings
+from kernelexp.system.toolchain import Toolchain
+
+EVERY = "*"
+VARIANTS_MAX = 512
+JOURNALS = f"{build.CACHE}/sweeps"
+
+
+class Grid(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep compares: the baseline with every other combination of the swept values."""
+
+    kernel: str
+    arch: str
+    baseline: Variant
+    swept: dict[str, tuple[AxisValue, ...]]
+    candidates: tuple[Variant, ...]
+
+    @property
+    def name(self) -> str:
+        """What its records are kept under."""
+        return f"{SWEEP}{self.kernel}"
+
+    @property
+    def title(self) -> str:
+        axes = (f"{axis}={','.join(map(spell, own))}" for axis, own in self.swept.items())
+        return f"Sweep of {' '.join(axes)}"
+
+    @property
+    def size(self) -> int:
+        """Variants in the space, the baseline included."""
+        return math.prod(map(len, self.swept.values()))
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
+    """What the samples and the evidence of a sweep's record come to."""
+
+    ranking: tuple[str, ...]
+    """The names of all arms, the fastest first, then those that were not timed."""
+    front: tuple[str, ...]
+    """Those that none beats in time, registers and shared memory at once."""
+    race: racing.Result | None
+    axes: tuple[plateaus.AxisFinding, ...]
+    plateau: plateaus.Plateau | None
+
+
+def plan(project: Project, name: str, choices: Sequence[str], baseline: Sequence[str] = ()) -> Grid:
+    """The grid of KERNEL or KERNEL@ARCH and texts like `stages=4,5` and `store=*`.
+
+    Axes that are not named stay as in the baseline, which departs from the defaults in what
+    `baseline` says. UsageError names what does not exist, and a grid that is too large.
+    """
+    space = plan_space(project, name, choices, baseline)
+    if not space.swept or space.size > VARIANTS_MAX:
+        axes = project.kernels[space.kernel].targets[space.arch].axes
+        raise UsageError(
+            f"{space.size:,} variants are more than a sweep takes ({VARIANTS_MAX}): name fewer "
+            "values, or search them with --strategy."
+            if space.swept
+            else f"name the axes to sweep, as in {next(iter(axes), 'stages')}=*."
+        )
+    start = space.baseline
+    variants = [
+        project.variant(
+            start.kernel, start.arch, start.axes, dict(zip(space.swept, values, strict=True))
+        )
+        for values in product(*space.swept.values())
+    ]
+    candidates = tuple(variant for variant in variants if variant != start)
+    if not candidates:
+        raise UsageError("this sweep has the baseline only: name more values.")
+    return msgspec.structs.replace(space, candidates=candidates)
+
+
+def plan_space(
+    project: Project,
+    name: str,
+    choices: Sequence[str],
+    baseline: Sequence[str],
+    every: bool = False,
+) -> Grid:
+    """The same without candidates, of any size; with `every`, no choices are all axes."""
+    kernel, _, arch = name.partition("@")
+    default = project.variant(kernel, arch or None)
+    target = project.kernels[kernel].targets[default.arch]
+    start = project.variant(kernel, default.arch, parse_point(target, baseline, "--baseline"))
+    if every and not choices:
+        choices = [f"{axis}={EVERY}" for axis, each in target.axes.items() if len(each.values) > 1]
+    swept: dict[str, tuple[AxisValue, ...]] = {}
+    for choice in choices:
+        axis, equals, text = choice.partition("=")
+        if not equals or not text:
+            raise UsageError(f"{choice!r} should be AXIS=VALUE,VALUE or AXIS=*, as in stages=4,5.")
+        if axis in swept:
+            raise UsageError(f"axis {axis!r} is given twice.")
+        if axis not in target.axes:
+            raise UsageError(f"unknown axis {axis!r}{suggest(axis, target.axes)}.")
+        words = [*map(spell, target.axes[axis].values)] if text == EVERY else text.split(",")
+        points = (parse_point(target, [f"{axis}={word}"], choice) for word in words)
+        swept[axis] = tuple({spell(point[axis]): point[axis] for point in points}.values())
+    return Grid(kernel=kernel, arch=default.arch, baseline=start, swept=swept, candidates=())
+
+
+def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]:
+    """The variants that the kernel's rules or the architecture forbid, before any build, by their
+    swept axes; raises the fault of a problem.py that can't be asked."""
+    variants = (grid.baseline, *grid.candidates)
+    refused = prepare.refused(project, variants, limits)
+    return {
+        spell_point({axis: variant.axes[axis] for axis in grid.swept}): refused[
+            prepare.key(variant)
+        ]
+        for variant in variants
+        if prepare.key(variant) in refused
+    }
+
+
+def run(
+    project: Project,
+    grid: Grid,
+    tools: Toolchain,
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+) -> Outcome:
+    """Builds, verifies and times the grid as one experiment, raced for the fastest; its record is
+    under the sweep's name. Raises what kept all of it from being examined or timed."""
+    measuring = settings.measuring
+    if measuring is not None:
+        measuring = msgspec.structs.replace(
+            measuring, goal="fastest", journals=project.root / JOURNALS
+        )
+    settings = msgspec.structs.replace(settings, measuring=measuring, partial=True)
+    base = grid.baseline.axes
+    experiment = Experiment(
+        kernel=grid.kernel,
+        arch=grid.arch,
+        title=grid.title,
+        baseline=base,
+        candidate=[
+            {
+                axis: value
+                for axis, value in candidate.axes.items()
+                if spell(base[axis]) != spell(value)
+            }
+            for candidate in grid.candidates
+        ],
+        hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?",
+    )
+    own = msgspec.structs.replace(
+        project, experiments={grid.name: experiment}, places={grid.name: "the command line"}
+    )
+    (outcome,) = runner.run(own, [grid.name], tools, settings, on_progress=on_progress)
+    if outcome.error:
+        raise outcome.error
+    return outcome
+
+
+def parse_map(axes: Sequence[str], text: str) -> tuple[str, str]:
+    """The two axes that `text` names, separated by a comma; UsageError where they are not swept."""
+    names = text.split(",")
+    for name in names:
+        if name not in axes:
+            raise UsageError(f"--by: {name!r} is not swept{suggest(name, axes)}.")
+    if len(names) != 2 or len(set(names)) != 2:
+        raise UsageError(f"--by {text!r} should be two of the axes {', '.join(axes)}.")
+    return names[0], names[1]
+
+
+def latest(project: Project, name: str) -> Record:
+    """The latest record of a sweep of KERNEL or KERNEL@ARCH; UsageError where there is none."""
+    kernel, _, arch = name.partition("@")
+    variant = project.variant(kernel, arch or None)
+    found, _ = records.read(project.root, f"{SWEEP}{kernel}")
+    own = [record for record in found if record.arch == variant.arch]
+    if not own:
+        raise UsageError(f"there is no sweep of {kernel}@{variant.arch} yet: run one first.")
+    return own[-1]
+
+
+def swept_axes(record: Record) -> list[str]:
+    """The axes in which a record's arms differ."""
+    first = {axis: spell(value) for axis, value in record.baseline.axes.items()}
+    return [
+        axis for axis in first if any(spell(arm.axes[axis]) != first[axis] for arm in record.arms)
+    ]
+
+
+def objective(record: Record) -> dict[str, float]:
+    """The objective of each arm of a search by another figure than the time: less is better."""
+    tuning = record.tuning
+    if tuning is None or record.measurement is not None:
+        return {}
+    sign = 1.0 if tuning.better == "less" else -1.0
+    values = {
+        trial.arm: trial.value for trial in tuning.trials if trial.arm and trial.value is not None
+    }
+    metric = metrics.searchable(tuning.objective)
+    base = metric.read(record.baseline) if metric else None
+    if isinstance(base, int | float):
+        values["baseline"] = float(base)
+    return {name: sign * value for name, value in values.items()}
+
+
+def examine(record: Record) -> Examined:
+    """All that a sweep's record says, worked out from its samples and its evidence."""
+    arms = dict(zip(record.names, record.arms, strict=True))
+    timed = record.measurement
+    race = racing.result(timed, record.margin) if timed and len(timed.workers) > 1 else None
+    values = objective(record) or _ratios(arms)
+    # Pairs of variants that were timed side by side: heats tear them apart.
+    axes = _axes(record, arms) if race and not record.heats else ()
+    costs = {
+        name: Cost(time=values.get(name), resources=_resources(arm))
+        for name, arm in arms.items()
+        if arm.is_built and not arm.refused and (name in values or not values)
+    }
+    return Examined(
+        ranking=tuple(sorted(arms, key=lambda name: values.get(name, math.inf))),
+        front=front(costs, record.margin),
+        race=race,
+        axes=axes,
+        plateau=plateaus.plateau(race, axes, arms, record.margin) if race and axes else None,
+    )
+
+
+def _ratios(arms: Mapping[str, Arm]) -> dict[str, float]:
+    """Each timed arm's ratio to the baseline: times of arms that left early are of another hour."""
+    return {
+        name: arm.measured.effect.ratio if arm.measured.effect else 1.0
+        for name, arm in arms.items()
+        if arm.measured and (arm.measured.effect or name == "baseline")
+    }
+
+
+def _resources(arm: Arm) -> tuple[int, ...]:
+    summary = summarize(arm)
+    return summary["registers"], summary["smem_bytes"]
+
+
+def _axes(record: Record, arms: Mapping[str, Arm]) -> tuple[plateaus.AxisFinding, ...]:
+    timed = record.measurement
+    if timed is None:
+        return ()
+    points: dict[str, Point] = {name: arm.axes for name, arm in arms.items() if arm.measured}
+    risk = (1.0 - LEVEL) * share_of_look(len(timed.looks), timed.options.race)
+    return plateaus.findings(racing.scores(timed), points, risk, record.margin)
+
+
+def row_of(record: Record, name: str) -> str:
+    """What names an arm in the sweep's table: 0 for the baseline, 7 for candidate 7."""
+    return str(record.names.index(name))
+
+
+def exit_code(outcome: Outcome) -> int:
+    """That of what is wrong with some variant, or of a race that the budget ended undecided.
+
+    A variant that was outrun before its own verdict is an answer.
+    """
+    record = outcome.record
+    if outcome.faults:
+        return outcome.faults[0][1].exit_code
+    if record is None:
+        return errors.OK
+    verdicts = [candidate.verdict for candidate in record.candidates]
+    statuses = {each.status for each in verdicts} - {Status.INCONCLUSIVE}
+    if record.baseline.refused:
+        statuses.add(record.baseline.refused.status)
+    race = examine(record).race
+    undecided = record.measurement is not None and (race is None or not race.is_decided)
+    return verdict.exit_code(statuses) or (errors.INCONCLUSIVE if undecided else errors.OK)
+
+
+def _figures(candidate: Candidate) -> str:
+    """What is known of a candidate's time, as the reason to try it alone."""
+    if candidate.arm.measured and candidate.arm.measured.effect:
+        return candidate.verdict.sentence
+    return "not timed yet."
+
+
+def experiment_of(project: Project, record: Record, row: int) -> dict[str, Any]:
+    """A row of the sweep's table as an experiment, ready for YAML; UsageError where the record is
+    of no sweep, or has no such candidate."""
+    if not is_sweep(record.experiment):
+        raise UsageError(f"run {record.run} is one of {record.experiment}, not of a sweep.")
+    if not 1 <= row <= len(record.candidates):
+        raise UsageError(
+            f"row {row} is no candidate of run {record.run}, which has rows 1 to "
+            f"{len(record.candidates)}; the baseline, row 0, is what they are compared with."
+        )
+    candidate = record.candidates[row - 1]
+    own = own_axes(record.baseline, candidate.arm)
+    default = project.variant(record.kernel, record.arch).axes
+    base = record.baseline.axes
+    return {
+        "kernel": record.kernel,
+        "arch": record.arch,
+        "title": spell_point(own),
+        "baseline": {axis: each for axis, each in base.items() if each != default.get(axis)},
+        "candidate": own,
+        "hypothesis": f"Sweep {record.run}: {_figures(candidate)}",
+    }

@@ -1,0 +1,114 @@
+"""What commands are doing right now: a file of each, which it keeps locked until it ends.
+
+Pages that are served show them. Nothing depends on them: a command that can't write its file runs
+as well without one, and the file of a command that was killed is one that nobody has locked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from kernelexp.model.progress import OnProgress, Step
+
+FOLDER = ".kernelexp/live"
+_SUFFIX = ".json"
+_BYTES_MAX = 1 << 16
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that runs."""
+
+    command: str
+    since: str
+    """When it began, as ISO 8601 with the time zone."""
+    steps: tuple[Step, ...] = ()
+    """The latest of each phase, in the order in which they began."""
+
+
+@contextlib.contextmanager
+def published(root: Path, command: str) -> Iterator[OnProgress]:
+    """Takes the command's steps, from any thread, and shows them to others until the block ends."""
+    work = Work(command=command, since=datetime.now(UTC).isoformat(timespec="seconds"))
+    _remove_left(root)
+    try:
+        path, file = _create(root)
+    except OSError:  # a read-only or full disk
+        yield lambda _: None
+        return
+    steps: dict[str, Step] = {}
+    lock = threading.Lock()
+
+    def note(step: Step) -> None:
+        with lock:
+            steps[step.phase] = step
+            _write(file, msgspec.structs.replace(work, steps=tuple(steps.values())))
+
+    try:
+        _write(file, work)
+        yield note
+    finally:
+        with lock, contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+            file.close()
+
+
+def read(root: Path) -> list[Work]:
+    """The commands that run on the project at this moment, oldest first."""
+    found = []
+    for path in _files(root):
+        with contextlib.suppress(OSError, msgspec.DecodeError), path.open("rb") as file:
+            if _is_running(file):
+                text = file.read(_BYTES_MAX).partition(b"\n")[0]
+                found.append(msgspec.json.decode(text, type=Work))
+    return sorted(found, key=lambda work: work.since)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """A clone may bring anything under these names: links and pipes are passed over."""
+    for path in (root / FOLDER).glob(f"*{_SUFFIX}"):
+        if path.is_file() and not path.is_symlink():
+            yield path
+
+
+def _create(root: Path) -> tuple[Path, IO[bytes]]:
+    """A file that is locked before others can see it."""
+    folder = root / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n")
+    name = f"{os.getpid()}-{secrets.token_hex(4)}"
+    file = (folder / f".{name}.tmp").open("wb", buffering=0)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return Path(file.name).replace(folder / f"{name}{_SUFFIX}"), file
+
+
+def _write(file: IO[bytes], work: Work) -> None:
+    """Over the former line: what is left of a longer one stands behind the newline."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: a step that comes after the end
+        os.pwrite(file.fileno(), msgspec.json.encode(work) + b"\n", 0)
+
+
+def _is_running(file: IO[bytes]) -> bool:
+    """Whether the command that made the file still holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _remove_left(root: Path) -> None:
+    """Removes the files of commands that were killed."""
+    for path in _files(root):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if not _is_running(file):
+                path.unlink(missing_ok=True)

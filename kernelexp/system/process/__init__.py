@@ -1,0 +1,1 @@
+"""Processes: started, supervised, limited in time and output, and ended with their children."""

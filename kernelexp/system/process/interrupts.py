@@ -1,0 +1,59 @@
+"""The signals that ask a command to end, and what ends with it.
+
+Apart from `processes`, because every command begins here, also those that start none.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked this command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number
+
+
+class _State:
+    """The signal that ends this process, 0 for none yet; what is to be called then."""
+
+    ending = 0
+    stops: tuple[Callable[[], None], ...] = ()
+
+
+def handle_signals() -> None:
+    """SIGINT, SIGTERM and SIGHUP end this process with all that it has started.
+
+    The first one kills the children and raises Interrupted in the main thread; a second one ends
+    the process at once. One that was ignored when the process started (nohup) stays ignored.
+    """
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _on_signal)
+
+
+def call_when_interrupted(stop: Callable[[], None]) -> None:
+    """Has `stop` called by the signal's handler, in the main thread, before it raises."""
+    _State.stops += (stop,)
+
+
+def raise_if_ending() -> None:
+    """Raises Interrupted in any thread once a signal has come."""
+    if _State.ending:
+        raise Interrupted(_State.ending)
+
+
+def _on_signal(number: int, _frame: FrameType | None) -> None:
+    if _State.ending:
+        os._exit(128 + number)  # the watchdog kills what is left
+    _State.ending = number
+    for stop in _State.stops:
+        stop()
+    raise Interrupted(number)

@@ -1,0 +1,430 @@
+"""The one place that starts processes; it ends them with their children, at any interrupt."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.system.process import attach, forkserver, watchdog
+from kernelexp.system.process.captured import Conversation, Flooded
+from kernelexp.system.process.interrupts import Interrupted, call_when_interrupted, raise_if_ending
+
+LIMIT_S = 600.0
+"""How long a process may take where the caller sets no limit of its own."""
+OUTPUT_MAX = 256 << 20
+"""How many bytes a process may print where the caller sets no limit of its own."""
+JOIN_S = 0.5
+WAKE_S = 0.2
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+OnChange = Callable[[int, Sequence[Item]], None]
+"""Called with how many items are done and those that are worked on, in the caller's thread."""
+
+
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that has ended."""
+
+    returncode: int
+    output: bytes
+    """Standard output as it was written."""
+    stderr: str
+
+    @property
+    def stdout(self) -> str:
+        """Standard output as text; bytes that are not UTF-8 are replaced."""
+        return self.output.decode(errors="replace")
+
+    @property
+    def killed_by(self) -> int:
+        """The signal that ended it, or that ended the process it waited for; 0 for none."""
+        if self.returncode < 0:
+            return -self.returncode
+        return self.returncode - 128 if 128 < self.returncode <= 128 + signal.SIGRTMAX else 0
+
+
+class TimedOut(EnvironmentFault, TimeoutError):
+    """A process that was killed because it ran past its limit."""
+
+
+class TooMuchOutput(EnvironmentFault):
+    """A process that was killed because it printed more than is kept."""
+
+
+class _Running:
+    """What this process has started, and the signal that ends it."""
+
+    def __init__(self) -> None:
+        # Reentrant: a signal's handler runs in the main thread, which may hold the lock.
+        self.lock = threading.RLock()
+        self.children: dict[subprocess.Popen[bytes], tuple[threading.Event, str]] = {}
+        """What says that nobody waits for it any more, and the mark of its tree."""
+        self.stopped: set[subprocess.Popen[bytes]] = set()
+        self.mark = ""
+        """The start of the marks of all trees; empty until the watchdog is there."""
+
+
+_running = _Running()
+
+
+class _Thread(threading.local):
+    """Of a thread of parallel(): whether its work was cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+
+_thread = _Thread()
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = LIMIT_S,
+    stdin: str | None = None,
+    link: socket.socket | None = None,
+    output_max: int = OUTPUT_MAX,
+) -> Completed:
+    """Runs a process to its end; on any exception it is killed with all that it has started.
+
+    `env` is added to this process's own; `link` is handed over, and closed here. Raises
+    EnvironmentFault if the program can't be started, TimedOut past `timeout_s`, TooMuchOutput past
+    `output_max` bytes, Interrupted where stop_all() ended it.
+    """
+    mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
+    environment = {**os.environ, **(env or {}), watchdog.MARK: mark}
+    with _running.lock:  # who stops all processes knows each that there is
+        process = _start(argv, cwd, environment, link, feed=stdin is not None)
+        _running.children[process] = (_thread.cancelled, mark)
+    try:
+        _raise_if_cancelled()
+        fed = None if stdin is None else stdin.encode(errors="surrogateescape")
+        conversation = Conversation(process, fed, output_max)
+        output, errors = conversation.until(time.monotonic() + timeout_s, mark)
+        if process in _running.stopped:
+            raise_if_ending()
+            raise Interrupted(signal.SIGINT)
+    except BaseException as error:
+        _end(process, mark)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise TimedOut(f"{argv[0]} ran past {timeout_s:g} s and was killed.") from None
+        if isinstance(error, Flooded):
+            raise TooMuchOutput(
+                f"{argv[0]} printed more than {spell_bytes(output_max)} and was killed."
+            ) from None
+        raise
+    finally:
+        with _running.lock:
+            _running.children.pop(process, None)
+            _running.stopped.discard(process)
+    return Completed(
+        returncode=process.returncode, output=output, stderr=errors.decode(errors="replace")
+    )
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A process whose input and output were this one's own."""
+
+    returncode: int
+    seconds: float
+
+
+def run_attached(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str],
+    timeout_s: float | None,
+    output: int | None,
+    meanwhile: Callable[[int], None],
+) -> Ended:
+    """Runs a process with this one's own terminal, input and errors, as run() does otherwise.
+
+    output: the file that its standard output goes to, if not this process's. meanwhile: called with
+    a file that can be read once the process has ended.
+    """
+    mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
+    environment = {**os.environ, **env, watchdog.MARK: mark}
+    begun = time.monotonic()
+    try:
+        process = subprocess.Popen(argv, cwd=cwd, env=environment, stdout=output)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise EnvironmentFault(f"{argv[0]} can't be started: {why}.") from None
+    with _running.lock:
+        _running.children[process] = (_thread.cancelled, mark)
+    limit = threading.Timer(timeout_s or 0, process.kill) if timeout_s else None
+    try:
+        if limit:
+            limit.start()
+        handle = os.pidfd_open(process.pid)
+        try:
+            meanwhile(handle)
+        finally:
+            os.close(handle)
+        process.wait()
+    except BaseException:
+        _end(process, mark)
+        raise
+    finally:
+        if limit:
+            limit.cancel()
+        with _running.lock:
+            _running.children.pop(process, None)
+            _running.stopped.discard(process)
+    return Ended(returncode=process.returncode, seconds=time.monotonic() - begun)
+
+
+def run_forked(module: str, *, stdin: str, timeout_s: float) -> Completed:
+    """Runs the `main` of a module in a process of its own, as run() does, without its imports.
+
+    What the module names in PRELOAD is imported once, by a server that lives as long as this
+    process does.
+    """
+    try:
+        link = forkserver.connection(_start_watchdog())
+    except OSError as error:
+        raise EnvironmentFault(f"{sys.executable} can't be started: {error.strerror}.") from None
+    argv = [sys.executable, "-I", "-S", attach.__file__, str(link.fileno()), module]
+    return run(argv, timeout_s=timeout_s, stdin=stdin, link=link)
+
+
+def preload(module: str) -> None:
+    """Has that server import what a module names, while this process does something else."""
+    with contextlib.suppress(OSError):  # run_forked() says so
+        forkserver.preload(_start_watchdog(), module)
+
+
+def _start(
+    argv: Sequence[str],
+    cwd: Path | None,
+    env: Mapping[str, str],
+    link: socket.socket | None,
+    feed: bool,
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=[link.fileno()] if link else (),
+        )
+    except OSError as error:
+        raise EnvironmentFault(f"{argv[0]} can't be started: {error.strerror}.") from None
+    except ValueError as error:  # a null byte in an argument
+        raise EnvironmentFault(f"{argv[0]} can't be started: {error}.") from None
+    finally:
+        if link:
+            link.close()
+
+
+def spell_bytes(count: int) -> str:
+    """268435456 as 256 MiB; what is no whole number of these in bytes."""
+    return f"{count >> 20} MiB" if count % (1 << 20) == 0 else f"{count:,} bytes"
+
+
+def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+    watchdog.kill(mark, frozenset({process.pid}))
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            try:
+                stream.close()
+            except OSError:  # what was not yet written to a process that is gone
+                pass
+    try:
+        process.wait(watchdog.PATIENCE_S)
+    except subprocess.TimeoutExpired:  # stuck in the kernel; it ends when the kernel lets it
+        pass
+
+
+def _start_watchdog() -> str:
+    """The mark of all that this process starts; a watchdog kills what has it when this one is gone.
+
+    Below the mark of this process itself, so that who started it can kill the whole tree.
+    """
+    with _running.lock:
+        if not _running.mark:
+            mark = f"{os.environ.get(watchdog.MARK, '')}{uuid.uuid4().hex[:12]}/"
+            heard, _held_open = os.pipe()
+            _spawn_watchdog(heard, mark)
+            os.close(heard)
+            _running.mark = mark
+        return _running.mark
+
+
+def _spawn_watchdog(heard: int, mark: str) -> None:
+    try:
+        os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", watchdog.__file__, mark],
+            {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, heard, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise EnvironmentFault(f"{sys.executable} can't be started: {error.strerror}.") from None
+
+
+def own_cancellation() -> threading.Event:
+    """What cancels the work of this thread: for `share_cancellation` in threads that it starts."""
+    return _thread.cancelled
+
+
+def share_cancellation(cancelled: threading.Event) -> None:
+    """What this thread starts ends with the work of the thread whose event this is."""
+    _thread.cancelled = cancelled
+
+
+def _raise_if_cancelled() -> None:
+    raise_if_ending()
+    if _thread.cancelled.is_set():
+        raise Interrupted(signal.SIGINT)
+
+
+# ---- ending --------------------------------------------------------------------------------------
+
+
+def stop_all() -> None:
+    """Kills everything that run() has started and waits for; each run() raises Interrupted."""
+    with _running.lock:
+        children = dict(_running.children)
+        _running.stopped.update(children)
+    if _running.mark:
+        watchdog.kill(_running.mark, frozenset(child.pid for child in children))
+
+
+def _stop(cancelled: threading.Event) -> None:
+    """The same for the threads of one parallel(), which start nothing any more."""
+    cancelled.set()
+    with _running.lock:
+        children = {
+            child: mark for child, (event, mark) in _running.children.items() if event is cancelled
+        }
+        _running.stopped.update(children)
+    for child, mark in children.items():
+        watchdog.kill(mark, frozenset({child.pid}))
+
+
+call_when_interrupted(stop_all)
+
+
+# ---- many at once --------------------------------------------------------------------------------
+
+
+def parallel(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    on_change: OnChange[Item] | None = None,
+    workers: int | None = None,
+) -> list[Result]:
+    """The results of `function` for all items, in their order, by as many threads as cores.
+
+    `on_change` is called before any work, and whenever an item begins or ends. An exception of
+    one item ends all the others, as does one in this thread: nothing that runs is waited for.
+    """
+    return _Parallel(function, items, on_change).run(workers or len(os.sched_getaffinity(0)))
+
+
+class _Parallel:
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        on_change: Callable[[int, Sequence[Any]], None] | None,
+    ) -> None:
+        self._function, self._items = function, items
+        self._on_change = on_change
+        self._waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[int, bool, Any, BaseException | None]] = (
+            queue.SimpleQueue()
+        )
+        self._cancelled = threading.Event()
+        self._results: dict[int, Any] = {}
+        self._working: dict[int, Any] = {}
+
+    def run(self, workers: int) -> list[Any]:
+        self._say()
+        for index in range(len(self._items)):
+            self._waiting.put(index)
+        # Daemons, and no pool: the interpreter would wait for a pool's threads at its end.
+        threads = [
+            threading.Thread(target=self._work, daemon=True)
+            for _ in range(min(workers, len(self._items)))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            while len(self._results) < len(self._items):
+                self._take_event()
+        except BaseException:
+            _stop(self._cancelled)
+            deadline = time.monotonic() + JOIN_S
+            for thread in threads:
+                if thread.ident:
+                    thread.join(max(0.0, deadline - time.monotonic()))
+            raise
+        return [self._results[index] for index in range(len(self._items))]
+
+    def _take_event(self) -> None:
+        index, ended, result, error = self._next_event()
+        if error is not None:
+            raise error
+        if ended:
+            self._results[index] = result
+            del self._working[index]
+        else:
+            self._working[index] = self._items[index]
+        self._say()
+
+    def _next_event(self) -> tuple[int, bool, Any, BaseException | None]:
+        """Waits for it in pieces, between which Python calls the handlers of signals.
+
+        A signal that comes after Python last looked for one, and before the thread sleeps, does
+        not wake it; nor does one that the kernel gives to another thread.
+        """
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._events.get(timeout=WAKE_S)
+
+    def _say(self) -> None:
+        if self._on_change:
+            self._on_change(len(self._results), tuple(self._working.values()))
+
+    def _work(self) -> None:
+        _thread.cancelled = self._cancelled
+        while not self._cancelled.is_set():
+            try:
+                index = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            self._events.put((index, False, None, None))
+            try:
+                self._events.put((index, True, self._function(self._items[index]), None))
+            except BaseException as error:  # the caller's thread raises it
+                self._events.put((index, True, None, error))
+                return

@@ -1,0 +1,85 @@
+"""A finding names places as the source does: its lines, its variables, the ends of its arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import ptx, run
+
+import warpsim as emulator
+from warpsim.lineinfo import Source
+
+FULL = "_ZZ4gemmPKfPfE4full"
+RING = f".shared .align 8 .b8 {FULL}[24]; .shared .align 4 .b8 tile[30];"
+FILES = '\n.file 1 "/k/gemm.cu"\n.file 2 "/include/wait.cuh"\n'
+
+
+def sentences(result: emulator.Result) -> str:
+    return " ".join(f"{each.sentence} {each.where()}" for each in result.findings)
+
+
+def test_an_mbarrier_is_named_by_its_variable() -> None:
+    body = f"""
+    setp.eq.u32 %p1, %t, 0;
+    mov.u32 %r1, {FULL};
+    @%p1 mbarrier.init.shared::cta.b64 [%r1+8], 1;
+    bar.sync 0;
+    L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1+8], 0;
+    @!%p2 bra L;
+    """
+    result = run(ptx(body, shared=RING), {})
+    assert "mbarrier at shared 0x408 (byte 8 of full) of CTA 0" in sentences(result)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("ld.global.u8 %r1, [%x+64];", "outside every object, just past the end of x (64 bytes)."),
+        ("ld.global.u32 %r1, [%x+72];", ", 8 bytes past the end of x (64 bytes)."),
+        ("ld.global.u32 %r1, [%x+-4];", ", 4 bytes before the beginning of x (64 bytes)."),
+        ("mov.u32 %r1, tile; st.shared.u8 [%r1+30], %t;", ", just past the end of tile (30 bytes)"),
+        (
+            "mov.u64 %d1, 64; st.global.u32 [%d1], %t;",
+            "(lane 0) (4 bytes) is outside every object.",
+        ),
+    ],
+)
+def test_an_access_just_outside_an_array_names_it(body: str, words: str) -> None:
+    result = run(ptx(body, ["x"], shared=RING), {"x": np.zeros(16, np.uint32)}, threads=1)
+    assert words in sentences(result)
+
+
+def test_a_place_in_an_inlined_function_comes_after_its_callers() -> None:
+    kernel = Source("/k/gemm.cu", 46)
+    wait = Source("/k/gemm.cu", 13, Source("/k/gemm.cu", 20, kernel))
+    wrapper = Source("/include/wait.cuh", 7, kernel)
+    assert (wait.place(), wait.place(2)) == ("gemm.cu:20 → :13", "gemm.cu:46 → :20 → :13")
+    assert (wrapper.place(), wrapper.place(2)) == ("gemm.cu:46", "gemm.cu:46")
+
+
+def test_a_hang_is_told_once_for_all_warps_of_a_cta_that_wait_for_the_same() -> None:
+    body = """
+    .loc 1 46 1
+    setp.lt.u32 %p1, %t, 64;
+    @!%p1 bra LAST;
+    .loc 1 13 1, function_name $info, inlined_at 1 46 1
+    bar.sync 1, 96;
+    LAST:
+    .loc 1 50 1
+    bar.sync 2, 128;
+    """
+    result = run(ptx(body) + FILES, {}, threads=96)
+    first, second = emulator.describe_hang(result.hang)
+    assert first.startswith("CTA 0, warps 0 to 1, at gemm.cu:46 → :13, PTX line ")
+    assert second.startswith("CTA 0, warp 2, at gemm.cu:50, PTX line ")
+    assert "gemm.cu:46 → :13, PTX line" in result.findings[0].where()
+
+
+def test_bytes_beyond_those_expected_are_no_negative_number() -> None:
+    body = f"""
+    mov.u32 %r1, {FULL};
+    mbarrier.init.shared::cta.b64 [%r1], 1;
+    mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 1024;
+    """
+    result = run(ptx(body, shared=RING), {}, threads=1)
+    assert "0 of 1 arrived, 1,024 bytes more than expected arrived" in sentences(result)

@@ -1,0 +1,297 @@
+"""Launches from start to end, under one schedule or several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from warpsim.launch import Launch
+from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.findings import Fatal, Finding
+from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
+from warpsim.machine.memory.execution import Execution, Printed
+from warpsim.machine.memory.layout import GlobalLayout
+from warpsim.machine.schedule.hangs import Waiter
+from warpsim.machine.schedule.program import Program
+from warpsim.machine.schedule.scheduler import Scheduler
+from warpsim.machine.wave.machine import Machine
+from warpsim.modules import Module, entry_of
+from warpsim.schedule import USUAL, Schedule, first_schedules
+
+_ENDING = frozenset(
+    "hang trap assertion stack step-limit out-of-bounds misaligned read-only".split()
+)
+"""Findings that end a launch early."""
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a launch."""
+
+    schedule: Schedule
+    findings: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    """Formal mistakes: what the ISA asks for, though hardware has not been seen to need it."""
+    hang: tuple[Waiter, ...]
+    """Who waited for what when nothing could go on; empty if the launch finished."""
+    contended: bool
+    """Whether flags or atomics met in an order that nothing in the kernel decides."""
+    printed: tuple[Printed, ...]
+    """What printf() showed, in the order of this schedule."""
+    counters: Counters
+    warp_instructions: int
+    thread_instructions: int
+    seconds: float
+
+    @property
+    def finished(self) -> bool:
+        """Whether every thread came to its end."""
+        return not any(finding.name in _ENDING for finding in self.findings)
+
+
+def run(
+    module: Module,
+    launch: Launch,
+    arrays: Mapping[str, Array],
+    *,
+    schedule: Schedule | None = None,
+    unwritten: Collection[str] = (),
+    limit: int = 200_000_000,
+) -> Result:
+    """Executes one launch; `arrays` are written in place.
+
+    unwritten: arrays that hold nothing yet (outputs): they start as poison, and reading them is a
+        finding. Everything else counts as written.
+    limit: warp instructions after which the launch is given up.
+    """
+    (result,) = run_each(
+        module, (launch,), arrays, schedule=schedule, unwritten=unwritten, limit=limit
+    )
+    return result
+
+
+def run_each(
+    module: Module,
+    launches: Sequence[Launch],
+    arrays: Mapping[str, Array],
+    *,
+    schedule: Schedule | None = None,
+    unwritten: Collection[str] = (),
+    limit: int = 200_000_000,
+) -> tuple[Result, ...]:
+    """Executes launches one after the other on the same memory, up to the first that does not
+    finish; otherwise as run()."""
+    programs = [entry_of(module, each) for each in launches]
+    results: list[Result] = []
+    memory: GlobalLayout | None = None
+    for program, launch in zip(programs, launches, strict=True):
+        result, memory = _run(
+            program, launch, arrays, schedule or Schedule(), frozenset(unwritten), limit, memory
+        )
+        results.append(result)
+        if not result.finished:
+            break
+    return tuple(results)
+
+
+def _run(
+    program: Program,
+    launch: Launch,
+    arrays: Mapping[str, Array],
+    schedule: Schedule,
+    unwritten: frozenset[str],
+    limit: int,
+    before: GlobalLayout | None,
+) -> tuple[Result, GlobalLayout]:
+    """One launch, on the memory that the one before it left."""
+    started = time.perf_counter()
+    execution = Execution(program.image, launch, arrays, unwritten, schedule, before)
+    return _execute(program, execution, schedule, limit, started), execution.world
+
+
+def run_on(
+    program: Program,
+    launch: Launch,
+    world: GlobalLayout,
+    *,
+    schedule: Schedule | None = None,
+    limit: int = 200_000_000,
+) -> Result:
+    """Executes one launch on memory that outlives it."""
+    started = time.perf_counter()
+    schedule = schedule or Schedule()
+    execution = Execution(program.image, launch, {}, frozenset(), schedule, world=world)
+    return _execute(program, execution, schedule, limit, started)
+
+
+def _execute(
+    program: Program, execution: Execution, schedule: Schedule, limit: int, started: float
+) -> Result:
+    count = _Count()
+    hang: tuple[Waiter, ...] = ()
+    first = 0
+    with np.errstate(all="ignore"):
+        try:
+            while first < execution.grid_ctas and not hang:
+                machine = Machine(execution, first)
+                first += len(machine.ctas)
+                scheduler = Scheduler(machine, program, limit)
+                try:
+                    scheduler.run()
+                finally:
+                    machine.end()
+                    hang = scheduler.hang
+                    count.add(program, scheduler)
+        except Fatal:
+            pass
+    execution.world.write_back()
+    counters = collect(program.sites, execution.tallies, count)
+    return _result(schedule, execution, hang, counters, time.perf_counter() - started)
+
+
+def _result(
+    schedule: Schedule,
+    execution: Execution,
+    hang: tuple[Waiter, ...],
+    counters: Counters,
+    seconds: float,
+) -> Result:
+    return Result(
+        schedule=schedule,
+        findings=execution.findings.all(),
+        warnings=execution.findings.warnings(),
+        hang=hang,
+        contended=execution.contended,
+        printed=tuple(execution.printed),
+        counters=counters,
+        warp_instructions=sum(instruction.executed for instruction in counters.instructions),
+        thread_instructions=sum(instruction.lanes for instruction in counters.instructions),
+        seconds=seconds,
+    )
+
+
+def _join(results: Sequence[Result]) -> Result:
+    """The launches of a job as one."""
+    if len(results) == 1:
+        return results[0]
+    return Result(
+        schedule=results[0].schedule,
+        findings=_once(finding for result in results for finding in result.findings),
+        warnings=_once(finding for result in results for finding in result.warnings),
+        hang=results[-1].hang,
+        contended=any(result.contended for result in results),
+        printed=tuple(line for result in results for line in result.printed),
+        counters=add_up([result.counters for result in results]),
+        warp_instructions=sum(result.warp_instructions for result in results),
+        thread_instructions=sum(result.thread_instructions for result in results),
+        seconds=sum(result.seconds for result in results),
+    )
+
+
+class _Count(ExecutionCounts):
+    """How often each instruction ran, in warps and in lanes."""
+
+    def add(self, program: Program, scheduler: Scheduler) -> None:
+        """A wave's, from how often its blocks ran."""
+        guarded: dict[int, list[int]] = {}
+        for warps in scheduler.machine.sets.values():
+            for first in warps.ran:
+                for number in range(first, program.blocks[first].last):
+                    self.indices[number] = self.indices.get(number, 0) | warps.indices
+        for number, times, active in scheduler.guarded():
+            old = guarded.setdefault(number, [0, 0])
+            old[0] += times
+            old[1] += active
+        for first in program.blocks:
+            whole = scheduler.executed[first], scheduler.lanes[first]
+            for number in range(first, program.blocks[first].last if whole[0] else first):
+                on = guarded.get(number, whole)
+                self.warps[number] = self.warps.get(number, 0) + on[0]
+                self.lanes[number] = self.lanes.get(number, 0) + on[1]
+                self.issued[number] = self.issued.get(number, 0) + whole[0]
+                self.issued_lanes[number] = self.issued_lanes.get(number, 0) + whole[1]
+        for number, times in scheduler.gathering.arrivals.items():
+            self.issued[number] = self.issued.get(number, 0) + times
+        if scheduler.interpreter is not None:
+            scheduler.interpreter.add_costs()
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of one launch or several under several schedules."""
+
+    results: tuple[Result, ...]
+    """Of the job, by schedule."""
+    launches: tuple[Result, ...]
+    """Of each launch under the first schedule."""
+    differing: tuple[str, ...]
+    """Arrays whose contents depend on the schedule."""
+    varying: tuple[str, ...]
+    """The same of a kernel in which flags or atomics meet in any order: as they may."""
+    findings: tuple[Finding, ...]
+    """Findings of all schedules, each once."""
+    warnings: tuple[Finding, ...]
+    """The same of formal mistakes."""
+    failing: tuple[Schedule, ...]
+    """Those with a finding, or with an array of `differing` that the first does not have so."""
+
+
+def compare(
+    module: Module,
+    launches: Sequence[Launch],
+    arrays: Mapping[str, Array],
+    *,
+    schedules: Sequence[Schedule] = first_schedules(USUAL),
+    unwritten: Collection[str] = (),
+    scratch: Collection[str] = (),
+    limit: int = 200_000_000,
+) -> Comparison:
+    """Runs launches in sequence under each schedule, on arrays as they are given; these end as the
+    first run left them.
+
+    scratch: arrays whose contents at the end do not matter.
+    """
+    outputs: list[dict[str, Array]] = []
+    runs = []
+    for schedule in schedules:
+        mine = {name: array.copy() for name, array in arrays.items()}
+        runs.append(
+            run_each(module, launches, mine, schedule=schedule, unwritten=unwritten, limit=limit)
+        )
+        outputs.append(mine)
+    for name, array in arrays.items():
+        array[...] = outputs[0][name]
+    results = [_join(each) for each in runs]
+    compared = [name for name in arrays if name not in scratch]
+    others = [_differing(compared, outputs[0], output) for output in outputs]
+    differing = tuple(name for name in arrays if any(name in other for other in others))
+    may_vary = any(result.contended for result in results)
+    return Comparison(
+        results=tuple(results),
+        launches=runs[0],
+        differing=() if may_vary else differing,
+        varying=differing if may_vary else (),
+        findings=_once(finding for result in results for finding in result.findings),
+        warnings=_once(finding for result in results for finding in result.warnings),
+        failing=tuple(
+            result.schedule
+            for result, other in zip(results, others, strict=True)
+            if result.findings or (other and not may_vary)
+        ),
+    )
+
+
+def _differing(
+    names: Iterable[str], one: Mapping[str, Array], other: Mapping[str, Array]
+) -> set[str]:
+    """Which of the arrays are not the same bit for bit."""
+    return {name for name in names if one[name].tobytes() != other[name].tobytes()}
+
+
+def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each mistake as the first schedule that showed it found it."""
+    found: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        found.setdefault((finding.name, finding.cause), finding)
+    return tuple(found.values())

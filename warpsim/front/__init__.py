@@ -1,0 +1,1 @@
+"""The instruction sets that can be executed: PTX and SASS, each decoded by its tables."""

@@ -1,0 +1,249 @@
+"""Instructions to closures over register arrays: done once, when a cubin is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from warpsim.front.sass import constants, cubin, text, word
+from warpsim.front.sass import isa as isa  # importing it fills the table
+from warpsim.front.sass.cubin import Entry
+from warpsim.front.sass.decoder import Decoder, is_uniform
+from warpsim.front.sass.faults import SassSyntaxError, refuse
+from warpsim.front.sass.isa.barrier import is_packed
+from warpsim.front.sass.registry import Result, Together, Turn, find
+from warpsim.front.sass.syntax import AROUND, UNPACK, Constant, Instruction
+from warpsim.lineinfo import Source
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.image import Image, Variable
+from warpsim.machine.memory.constants import RESERVED_SHARED
+from warpsim.machine.schedule.program import POLL, Block, Branch, Exit, Program
+from warpsim.machine.sync.gates import Gate
+from warpsim.machine.sync.register_pool import STEP
+from warpsim.machine.wave.machine import Op, WarpSet, guarded
+from warpsim.machine.wave.runtime import FUNCTIONS, HEAP_BYTES
+
+STACK_BYTES = 1024
+"""Of each thread, beyond what the entry itself needs, for the functions that it calls and for what
+it takes as it runs: as much as the driver sets aside unless it is told otherwise."""
+_LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
+"""Opcodes that local memory may be used by."""
+_WHOLE = frozenset(
+    "BAR BSYNC WARPSYNC DEPBAR LDSM STSM MOVM HMMA IMMA QMMA OMMA WARPGROUP HGMMA QGMMA IGMMA "
+    "UCGABAR_ARV UCGABAR_WAIT USETMAXREG SYNCS.PHASECHK LDTM STTM".split()
+)
+"""Opcodes at which lanes wait, or act as one: those that a guard leaves out go around."""
+
+
+def decode(
+    content: bytes, listing: str, name: str, sources: Mapping[int, Source] | None = None
+) -> Program:
+    """The program of an entry of a cubin, whose listing is cuobjdump's; `sources` by address.
+
+    UnsupportedInstruction for the first instruction that is not covered; CubinError, and
+    SassSyntaxError for a listing that cannot be read.
+    """
+    entry = cubin.read(content, name)
+    code = text.read(listing, name, sources or {})
+    for ins in code:
+        if ins.word != word.at(entry.code, ins.address):
+            sentence = f"`{ins.text}` is not what the cubin has at {ins.address:#x}."
+            raise SassSyntaxError(f"{ins.where()}: {sentence}")
+        if ins.address in entry.relocated:
+            raise refuse(ins, "is changed by the loader, which is not covered")
+        if ins.opcode.startswith("CALL.ABS"):
+            _only_runtime(ins, entry)
+    banks = constants.banks(entry)
+    decoder = Decoder(list(_expanded(code)), entry.sm, banks)
+    made = [_build(decoder, number) for number in range(decoder.length())]
+    blocks = _blocks(decoder, made)
+    return Program(_image(entry, decoder), decoder.sites, blocks)
+
+
+def _only_runtime(ins: Instruction, entry: Entry) -> None:
+    """Refuses a call by an address if that may be of more than the runtime's functions."""
+    known = {variable.name for variable in entry.variables} | set(FUNCTIONS)
+    pointed = [address for variable in entry.variables for address in variable.addresses]
+    pointed += [pointer for pointers in entry.addresses.values() for pointer in pointers]
+    for each in pointed:
+        if each.name not in known:
+            raise refuse(ins, f"may call {each.name}, by its address, which is not covered")
+
+
+def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
+    """The code with what the emulator puts before an instruction at which lanes wait."""
+    number = 0
+    for ins in code:
+        before: list[Instruction] = []
+        if ins.base == "BAR" and is_packed(ins.operands[:2]):
+            before.append(msgspec.structs.replace(ins, opcode=UNPACK, guard=None))
+        if ins.guard is not None and not _WHOLE.isdisjoint({ins.base, _two(ins.opcode)}):
+            before.append(msgspec.structs.replace(ins, opcode=AROUND))
+            ins = msgspec.structs.replace(ins, guard=None)
+        for each in (*before, ins):
+            yield msgspec.structs.replace(each, number=number)
+            number += 1
+
+
+def _two(opcode: str) -> str:
+    """An opcode with its first modifier."""
+    return ".".join(opcode.split(".")[:2])
+
+
+def _image(entry: Entry, decoder: Decoder) -> Image:
+    names = constants.parameter_names(entry)
+    parameters = [
+        Variable(name=name, space="param", type="b8", align=1, size=parameter.size)
+        for name, parameter in zip(names, entry.parameters, strict=True)
+    ]
+    used = any(ins.base in _LOCAL for ins in decoder.code)
+    calls = any(ins.opcode.startswith("CALL.ABS") for ins in decoder.code)
+    stack = entry.frame_bytes + (STACK_BYTES if used else 0)
+    return Image(
+        entry=entry.name,
+        slots=decoder.slots,
+        parameters=tuple(parameters),
+        parameter_base=entry.parameter_base,
+        parameter_offsets=tuple(parameter.offset for parameter in entry.parameters),
+        max_registers=-(-entry.registers // STEP) * STEP,
+        variables=(*entry.variables, *_shared(entry), *_local(stack)),
+        functions=FUNCTIONS,
+        heap_bytes=HEAP_BYTES if calls else 0,
+        shared_unit=decoder.shared_unit,
+        global_unit=decoder.global_unit,
+        banks=decoder.banks,
+        strict=False,
+        has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
+        reads_reserved=any(_reads(ins, decoder, RESERVED_SHARED) for ins in decoder.code),
+        cancels_launches=any(ins.base == "UGETNEXTWORKID" for ins in decoder.code),
+        cluster=entry.cluster,
+        block=entry.block,
+        max_threads=entry.max_threads,
+    )
+
+
+def _reads(ins: Instruction, decoder: Decoder, name: str) -> bool:
+    """Whether an operand is a field of constant bank 0, whatever register indexes it."""
+    fields = decoder.banks[0].fields
+    return any(
+        isinstance(operand, Constant) and operand.bank == 0 and fields.get(operand.offset) == name
+        for operand in ins.operands
+    )
+
+
+def _shared(entry: Entry) -> Iterator[Variable]:
+    """Static shared memory as one variable, and the dynamic array behind it."""
+    if entry.shared_bytes:
+        yield Variable(name="shared", space="shared", type="b8", align=16, size=entry.shared_bytes)
+    yield Variable(name="dynamic", space="shared", type="b8", align=entry.shared_align, size=0)
+
+
+def _local(size: int) -> Iterator[Variable]:
+    # The stack grows down from the end of local memory, which LocalLayout rounds up to 32 bytes.
+    if size:
+        yield Variable(name="stack", space="local", type="b8", align=32, size=-(-size // 32) * 32)
+
+
+def _build(decoder: Decoder, number: int) -> Result:
+    decoder.at(number)
+    ins = decoder.instruction
+    builder = find(ins.opcode)
+    if builder is None:
+        raise decoder.refuse()
+    made = builder(decoder)
+    if not callable(made):
+        return made
+    if is_uniform(ins):
+        return _uniform(decoder, made)
+    return made if ins.guard is None else guarded(made, *decoder.guard(), decoder.site.number)
+
+
+def _uniform(decoder: Decoder, op: Op) -> Op:
+    """An operation of the warp: whatever lanes are active, all of them keep its registers."""
+    if decoder.instruction.guard is None:
+        return lambda R, m, warps: op(R, True, warps)
+    slot, negated = decoder.guard()
+
+    number = decoder.site.number
+
+    def guarded(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        holds = ~R[slot] if negated else R[slot]
+        on = holds & warps.active(m)
+        warps.note(number, int(np.count_nonzero(on.any(axis=1))), int(np.count_nonzero(on)))
+        op(R, holds, warps)
+
+    return guarded
+
+
+def _noting(decoder: Decoder, number: int) -> Op:
+    """Counts the lanes for which the guard of a branch holds."""
+    decoder.at(number)
+    slot, negated = decoder.guard()
+
+    def note(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        on = (R[slot] != negated) & warps.active(m)
+        warps.note(number, int(np.count_nonzero(on.any(axis=1))), int(np.count_nonzero(on)))
+
+    return note
+
+
+def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
+    starts = {0}
+    if any(isinstance(result, Turn) and result.index is not None for result in made):
+        starts |= set(decoder.starts().values())
+    for number, each in enumerate(made):
+        if isinstance(each, Turn):
+            starts |= {number + 1, *(each.targets if each.index is None else ())}
+        elif isinstance(each, Exit):
+            starts.add(number + 1)
+        elif isinstance(each, Gate):
+            starts |= {number, number + 1}
+        elif isinstance(each, Together):
+            starts.add(number)
+    ordered = sorted(start for start in starts if 0 <= start < len(made))
+    blocks = {}
+    for first, last in zip(ordered, [*ordered[1:], len(made)], strict=True):
+        block = blocks[first] = Block(first, last)
+        for number in range(first, last):
+            ins = decoder.code[number]
+            if isinstance(made[number], Turn) and ins.guard is not None and ins.base != AROUND:
+                block.add(number, _noting(decoder, number))
+            _put(block, number, made[number])
+        if _polls(block, decoder.code[first:last]):
+            block.weight = POLL
+    return blocks
+
+
+def _put(block: Block, number: int, each: Result) -> None:
+    """Adds an instruction to its block."""
+    if isinstance(each, Gate):
+        block.gate = each
+    elif isinstance(each, Together):
+        block.sync, block.anywhere = each.members, each.anywhere
+        block.exclusive = each.exclusive
+    elif isinstance(each, Exit):
+        block.end = each
+    elif isinstance(each, Turn):
+        if each.before is not None:
+            block.add(number, each.before)
+        block.end = Branch(each.targets, number + 1, each.guard, each.negated, each.index)
+    else:
+        block.add(number, each)
+
+
+def _polls(block: Block, code: Sequence[Instruction]) -> bool:
+    """Whether a block may ask whether another thread has done something yet.
+
+    A volatile load of shared memory is a plain one here: it asks where it is all of a loop.
+    """
+    loops = isinstance(block.end, Branch) and block.end.targets == (block.first,)
+    for ins in code:
+        if ins.base in ("ATOM", "ATOMG", "ATOMS", "NANOSLEEP"):
+            return True
+        if ins.base in ("LDS", "LDG", "LD") and (loops or "STRONG" in ins.modifiers):
+            return True
+        if "PHASECHK" in ins.modifiers and "TRYWAIT" not in ins.modifiers:
+            return True
+    return False

@@ -1,0 +1,284 @@
+"""Loads and stores, constants, copies past the registers, and what orders accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from warpsim.front.sass.decoder import Decoder, copyto
+from warpsim.front.sass.operands import Reader
+from warpsim.front.sass.registry import covers
+from warpsim.front.sass.syntax import ZERO, Constant, Immediate, Register
+from warpsim.machine.copies import lane_copies
+from warpsim.machine.copies.lane_copies import LaneCopy
+from warpsim.machine.copies.scoreboard import GroupsWait
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.findings import Fatal
+from warpsim.machine.counts.access import Access
+from warpsim.machine.wave.machine import Op, WarpSet, each_warp
+from warpsim.machine.wave.windows import lies_in
+
+_SPACES = {
+    "LDG": "global", "STG": "global", "LD": "generic", "ST": "generic",
+    "LDS": "shared", "STS": "shared", "LDL": "local", "STL": "local",
+}  # fmt: skip
+_NARROW = {"U8": (1, "u1"), "S8": (1, "i1"), "U16": (2, "u2"), "S16": (2, "i2")}
+_HINTS = "{:|.EF|.EL|.LU|.NA}{:|.LTC64B|.LTC128B|.LTC256B}"
+_SIZE = "{:|.U8|.S8|.U16|.S16|.64|.128}"
+_STRONG = "{:|.STRONG.SM|.STRONG.GPU|.STRONG.SYS}"
+
+
+_QUERIED = {"S": "shared", "D": "shared::cluster", "L": "local", "G": "global"}
+
+
+@covers("QSPC.E.{:S|D|L|G}")
+def qspc(d: Decoder) -> Op:
+    """Whether a generic address leads to the CTA's shared memory, to the cluster's (`.D`), to local
+    or to global memory."""
+    result, unused, address = d.take(d.operands, 3)
+    if getattr(unused, "index", 0) != ZERO:
+        raise d.refuse("gives a result, which is not covered")
+    target, where = d.to_predicate(result), d.address(address, wide=True)
+    space = _QUERIED[d.instruction.modifiers[1]]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[target], lies_in(warps, where(R), space), where=m)
+
+    return op
+
+
+class Form:
+    """What the modifiers of a load or a store say."""
+
+    def __init__(self, d: Decoder) -> None:
+        self.space = _SPACES[d.instruction.base]
+        narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
+        self.kind = narrow[1] if narrow else "u4"
+        bits = next((int(each) for each in ("64", "128") if each in d.modifiers), 32)
+        self.elements = bits // 32
+        element = narrow[0] if narrow else 4
+        self.relaxed = "STRONG" in d.modifiers
+        self.access = Access(
+            d.site,
+            element,
+            self.elements,
+            store=d.instruction.base.startswith("ST"),
+            relaxed=self.relaxed,
+            coherent="CONSTANT" not in d.modifiers,
+        )
+        d.note_unit(self.space, element)
+
+
+def _address(d: Decoder, operand: object, space: str) -> Reader:
+    if space in ("global", "generic"):
+        return d.address(operand, wide=True)  # type: ignore[arg-type]
+    if space == "shared":
+        return d.shared_address(operand)  # type: ignore[arg-type]
+    return d.address(operand, wide=False)  # type: ignore[arg-type]
+
+
+@covers(f"LDG.E{_HINTS}{_SIZE}{_STRONG}", f"LDG.E{_HINTS}{_SIZE}.CONSTANT")
+@covers(f"LD.E{_SIZE}{_STRONG}", f"LDS{_SIZE}", f"LDL{{:|.LU}}{_SIZE}")
+def load(d: Decoder) -> Op:
+    """Cache hints have no effect."""
+    form = Form(d)
+    target, source = d.take(d.operands, 2)
+    where, targets = _address(d, source, form.space), d.to_words(target, form.elements)
+    space, access, kind = form.space, form.access, np.dtype(form.kind)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        address = where(R)
+        values = warps.machine.spaces[space].load(warps, address, access, m)
+        if len(targets) == 1:
+            copyto(R[targets[0]], values.view(kind).astype(np.uint32), where=m)
+        else:
+            for index, slot in enumerate(targets):
+                copyto(R[slot], values[..., index], where=m)
+
+    def acquiring(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        address = where(R)  # what is loaded may replace it
+        op(R, m, warps)
+        warps.machine.flags.acquire(warps, address, m)
+
+    return acquiring if form.relaxed else op
+
+
+@covers(f"STG.E{_HINTS}{_SIZE}{_STRONG}", f"ST.E{_SIZE}{_STRONG}", f"STS{_SIZE}", f"STL{_SIZE}")
+def store(d: Decoder) -> Op:
+    """Cache hints have no effect."""
+    form = Form(d)
+    target, source = d.take(d.operands, 2)
+    where, sources = _address(d, target, form.space), d.words(d.unsigned(source), form.elements)
+    space, access, kind = form.space, form.access, np.dtype(f"u{form.access.element}")
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        if len(sources) == 1:
+            values = R[sources[0]].astype(kind)
+        else:
+            values = np.stack([R[slot] for slot in sources], axis=-1)
+        warps.machine.spaces[space].store(warps, where(R), values, access, m)
+
+    def releasing(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        warps.machine.flags.release(warps, where(R), m, relaxed=True)
+        op(R, m, warps)
+
+    return releasing if form.relaxed else op
+
+
+_WHOLE = 8
+"""Words of 256 bits, in two runs of registers."""
+
+
+@covers(f"LDG.E{_HINTS}.ENL2.256{{:|.CONSTANT}}", f"LDG.E{_HINTS}.ENL2.256{_STRONG}")
+def load_256(d: Decoder) -> Op:
+    """The first run of registers is the upper half."""
+    upper, lower, source = d.take(d.operands, 3)
+    where = d.address(source, wide=True)
+    slots = [*d.to_words(lower, _WHOLE // 2), *d.to_words(upper, _WHOLE // 2)]
+    relaxed, coherent = "STRONG" in d.modifiers, "CONSTANT" not in d.modifiers
+    access = Access(d.site, 4, _WHOLE, store=False, relaxed=relaxed, coherent=coherent)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        address = where(R)
+        values = warps.machine.spaces["global"].load(warps, address, access, m)
+        for index, slot in enumerate(slots):
+            copyto(R[slot], values[..., index], where=m)
+        if relaxed:
+            warps.machine.flags.acquire(warps, address, m)
+
+    return op
+
+
+@covers(f"STG.E{_HINTS}.ENL2.256{_STRONG}")
+def store_256(d: Decoder) -> Op:
+    """The first run of registers is the lower half."""
+    target, *halves = d.take(d.operands, 3)
+    where, relaxed = d.address(target, wide=True), "STRONG" in d.modifiers
+    access = Access(d.site, 4, _WHOLE, store=True, relaxed=relaxed)
+    slots = [slot for half in halves for slot in d.words(d.unsigned(half), _WHOLE // 2)]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        values = np.stack([R[slot] for slot in slots], axis=-1)
+        if relaxed:
+            warps.machine.flags.release(warps, where(R), m, relaxed=True)
+        warps.machine.spaces["global"].store(warps, where(R), values, access, m)
+
+    return op
+
+
+@covers("LDC{:|.U8|.S8|.U16|.S16|.64|.128}", "ULDC{:|.U8|.S8|.U16|.S16|.64}")
+@covers("LDCU{:|.U8|.S8|.U16|.S16|.64|.128}")
+def ldc(d: Decoder) -> Op:
+    """From a constant bank, at a place that a register may name."""
+    target, source = d.take(d.operands, 2)
+    if not isinstance(source, Constant):
+        raise d.refuse("reads no constant bank")
+    narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
+    count = next((int(each) // 32 for each in ("64", "128") if each in d.modifiers), 1)
+    targets = d.to_words(target, count)
+    if source.register is None and narrow is None:
+        slots = d.words(d.unsigned(source), count)
+
+        def fixed(R: list[Array], m: Mask, warps: WarpSet) -> None:
+            for to, slot in zip(targets, slots, strict=True):
+                copyto(R[to], R[slot], where=m)
+
+        return fixed
+    return _indexed(d, source, targets, narrow)
+
+
+def _indexed(
+    d: Decoder, source: Constant, targets: Sequence[int], narrow: tuple[int, str] | None
+) -> Op:
+    where, number = d.place_in_bank(source), source.bank
+    size, kind = narrow or (4, "u4")
+    whole, site = size * len(targets), d.site
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        bank = warps.machine.execution.banks[number]
+        at = where(R).astype(np.int64)
+        wrong = ((at < 0) | (at + whole > len(bank)) | (at % whole != 0)) & warps.active(m)
+        if wrong.any():
+            row, lane = (int(index[0]) for index in np.nonzero(wrong))
+            sentence = f"load of {whole} bytes from c[{number:#x}][{int(at[row, lane]):#x}]."
+            warps.machine.report("out-of-bounds", sentence, site, int(warps.warps[row]))
+            raise Fatal
+        at = np.where(warps.active(m), at, 0)
+        for index, slot in enumerate(targets):
+            values = bank.view(np.dtype(kind))[at // size + index]
+            copyto(R[slot], values.astype(np.uint32), where=m)
+
+    return op
+
+
+@covers("LDGSTS.E{:|.BYPASS}{:|.LTC64B|.LTC128B|.LTC256B}{:|.64|.128}{:|.ZFILL}")
+def ldgsts(d: Decoder) -> Op:
+    """Lands late. Where the predicate does not hold zeros are written; with `.ZFILL` the low bits
+    of the address in global memory say how many of the last bytes are zeros."""
+    to, source, *others = d.operands
+    size = next((int(each) // 8 for each in ("64", "128") if each in d.modifiers), 4)
+    fills = "ZFILL" in d.modifiers
+    bypasses, low = "BYPASS" in d.modifiers, np.uint64(size - 1)
+    copy = LaneCopy(d.site, size, bypasses=bypasses, fills=fills or bool(others))
+    d.note_unit("shared", 4)
+    where, from_ = d.shared_address(to), d.address(source, wide=True)
+    wanted = d.predicate(*d.take(others, 1)) if others else None
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        address = from_(R)
+        zeros = address & low if fills else np.zeros_like(address)
+        kept = (np.uint64(size) - zeros).astype(np.uint32)
+        if wanted is not None:
+            kept = np.where(wanted(R), kept, 0).astype(np.uint32)
+        copy.issue(warps, where(R), address - zeros, kept, m)
+
+    return op
+
+
+@covers("LDGDEPBAR")
+def ldgdepbar(d: Decoder) -> Op:
+    """Closes the warp's group of copies."""
+    return each_warp(lane_copies.commit)
+
+
+_COPIES = 0
+"""The scoreboard of copies."""
+
+
+@covers("DEPBAR.LE")
+def depbar(d: Decoder) -> GroupsWait | Op:
+    """Waits until at most so many of the warp's groups of copies, and of bulk stores, are pending:
+    these until they have written. Other scoreboards than the first are those of results, which are
+    there at once."""
+    board, allowed = d.take(d.operands, 2)
+    if not (isinstance(board, Register) and board.file == "SB"):
+        raise d.refuse("waits for no scoreboard")
+    if not isinstance(allowed, Immediate):
+        raise d.refuse("has a register where a number is expected")
+    return GroupsWait(d.site, allowed.value) if board.index == _COPIES else nothing
+
+
+@covers("DEPBAR")
+def wait_for_results(d: Decoder) -> Op:
+    """Results of loads are there at once, so that nothing has to be waited for."""
+    return nothing
+
+
+@covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")
+@covers("FENCE.VIEW.ASYNC.{:S|G|T}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
+@covers("CCTL.E.C.LDCU.IV.DEEP")
+def fence(d: Decoder) -> Op:
+    """Memory is sequentially consistent here, so that fences have nothing to do."""
+    return nothing
+
+
+@covers("CCTL.E.{:PF1|PF2|PML2|DML2|RML2}")
+@covers("UBLKPF.L2", "UTMAPF.L2.{:1D|2D|3D|4D|5D}", "UTMACCTL.PF")
+def hint(d: Decoder) -> Op:
+    """Has no effect that a program can see."""
+    return nothing
+
+
+def nothing(R: list[Array], m: Mask, warps: WarpSet) -> None:
+    """No effect."""

@@ -1,0 +1,155 @@
+"""Functions that hardware looks up in tables, and special registers.
+
+A result is the correctly rounded one, as for PTX's approximations; hardware's last bits differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warpsim.arithmetic import approx, convert
+from warpsim.arithmetic.floats import f64
+from warpsim.arithmetic.formats import F32, decode
+from warpsim.arithmetic.ieee import quiet
+from warpsim.front.sass.decoder import Decoder, applied, copyto, uniformly
+from warpsim.front.sass.operands import Reader
+from warpsim.front.sass.registry import covers
+from warpsim.front.sass.syntax import Special
+from warpsim.machine.core import registers
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.memory.layout import SHARED_WINDOW
+from warpsim.machine.wave.machine import Op, WarpSet
+
+_FLUSHING: dict[str, Callable[..., Array]] = {
+    "EX2": approx.ex2,
+    "LG2": approx.lg2,
+    "RCP": approx.rcp,
+    "RSQ": approx.rsqrt,
+    "SQRT": approx.sqrt,
+}
+
+
+@covers("MUFU.{:EX2|LG2|RCP|RSQ|SQRT}")
+def mufu(d: Decoder) -> Op:
+    """The correctly rounded result; subnormal arguments and results are zeros."""
+    target, a = d.take(d.operands, 2)
+    function = _FLUSHING[d.instruction.modifiers[0]]
+    return applied(d.to(target), lambda x: function(x, ftz=True), (d.real(a),))
+
+
+@covers("MUFU.{:SIN|COS}")
+def mufu_turns(d: Decoder) -> Op:
+    """Sine and cosine of an angle in turns, rounded."""
+    target, a = d.take(d.operands, 2)
+    function = np.sin if "SIN" in d.modifiers else np.cos
+
+    @quiet
+    def turned(x: Array) -> Array:
+        value = decode(x, F32)
+        result = function(2 * np.pi * (value - np.rint(value))).astype(np.float32)
+        return np.where(np.isfinite(value), result.view(np.uint32), np.uint32(F32.nan))
+
+    return applied(d.to(target), turned, (d.real(a),))
+
+
+@covers("MUFU.TANH")
+def mufu_tanh(d: Decoder) -> Op:
+    """The correctly rounded result."""
+    target, a = d.take(d.operands, 2)
+    return applied(d.to(target), approx.tanh, (d.real(a),))
+
+
+@covers("MUFU.{:EX2|TANH}.{:F16|BF16}")
+def mufu_half(d: Decoder) -> Op:
+    """Through f32 and rounded once more; in the lower half."""
+    target, a = d.take(d.operands, 2)
+    name, kind = d.instruction.modifiers
+    read = d.half(a)
+
+    def function(half: Array) -> Array:
+        wide = convert.floating(half, kind.lower(), "f32")
+        result = approx.tanh(wide) if name == "TANH" else approx.ex2(wide)
+        return convert.floating(result, "f32", kind.lower()).astype(np.uint32)
+
+    return applied(d.to(target), function, (read,))
+
+
+@covers("MUFU.{:RCP64H|RSQ64H}")
+def mufu_double(d: Decoder) -> Op:
+    """The upper word of the function of the double whose upper word is the source."""
+    target, a = d.take(d.operands, 2)
+    root = "RSQ64H" in d.modifiers
+
+    def function(x: Array) -> Array:
+        value = x.astype(np.uint64) << np.uint64(32)
+        result = f64.rcp(f64.sqrt(value) if root else value)
+        return (result >> np.uint64(32)).astype(np.uint32)
+
+    return applied(d.to(target), function, (d.real(a),))
+
+
+_REGISTERS = {
+    "SR_TID.X": "tid.x",
+    "SR_TID.Y": "tid.y",
+    "SR_TID.Z": "tid.z",
+    "SR_CTAID.X": "ctaid.x",
+    "SR_CTAID.Y": "ctaid.y",
+    "SR_CTAID.Z": "ctaid.z",
+    "SR_LANEID": "laneid",
+    "SR_CgaCtaId": "cluster_ctarank",
+    "SR_EQMASK": "lanemask_eq",
+    "SR_LTMASK": "lanemask_lt",
+    "SR_LEMASK": "lanemask_le",
+    "SR_GTMASK": "lanemask_gt",
+    "SR_GEMASK": "lanemask_ge",
+    "SR_VIRTUALSMID": "smid",
+    "SR_SMEMSZ": "total_smem_size",
+}
+_WARPS = "SR_VIRTCFG"
+"""The second byte of which is how many warps there may be."""
+
+
+def _special(d: Decoder, source: object) -> Reader:
+    """A special register."""
+    slot = _slot(d, source)
+    if slot is None:
+        warps = d.slot(registers.Special("nwarpid", 32))
+        return lambda R: R[warps] << np.uint32(8)
+    return lambda R: R[slot]
+
+
+def _slot(d: Decoder, source: object) -> int | None:
+    """The slot of a special register; None if it is not one of the machine's."""
+    name = source.name if isinstance(source, Special) else ""
+    if name == "SR_SWINHI":
+        return d.slot(registers.Literal(SHARED_WINDOW >> 32, 32))
+    if name == "SRZ":
+        return d.slot(registers.Literal(0, 32))
+    if name == _WARPS:
+        return None
+    if name not in _REGISTERS:
+        raise d.refuse("reads a special register that the emulator does not have")
+    return d.slot(registers.Special(_REGISTERS[name], 32))
+
+
+@covers("S2R")
+def s2r(d: Decoder) -> Op:
+    """SR_TID, SR_CTAID, SR_LANEID, lane masks, the rank in the cluster, the SM, the shared
+    window."""
+    target, source = d.take(d.operands, 2)
+    slot, special = d.to(target), _special(d, source)
+    return lambda R, m, warps: copyto(R[slot], special(R), where=m)
+
+
+@covers("S2UR")
+def s2ur(d: Decoder) -> Op:
+    """The same, of the first active lane."""
+    target, source = d.take(d.operands, 2)
+    slot, special = d.to(target), _special(d, source)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        uniformly(R, slot, special(R), m, warps)
+
+    return op

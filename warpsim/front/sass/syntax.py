@@ -1,0 +1,115 @@
+"""The parts of a SASS instruction, as plain data."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from warpsim.machine.core.site import Source, where
+
+LISTING = "SASS"
+
+File: TypeAlias = Literal["R", "UR", "P", "UP", "B", "UB", "SB"]
+"""Registers of lanes, of the warp, predicates of both, convergence barriers, scoreboards."""
+ZERO = -1
+"""The index of RZ, URZ, PT and UPT."""
+AROUND, UNPACK = "@AROUND", "@UNPACK"
+"""Opcodes of the emulator's own: the branch around a guarded instruction at which lanes wait, and
+what takes the operand of a barrier apart. They are not counted."""
+
+
+class Register(msgspec.Struct, frozen=True, kw_only=True):
+    """A register as an operand: -|R5.H0_H0|."""
+
+    file: File
+    index: int
+    negated: bool = False
+    """With a minus sign; of a predicate: with an exclamation mark."""
+    inverted: bool = False
+    """With a tilde."""
+    absolute: bool = False
+    part: str = ""
+    """What follows after a dot: "64", "X4", "H0_H0", "SIGN"."""
+
+
+class Immediate(msgspec.Struct, frozen=True):
+    """A literal of 32 bits. Those of floating-point literals are the word's: the text rounds."""
+
+    value: int
+    floating: bool = False
+
+
+class Constant(msgspec.Struct, frozen=True, kw_only=True):
+    """c[bank][register + offset]"""
+
+    bank: int
+    offset: int
+    register: Register | None = None
+    negated: bool = False
+    inverted: bool = False
+    absolute: bool = False
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """[base + uniform + offset], and the descriptor that may stand before it."""
+
+    base: Register | None = None
+    uniform: Register | None = None
+    offset: int = 0
+    descriptor: Register | None = None
+
+
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """What registers of the warp describe: gdesc[UR4].tnspB, tmem[UR9+0x20], idesc[UR5]."""
+
+    kind: str
+    register: Register
+    offset: int = 0
+    parts: tuple[str, ...] = ()
+
+
+class Special(msgspec.Struct, frozen=True):
+    """SR_TID.X, SRZ."""
+
+    name: str
+
+
+class Other(msgspec.Struct, frozen=True):
+    """An operand of no other kind: gsb0, PR, Rpc.LO, {5,4,3,2,1,0}."""
+
+    text: str
+
+
+Operand: TypeAlias = Register | Immediate | Constant | Address | Described | Special | Other
+
+
+class Instruction(msgspec.Struct, frozen=True, kw_only=True):
+    """One SASS instruction."""
+
+    number: int
+    """Its index in the entry."""
+    address: int
+    """Bytes from the entry's first instruction."""
+    opcode: str
+    """With its modifiers: LDG.E.128."""
+    operands: tuple[Operand, ...]
+    guard: Register | None = None
+    line: int
+    """Line of the listing, from 1."""
+    source: Source | None = None
+    text: str
+    word: int
+    """Its 128 bits."""
+
+    @property
+    def base(self) -> str:
+        return self.opcode.partition(".")[0]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        return tuple(self.opcode.split(".")[1:])
+
+    def where(self) -> str:
+        """`file.cu:12 (SASS line 345)`, or just the SASS line."""
+        return where(LISTING, self.line, self.source)

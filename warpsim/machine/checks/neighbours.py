@@ -1,0 +1,57 @@
+"""Uses of the shared memory of other CTAs of a cluster: after these have begun, before they end."""
+
+from __future__ import annotations
+
+from warpsim.machine.core.clocks import Clocks
+from warpsim.machine.core.site import Site
+from warpsim.machine.memory.residents import Cta, Residents
+
+
+class Neighbours:
+    """When each warp last used the shared memory of another CTA."""
+
+    def __init__(self, residents: Residents, clocks: Clocks) -> None:
+        self._residents = residents
+        self._clocks = clocks
+        self._last: dict[int, dict[int, int]] = {}
+        """By CTA and warp."""
+
+    def use(self, place: int, cta: int, site: Site) -> None:
+        """A warp uses the shared memory of a CTA, which may be its own."""
+        if place % self._residents.resident == cta:
+            return
+        last = self._last.setdefault(cta, {})
+        if place not in last:
+            self.reach(place, cta, site)
+        last[place] = self._clocks.now
+
+    def reach(self, place: int, cta: int, site: Site) -> None:
+        """A finding if a warp sends something to a CTA that may not have begun."""
+        if place % self._residents.resident != cta and not self._known(place, cta):
+            number = self._residents.ctas[cta].number
+            self._residents.report(
+                "remote-cta-not-started",
+                f"shared memory of CTA {number}, and nothing makes sure that it has started.",
+                site,
+                place,
+            )
+
+    def _known(self, place: int, cta: int) -> bool:
+        """Whether a warp has heard of any warp of a CTA."""
+        # What a warp does to tensor memory stands for all it does: relaxed synchronisation
+        # hands that over too, and is enough here.
+        agents = self._clocks.tensor_memory
+        others = [agents + other for other in self._residents.warps_of(cta)]
+        return bool(self._clocks.seen[place, others].any())
+
+    def end(self, cta: Cta) -> None:
+        """A finding if nothing makes a CTA that ends wait for others' uses of its memory."""
+        own, agents = self._residents.warps_of(cta.place), self._clocks.tensor_memory
+        for place, time in self._last.get(cta.place, {}).items():
+            if self._clocks.seen[own, agents + place].max() < time:
+                self._residents.execution.findings.add(
+                    "remote-cta-exited",
+                    f"CTA {cta.number} may end before {self._residents.warp_name(place)} has used "
+                    "its shared memory: it waits for nothing that comes after.",
+                    cta=cta.number,
+                )

@@ -1,0 +1,411 @@
+"""Races: two accesses to a word, one of them a write, that nothing orders."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from warpsim import compiled
+from warpsim.machine.checks.repeats import Repeats
+from warpsim.machine.core.arrays import Array, Mask, first_true
+from warpsim.machine.core.asynchronous import Issuer
+from warpsim.machine.core.clocks import SLOTS, THREAD, THREAD_BITS, Clocks
+from warpsim.machine.core.site import Site
+from warpsim.machine.core.warps import Warps
+from warpsim.machine.counts.access import Access
+from warpsim.machine.memory.arena import Arena
+from warpsim.machine.memory.history import History
+from warpsim.machine.memory.residents import Residents
+
+_UNORDERED = "and the issuing thread did not wait for it"
+_ENGINES = {
+    "race": ("read by {}", "wrote", _UNORDERED),
+    "missing-proxy-fence": (
+        "read by the async proxy",
+        "wrote",
+        "with no fence.proxy.async between the two",
+    ),
+    "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
+}
+_OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
+_READER = (*[_OBJECT] * 3, _LONG, _OBJECT, _OBJECT, _LONG)
+_FETCH = (_OBJECT, _LONG, _LONG, _OBJECT, _OBJECT, _LONG, *_READER, _OBJECT)
+_MATRIX_LANES = np.arange(32).reshape(8, 4)
+"""The lane that holds each 4 bytes of the 8 rows of a matrix."""
+
+
+class Races:
+    """Compares every access to a memory with the last ones to the same words."""
+
+    def __init__(
+        self,
+        residents: Residents,
+        clocks: Clocks,
+        arena: Arena,
+        history: History,
+        space: str,
+        name_of: Callable[[int], str],
+        object_of: Callable[[int], str],
+    ) -> None:
+        self.residents = residents
+        self.clocks = clocks
+        self.arena = arena
+        self.history = history
+        self.space = space
+        """Whose proxy fences count: "shared" or "global"."""
+        self.name_of = name_of
+        """An arena offset as findings name it."""
+        self.object_of = object_of
+        """The variable at an arena offset: races for one variable are one finding."""
+        places = np.arange(residents.resident * residents.warps_per_cta)
+        self._column = places // residents.resident % history.columns
+        self.repeats = Repeats(len(history.written))
+        self._columns: dict[int, Array] = {}
+        """Of the readers in each set of warps, by its identity: sets live as the machine does."""
+
+    def _flat(self, warps: Warps, offsets: Array, size: int, m: Mask) -> tuple[Array, Array, Array]:
+        """(units, warp of each, thread of each), of active lanes only."""
+        units = self.history.units_of(offsets, size)
+        warp, thread = warps.of_lanes, warps.threads
+        if m is not True:
+            units, warp, thread = units[m], warp[m], thread[m]
+        if units.ndim > warp.ndim:
+            warp, thread = warp[..., None], thread[..., None]
+        return units, warp, thread
+
+    def columns(self, warps: Warps) -> Array:
+        """Of the history, where the reads of each warp of a set are kept, [n]."""
+        columns = self._columns.get(id(warps))
+        if columns is None:
+            columns = self._columns[id(warps)] = self._column[warps.warps]
+            self.history.use(columns.tolist())
+        return columns
+
+    def _note_read(self, warps: Warps, units: Array, warp: Array, thread: Array) -> None:
+        history, epochs = self.history, self.clocks.epoch(thread)
+        columns = self.columns(warps)
+        history.note_read(units)
+        if len(columns) == 1:
+            history.read[columns[0]][units] = epochs
+        else:
+            history.read[self._column[warp], units] = epochs
+
+    def _note_write(self, units: Array, thread: Array) -> None:
+        self.history.note(units)
+        self.history.written[units] = self.clocks.epoch(thread)
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        units, warp, thread = self._flat(warps, offsets, access.size, m)
+        writer = self.history.written[units]
+        bad = self.clocks.unordered(warp, thread, writer)
+        if bad.any() and self.repeats:
+            bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
+        if bad.any():
+            self._report("read", "wrote", units, bad, warp, writer, access.site)
+        elif self.clocks.unsure and self.space == "global":
+            self._acquired(units, warp, thread, writer, access.site)
+        self._note_read(warps, units, warp, thread)
+
+    def _acquired(
+        self, units: Array, warp: Array, thread: Array, writer: Array, site: Site
+    ) -> None:
+        """A warning for reads of what a flag has announced that nobody acquired."""
+        bad = self.clocks.not_acquired(warp, thread, writer)
+        if bad.any():
+            unit, place = _first(bad, units, warp)
+            name = self.name_of(unit * self.history.unit)
+            self.residents.report(
+                "missing-acquire",
+                f"{name} is read after a flag was seen, with no acquire and no fence between: an "
+                "old value may still lie in the first-level cache.",
+                site,
+                place,
+            )
+
+    def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        units, warp, thread = self._flat(warps, offsets, access.size, m)
+        if access.relaxed:
+            self._relaxed(units, warp, thread, access.site)
+            return
+        written = self.history.written[units]
+        found = [
+            (before, epochs, bad)
+            for before, epochs in (("wrote", written), ("read", self.history.readers(units)))
+            if (bad := self.clocks.unordered(warp, thread, epochs)).any()
+        ]
+        if found or self.repeats:
+            changed = self._changed(offsets, values, access, m)
+            changed = changed[..., None] if units.ndim > changed.ndim else changed
+            for before, epochs, bad in found:
+                if (bad & changed).any():
+                    self._report("written", before, units, bad & changed, warp, epochs, access.site)
+            units, thread = self._repeat(units, warp, thread, written, changed, access.site)
+        self._note_write(units, thread)
+
+    def _repeat(
+        self, units: Array, warp: Array, thread: Array, written: Array, changed: Array, site: Site
+    ) -> tuple[Array, Array]:
+        """Notes the stores of values that are there already; (units, threads) of all others."""
+        changed, warp, thread = (np.broadcast_to(x, units.shape) for x in (changed, warp, thread))
+        again = self.clocks.unordered(warp, thread, written) & ~changed
+        again = np.broadcast_to(again, units.shape)
+        for unit, who in zip(units[again].tolist(), thread[again].tolist(), strict=True):
+            self.repeats.note(unit, int(self.history.written[unit]), int(self.clocks.epoch(who)))
+        late = self.repeats.unordered(self.clocks, units, warp, thread, written) & changed
+        if late.any():
+            epochs = np.broadcast_to(written, units.shape)
+            self._report("written", "wrote", units, late, warp, epochs, site)
+        return units[~again], thread[~again]
+
+    def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """A volatile or relaxed load: no half of a race, but what it sees may be left open."""
+        self._contend(*self._flat(warps, offsets, access.size, m))
+
+    def _contend(self, units: Array, warp: Array, thread: Array) -> Array:
+        """What relaxed accesses meet: the writes that nothing orders before them."""
+        bad = self.clocks.unordered(warp, thread, self.history.written[units])
+        if bad.any():
+            self.residents.execution.contended = True
+        return bad
+
+    def _relaxed(self, units: Array, warp: Array, thread: Array, site: Site) -> None:
+        """A volatile or relaxed store, or an atomic: it may meet others of its kind, and loads that
+        poll it, but no ordinary store."""
+        history, bad = self.history, self._contend(units, warp, thread)
+        if bad.any():
+            written = history.written[units]
+            bad = bad & (written != history.relaxed[units])
+            if bad.any():
+                self._report("written", "wrote", units, bad, warp, written, site)
+        self._note_write(units, thread)
+        history.relaxed[units] = self.clocks.epoch(thread)
+
+    def _changed(self, offsets: Array, values: Array, access: Access, m: Mask) -> Array:
+        """Which active lanes change anything: the same value from two warps harms nobody."""
+        old = self.arena.gather(offsets, access.element, access.elements)
+        different: Array = (old != values).reshape(*offsets.shape, -1).any(axis=-1)
+        return different if m is True else different[m]
+
+    def _report(
+        self,
+        now: str,
+        before: str,
+        units: Array,
+        bad: Array,
+        warp: Array,
+        epochs: Array,
+        site: Site,
+    ) -> None:
+        index = tuple(axis[0] for axis in np.nonzero(bad))
+        unit, place = (int(np.broadcast_to(x, bad.shape)[index]) for x in (units, warp))
+        self.report(now, before, unit, place, int(epochs[index]), site)
+
+    def report(self, now: str, before: str, unit: int, place: int, epoch: int, site: Site) -> None:
+        """A race of an access by the warp at `place` with the one to that unit at an epoch."""
+        offset = unit * self.history.unit
+        cause = f"{self.object_of(offset)} {now}, {before}"
+        if self.residents.execution.findings.again("race", cause):
+            return
+        other = epoch & THREAD
+        address, who = self.name_of(offset), self._agent(other >> 5)
+        if other >> 5 == place:
+            who += f", lane {other & 31}"
+        self.residents.report(
+            "race",
+            f"{address} is {now} here; {who} {before} it, and nothing orders the two accesses.",
+            site,
+            place,
+            cause=cause,
+        )
+
+    def end_wave(self) -> None:
+        """What was written and read so far, CTAs of an earlier wave did, for the next one."""
+        self.history.end_wave(1 << THREAD_BITS | self.clocks.earlier << 5)
+
+    def _agent(self, agent: int) -> str:
+        if agent < self.clocks.warps:
+            return self.residents.warp_name(agent)
+        if agent == self.clocks.earlier:
+            return "a CTA of an earlier wave"
+        in_tensor = self.clocks.tensor <= agent < self.clocks.store
+        return "the tensor core" if in_tensor else "the copy engine"
+
+    # Asynchronous engines
+
+    def engine_read(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
+        """A copy or an MMA reads: its issuer must have seen the writes, through a proxy fence."""
+        clocks, history = self.clocks, self.history
+        units, epoch = _listed(units), clocks.epoch(agent << 5)
+        history.use([history.engines])
+        writer = history.written[units]
+        bad = clocks.unseen(issuer.seen, issuer.thread, writer)
+        if bad.any():
+            self._report_engine("race", units, bad, writer, issuer, agent)
+        else:
+            fenced = issuer.fences[self.space]
+            bad = clocks.unfenced(self.space, issuer.seen, fenced, issuer.thread, writer)
+            if bad.any():
+                self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
+        history.note_read(units)
+        history.read[history.engines][units] = epoch
+
+    def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
+        """What compiled code compares an engine's reads with."""
+        history, fences = self.history, self.clocks.proxy[self.space].times
+        fenced, read = issuer.fences[self.space], history.read[history.engines]
+        return history.written, read, issuer.seen, issuer.thread, fenced, fences
+
+    def fetch(
+        self, offsets: Array, base: int, width: int, issuer: Issuer, agent: int
+    ) -> Array | None:
+        """What engine_read() checks, and the pieces of `width` bytes at `base` + each of `offsets`
+        [rows, n] as bytes [rows, n * width]; None, and nothing done, where there may be something
+        to report, or that nobody wrote.
+
+        The first byte of a piece stands for all of it: what is stored in smaller parts by different
+        threads is told apart by that one only.
+        """
+        if not compiled.is_loaded():
+            return None
+        self.history.use([self.history.engines])
+        data = np.empty((len(offsets), offsets.shape[1] * width), np.uint8)
+        declined = compiled.function("kx_fetch", *_FETCH)(
+            *(offsets, base, width, self.arena.data, self.arena.state, self.history.unit),
+            *(*self._reader(issuer), int(self.clocks.epoch(agent << 5)), data),
+        )
+        if declined:
+            return None
+        for end in (0, width - 1):
+            self.history.note_read((offsets + (base + end)) // self.history.unit)
+        return data
+
+    def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
+        """A copy writes: its issuer must have seen the last uses of what it overwrites."""
+        clocks, history, units = self.clocks, self.history, _listed(units)
+        for epochs in (history.written[units], history.readers(units)):
+            bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
+            if bad.any():
+                self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
+        self._note_write(units, np.array(agent << 5))
+
+    def engine_reduction(self, units: Array | slice, agent: int) -> None:
+        """A copy reduces into shared memory, as others may at the same time."""
+        self.residents.execution.contended = True
+        self._note_reduction(_listed(units), agent)
+
+    def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
+        """A bulk store writes to global memory; reductions of several threads may meet."""
+        agent = self.output_agent(issuer)
+        if reduces:
+            self.residents.execution.contended = True
+            self._note_reduction(units, agent)
+        else:
+            self.engine_write(units, issuer, agent)
+
+    def _note_reduction(self, units: Array, agent: int) -> None:
+        self._note_write(units, np.array(agent << 5))
+        self.history.relaxed[units] = self.history.written[units]
+
+    def output_agent(self, issuer: Issuer) -> int:
+        """As which a bulk store of a thread writes."""
+        return self.clocks.output + issuer.place % SLOTS
+
+    def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """A load through the non-coherent cache: nothing may have been written in this launch."""
+        units, warp, _ = self._flat(warps, offsets, access.size, m)
+        bad = self.history.written[units] != 0
+        if bad.any():
+            unit, place = _first(bad, units, warp)
+            name = self.name_of(unit * self.history.unit)
+            self.residents.report(
+                "non-coherent-read",
+                f"{name} is read by a non-coherent load, and the kernel writes it.",
+                access.site,
+                place,
+            )
+
+    def _report_engine(
+        self, name: str, units: Array, bad: Array, epochs: Array, issuer: Issuer, agent: int
+    ) -> None:
+        now, before, tail = _ENGINES[name]
+        unit, epoch = _first(bad, units, epochs)
+        offset = unit * self.history.unit
+        address, who = self.name_of(offset), self._agent((epoch & THREAD) >> 5)
+        self.residents.report(
+            name,
+            f"{address} is {now.format(self._agent(agent))}; {who} {before} it, {tail}.",
+            issuer.site,
+            issuer.place,
+            cause=f"{self.object_of(offset)} {now}, {before}",
+        )
+
+    # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
+
+    def _matrix(self, warps: Warps, offsets: Array) -> tuple[Array, Array, Array]:
+        """(units, warp of each, thread of each) of rows of 16 bytes, [n, rows]."""
+        units = self.history.units_of(offsets, 16)
+        warp = np.broadcast_to(warps.warps[:, None, None], units.shape)
+        lanes = np.repeat(_MATRIX_LANES, units.shape[2] // 4, axis=1)
+        lanes = np.tile(lanes, (units.shape[1] // 8, 1))
+        return units, warp, warp * 32 + lanes
+
+    def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
+        units, warp, thread = self._matrix(warps, offsets)
+        writer = self.history.written[units]
+        # Every lane's part goes through other lanes: its own stores are others' to it.
+        bad = self.clocks.unordered(warp, np.full(1, -1), writer)
+        if bad.any():
+            self._report("read", "wrote", units, bad, warp, writer, site)
+        self._note_read(warps, units, warp, thread)
+
+    def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
+        units, warp, thread = self._matrix(warps, offsets)
+        for before, epochs in (
+            ("wrote", self.history.written[units]),
+            ("read", self.history.readers(units)),
+        ):
+            bad = self.clocks.unordered(warp, np.full(1, -1), epochs)
+            if bad.any():
+                self._report("written", before, units, bad, warp, epochs, site)
+        self._note_write(units, thread)
+
+
+class Unchecked(Races):
+    """Of a program whose accesses have been reordered, so that nothing can be said of races.
+
+    Atomics and other accesses that meet in any order are still noted as such.
+    """
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """Not a finding."""
+
+    def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        self.residents.execution.contended = True
+
+    def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        self.residents.execution.contended |= access.relaxed
+
+    def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """Not a finding."""
+
+    def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
+        """Not a finding."""
+
+    def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
+        """Not a finding."""
+
+
+def _first(bad: Array, *arrays: Array) -> list[int]:
+    """What arrays hold where `bad` is first true."""
+    index = first_true(bad)
+    return [int(np.broadcast_to(array, bad.shape)[index]) for array in arrays]
+
+
+def _listed(units: Array | slice) -> Array:
+    """Units as int64 [n]."""
+    if isinstance(units, slice):
+        return np.arange(units.start, units.stop)
+    return np.ascontiguousarray(units, np.int64)

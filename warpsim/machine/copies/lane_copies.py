@@ -1,0 +1,142 @@
+"""cp.async: copies of 4, 8 or 16 bytes per lane from global to shared memory (LDGSTS)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.asynchronous import Groups, Pending
+from warpsim.machine.core.site import Site
+from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.copy_cost import copy_cost
+from warpsim.machine.sync.gates import Fragment, PendingWait
+from warpsim.machine.wave.machine import Machine, WarpSet
+from warpsim.machine.wave.mbarrier import Mbarrier
+
+
+class CopyGroups(Groups[Pending]):
+    """Copies by warp, not by thread."""
+
+
+class LaneCopy:
+    """An instruction that copies `size` bytes per lane.
+
+    bypasses: past the L1. fills: lanes, or some of their bytes, can be zeros.
+    """
+
+    def __init__(self, site: Site, size: int, *, bypasses: bool, fills: bool) -> None:
+        self.size, self.bypasses, self.fills = size, bypasses, fills
+        element, elements = (4, 1) if size == 4 else (8, size // 8)
+        self.read = Access(site, element, elements, store=False, counted=False)
+        self.write = Access(site, element, elements, store=True, counted=False)
+
+    def issue(self, warps: WarpSet, to: Array, source: Array, kept: Array, m: Mask) -> None:
+        """Copies the first `kept` bytes of each lane and fills up with zeros."""
+        machine, write = warps.machine, self.write
+        kept, source, to = kept.copy(), source.copy(), to.copy()
+        wanted: Array = (kept > 0) if m is True else (kept > 0) & m
+        mask: Mask = True if wanted.all() else wanted
+        shared = machine.shared_space
+        offsets = shared.offsets(warps, to, write, m)
+        active = np.broadcast_to(np.asarray(m), wanted.shape)
+        cost = copy_cost(
+            to.astype(np.int64),
+            source.astype(np.int64),
+            self.size,
+            active=active,
+            read=wanted,
+            bypasses=self.bypasses,
+            fills=self.fills,
+        )
+        machine.execution.tally(write.site.number).add(cost)
+        if wanted.any():
+            machine.global_space.offsets(warps, source, self.read, mask)
+
+        def land() -> None:
+            values = self._loaded(warps, source, kept, mask)
+            machine.clocks.tick()
+            if shared.fast and shared.fast.store(warps, to, values, write, m):
+                return
+            machine.races.write(warps, offsets, values, write, m)
+            at, data = (offsets, values) if m is True else (offsets[m], values[m])
+            machine.shared.scatter(at, data, write.element, write.elements)
+
+        what = f"a cp.async of {self.size} bytes per lane"
+        operation = machine.engines.issue(Pending(what, land, write.site))
+        for place in warps.warps.tolist():
+            machine.state(CopyGroups).add(place, operation)
+
+    def _loaded(self, warps: WarpSet, source: Array, kept: Array, mask: Mask) -> Array:
+        """What the copy brings: zeros where the lane asks for fewer bytes."""
+        shape = (*source.shape, self.read.elements)
+        values = np.zeros(shape, f"u{self.read.element}")
+        if mask is True or mask.any():
+            loaded = warps.machine.global_space.load(warps, source, self.read, mask)
+            values[...] = loaded.reshape(shape)
+        octets = values.view(np.uint8)
+        octets[np.arange(self.size) >= kept[..., None]] = 0
+        return values[..., 0] if shape[-1] == 1 else values
+
+
+def commit(machine: Machine, place: int) -> None:
+    """Closes the warp's group."""
+    machine.state(CopyGroups).commit(place)
+
+
+@dataclass(frozen=True, eq=False)
+class CopyWait(PendingWait):
+    """At most `allowed` of the warp's groups are pending; None: nothing is, closed or open."""
+
+    allowed: int | None
+
+    what = "cp.async copies"
+
+    def waited(self, machine: Machine, fragment: Fragment) -> list[Pending]:
+        groups = machine.state(CopyGroups)
+        due = groups.due(fragment.warp, self.allowed or 0)
+        return due + groups.opened(fragment.warp) if self.allowed is None else due
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        machine.state(CopyGroups).forget(fragment.warp, self.allowed or 0)
+
+
+def arrive_when_landed(
+    warps: WarpSet,
+    addresses: Array,
+    m: Mask,
+    site: Site,
+    *,
+    adds: bool = False,
+    as_bytes: bool = False,
+) -> None:
+    """Each lane arrives at its mbarrier when the warp's copies so far have landed.
+
+    adds: the arrivals come on top of the mbarrier's count of this phase.
+    as_bytes: each is not an arrival but one of the bytes that the phase waits for.
+    """
+    machine = warps.machine
+    groups = machine.state(CopyGroups)
+    for _, place, at, lanes in machine.mbarriers.named(warps, m, addresses, site):
+        barrier = machine.mbarriers.find(place, at, site)
+        if barrier is None:
+            continue
+        if adds:
+            barrier.pending += len(lanes)
+        before = [*groups.due(place, 0), *groups.opened(place)]
+
+        def land(
+            barrier: Mbarrier = barrier,
+            count: int = len(lanes),
+            before: list[Pending] = before,
+            place: int = place,
+        ) -> None:
+            machine.engines.land_until(before)
+            seen = machine.clocks.release(place)
+            if as_bytes:
+                machine.mbarriers.complete(barrier, count, seen, site)
+            else:
+                machine.mbarriers.arrive(barrier, count, seen, site)
+
+        machine.engines.issue(Pending("an arrival", land, site))

@@ -1,0 +1,226 @@
+"""Who has seen whose accesses: happens-before.
+
+Agents are the warps (their ordinary accesses), the warps again (their accesses to tensor memory),
+and the slots of the engines: copies by the mbarrier that they signal, MMAs, bulk stores' reads and
+their writes by who issues them. `seen[w, a]` is the time up to which agent a's accesses are ordered
+before what warp w does now; barriers, mbarriers and atomics carry such rows from one warp to the
+next. One more agent stands for all CTAs of earlier waves. On the diagonal stands a warp's own last
+meeting point, so that lanes of one warp that exchange data without __syncwarp() are found too. An
+access has the time `now`; whatever orders accesses ends that time, so that later ones are told from
+earlier ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpsim.machine.core.arrays import Array, Mask
+
+SLOTS = 32
+"""Of each engine: agents that share one pass for the same."""
+FOREVER = 1 << 42
+THREAD_BITS = 20
+THREAD = (1 << THREAD_BITS) - 1
+"""An access is an epoch: its time, and in the low bits its thread (agent * 32 + lane)."""
+_NONE = np.zeros(1, bool)
+
+
+FENCES = 8
+"""Proxy fences of a thread whose times are kept: a writer may be that many stages ahead."""
+
+
+class ProxyFences:
+    """fence.proxy.async of one state space: when each thread made its last ones, and had seen what
+    at the very last."""
+
+    def __init__(self, warps: int, agents: int) -> None:
+        self.times = np.zeros((warps, FENCES, 32), np.int64)
+        """The latest first."""
+        self.seen = np.zeros((warps, agents), np.int64)
+
+
+class Clocks:
+    """Vector clocks of `warps` warps.
+
+    checked: whether order is to be checked at all; if not, everybody has seen and fenced everything
+        from the beginning.
+    """
+
+    def __init__(self, warps: int, *, checked: bool = True) -> None:
+        self.warps = warps
+        self.tensor_memory = warps
+        self.copy = 2 * warps
+        self.tensor = self.copy + SLOTS
+        self.store = self.tensor + SLOTS
+        self.output = self.store + SLOTS
+        self.earlier = self.output + SLOTS
+        """All CTAs of earlier waves."""
+        self.agents = self.earlier + 1
+        agents = 2 * self.agents
+        self.seen = np.zeros((warps, agents), np.int64)
+        """By warp; a row has every agent twice, the second time what was also acquired formally."""
+        self.unsure = False
+        """Whether any warp has seen a flag and acquired nothing."""
+        self.proxy = {space: ProxyFences(warps, agents) for space in ("shared", "global")}
+        self._performed = np.full(agents, FOREVER)
+        """Up to when each agent's accesses have reached all CTAs: engines' do when they land."""
+        self._performed[: 2 * warps] = self._performed[self.agents :][: 2 * warps] = 0
+        self._fenced = np.zeros((warps, agents), np.int64)
+        """What each warp had seen at its last fence."""
+        self.fenced_init = np.zeros(warps, np.int64)
+        """When each warp last made a fence.mbarrier_init."""
+        self.fenced_after = np.zeros((warps, agents), np.int64)
+        """What each warp had seen at its last tcgen05.fence::after_thread_sync."""
+        self.fenced_before = np.zeros(warps, np.int64)
+        """When each warp last made a tcgen05.fence::before_thread_sync."""
+        self.now = 1
+        if not checked:
+            known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
+            known += [self.fenced_before]
+            known += [array for each in self.proxy.values() for array in (each.times, each.seen)]
+            for array in known:
+                array.fill(FOREVER)
+
+    def earlier_row(self) -> Array:
+        """What somebody learns who acquires what an earlier wave released: all that it did."""
+        row = np.zeros(2 * self.agents, np.int64)
+        row[self.earlier :: self.agents] = FOREVER
+        return row
+
+    def tick(self) -> int:
+        self.now += 1
+        return self.now
+
+    def copy_agent(self, barrier: int) -> int:
+        """The agent of the copies that signal the mbarrier at an arena offset."""
+        return self.copy + (barrier >> 3) % SLOTS
+
+    # Synchronisation
+
+    def converge(self, warp: int) -> None:
+        """The lanes of a warp have met: each has seen what the others did."""
+        self.seen[warp, warp :: self.agents] = self.now
+        self.now += 1
+
+    def _own(self, warp: int) -> Array:
+        """What a warp has seen, and what it has done."""
+        row: Array = self.seen[warp].copy()
+        row[warp :: self.agents] = row[self.tensor_memory + warp :: self.agents] = self.now
+        return row
+
+    def release(self, warp: int) -> Array:
+        """What somebody learns who acquires what this warp now releases."""
+        row = self._own(warp)
+        self.now += 1
+        return row
+
+    def fenced(self, warp: int) -> Array:
+        """What somebody in another CTA learns from an ordinary store or a relaxed atomic of a warp:
+        what fences have made visible, the warp's own or those of who did it."""
+        return np.minimum(self._own(warp), np.maximum(self._performed, self._fenced[warp]))
+
+    def fence(self, warp: int) -> None:
+        """A memory fence for other CTAs, such as __threadfence()."""
+        self._fenced[warp] = self.release(warp)
+        self._performed[warp :: self.agents] = self._fenced[warp, warp]
+        if self.unsure:
+            self.seen[warp, self.agents :] = self.seen[warp, : self.agents]
+
+    def fence_init(self, warp: int) -> None:
+        """fence.mbarrier_init."""
+        self.fenced_init[warp] = self.now
+        self.now += 1
+
+    def fence_tensor_memory(self, warp: int, *, before: bool) -> None:
+        """tcgen05.fence, before or after what synchronises threads."""
+        if before:
+            self.fenced_before[warp] = self.now
+            self.now += 1
+        else:
+            self.fenced_after[warp] = self.seen[warp]
+
+    def acquire(self, warp: int, row: Array, *, sure: bool = True) -> None:
+        """sure: not just by having seen a flag."""
+        if sure:
+            np.maximum(self.seen[warp], row, out=self.seen[warp])
+            return
+        self.unsure = True
+        first = self.seen[warp, : self.agents]
+        np.maximum(first, row[: self.agents], out=first)
+
+    def learn(self, warp: int, agent: int, time: int) -> None:
+        """A warp has seen what an engine did up to a time."""
+        own = self.seen[warp, agent :: self.agents]
+        np.maximum(own, time, out=own)
+
+    def landed(self, agent: int, seen: Array) -> Array:
+        """What an engine hands over when an operation is done: its effects, and the asynchronous
+        effects that the issuing thread had `seen` before."""
+        row = self.engines_only(seen)
+        row[agent :: self.agents] = self.now
+        return row
+
+    def committed(self, agent: int, warp: int, seen: Array) -> Array:
+        """What tcgen05.commit hands over for a warp: what the tensor core has done for it, and all
+        that was ordered before what it asked for, but for its own ordinary accesses."""
+        row: Array = seen.copy()
+        row[warp :: self.agents] = 0
+        row[agent :: self.agents] = self.now
+        return row
+
+    def engines_only(self, row: Array) -> Array:
+        """What relaxed operations hand over: asynchronous effects, which order themselves."""
+        engines = row.copy()
+        engines[: self.warps] = engines[self.agents :][: self.warps] = 0
+        return engines
+
+    def fence_async(self, space: str, warps: Array, mask: Mask) -> None:
+        """fence.proxy.async by the lanes of `mask`."""
+        fences = self.proxy[space]
+        for position, warp in enumerate(warps):
+            times, lanes = fences.times[warp], slice(None) if mask is True else mask[position]
+            times[1:, lanes] = times[:-1, lanes]
+            times[0, lanes] = self.now
+            fences.seen[warp] = self.seen[warp]
+
+    # Accesses
+
+    def epoch(self, thread: Array | int) -> Array:
+        """An access of now."""
+        return np.asarray(thread | np.int64(self.now << THREAD_BITS))
+
+    def unordered(self, warps: Array, threads: Array, epochs: Array) -> Array:
+        """Which earlier accesses are not ordered before these threads' accesses."""
+        if not epochs.any():
+            return _NONE
+        thread = epochs & THREAD
+        return (self.seen[warps, thread >> 5] < epochs >> THREAD_BITS) & (thread != threads)
+
+    def not_acquired(self, warps: Array, threads: Array, epochs: Array) -> Array:
+        """Which earlier accesses are ordered before these threads' by flags alone, that were seen
+        with no acquire and no fence."""
+        thread = epochs & THREAD
+        known = self.seen[warps, self.agents + (thread >> 5)]
+        return (known < epochs >> THREAD_BITS) & (thread != threads)
+
+    def unseen(self, row: Array, issuer: int, epochs: Array) -> Array:
+        """The same of an engine's accesses: `row` is what the issuing thread had seen."""
+        if not epochs.any():
+            return _NONE
+        thread = epochs & THREAD
+        return (row[thread >> 5] < epochs >> THREAD_BITS) & (thread != issuer)
+
+    def unfenced(self, space: str, seen: Array, fenced: Array, issuer: int, epochs: Array) -> Array:
+        """Which words an ordinary store wrote with no proxy fence on the way to the engine: `seen`
+        is what the issuing thread had seen, `fenced` the same at its warp's own last fence."""
+        thread, time = epochs & THREAD, epochs >> THREAD_BITS
+        by_warp = (thread < self.warps * 32) & (time > 0)
+        warp = np.where(by_warp, thread >> 5, 0)
+        # Relaxed synchronisation, too, tells of a fence (see Neighbours).
+        known = np.maximum(seen[warp], seen[self.tensor_memory + warp])
+        known = np.where(thread == issuer, FOREVER, known)
+        fences = np.moveaxis(self.proxy[space].times[warp, :, thread & 31], -1, 0)
+        after = fences >= time
+        # If all that is known of came after it, an earlier one may have been forgotten.
+        own = (after & (fences <= known)).any(axis=0) | after.all(axis=0)
+        return by_warp & ~own & (fenced[warp] < time)

@@ -1,0 +1,4 @@
+"""What an access or a copy costs in wavefronts and sectors, and the counters of a launch.
+
+Imports core.
+"""

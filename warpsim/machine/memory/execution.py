@@ -1,0 +1,113 @@
+"""One launch being executed: what outlives its waves of resident CTAs."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+import msgspec
+
+from warpsim.launch import Launch
+from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.findings import Findings
+from warpsim.machine.core.image import Image
+from warpsim.machine.core.registers import RegisterFile
+from warpsim.machine.counts.tally import Tally
+from warpsim.machine.memory.constants import fill
+from warpsim.machine.memory.history import History
+from warpsim.machine.memory.layout import GlobalLayout, LocalLayout, Parameters, SharedLayout
+from warpsim.schedule import Schedule
+
+# Resident warps at once: bounds the register file (about 128 bytes per register and warp).
+REGISTER_FILE_BYTES = 512 << 20
+MAX_RESIDENT_WARPS = 2048
+GLOBAL_READERS = 2
+"""Warps of any CTA whose reads of a word of global memory are told apart."""
+FEW_CLUSTERS = 2
+"""That are resident at once where a kernel cancels launches: others have to be left to cancel."""
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread printed."""
+
+    cta: int
+    thread: int
+    """Of the CTA."""
+    text: str
+
+
+class Execution:
+    """The launch, its sizes, its global memory, and what was found and counted so far."""
+
+    def __init__(
+        self,
+        image: Image,
+        launch: Launch,
+        arrays: Mapping[str, Array],
+        unwritten: frozenset[str],
+        schedule: Schedule,
+        before: GlobalLayout | None = None,
+        world: GlobalLayout | None = None,
+    ) -> None:
+        """before: the global memory that an earlier launch of the same job left; world: memory that
+        is there already, instead of `arrays`."""
+        self.image = image
+        self.launch = launch
+        self.chance = random.Random(schedule.seed)
+        self.late = schedule.asynchrony == "late"
+        """Whether asynchronous effects land as late as they may."""
+        self.shuffle = schedule.seed != 0
+        """Whether everything that the hardware leaves open is decided by chance."""
+        self.findings = Findings()
+        self.tallies: dict[int, Tally] = {}
+        """Costs of memory instructions, by their number."""
+        self.contended = False
+        """Whether flags or atomics have met in an order that nothing decides."""
+        self.printed: list[Printed] = []
+        self.steps = 0
+        """Warp instructions so far."""
+        self.announced: frozenset[tuple[int, int]] = frozenset()
+        """Words of global memory that earlier waves released something at, as Flags has them."""
+        self.cluster_size = math.prod(launch.cluster)
+        self.threads = math.prod(launch.block)
+        self.warps_per_cta = -(-self.threads // 32)
+        self.grid_ctas = math.prod(launch.grid)
+        """CTAs that are launched: without the clusters that were cancelled, the last ones."""
+        self.layout = SharedLayout(
+            image.variables, launch.dynamic_smem_bytes, image.uses_reserved_shared
+        )
+        self.local = LocalLayout(image.variables)
+        self.world = world or GlobalLayout(
+            image.variables, arrays, unwritten, image.heap_bytes, image.functions
+        )
+        if before:
+            self.world.take_over(before)
+        self.history = History(len(self.world.arena.data), image.global_unit, GLOBAL_READERS)
+        """Who wrote to global memory, and read from it in this wave."""
+        self.parameters = Parameters(image, launch, self.world)
+        self.resident = self._resident()
+        """CTAs that are resident at once, whole clusters."""
+        self.banks = {
+            number: fill(bank, launch, self.world, self.parameters, self.local, self.resident)
+            for number, bank in image.banks.items()
+        }
+        """Constant banks, as bytes."""
+        self.warps = self.resident * self.warps_per_cta
+        self.registers = RegisterFile(image.table, self.warps)
+
+    def _resident(self) -> int:
+        registers = len(self.image.slots) * 128 * self.warps_per_cta
+        most = min(
+            REGISTER_FILE_BYTES // max(1, registers), MAX_RESIDENT_WARPS // self.warps_per_cta
+        )
+        clusters = max(1, most // self.cluster_size)
+        if self.image.cancels_launches:
+            clusters = min(clusters, FEW_CLUSTERS)
+        return min(self.grid_ctas, clusters * self.cluster_size)
+
+    def tally(self, number: int) -> Tally:
+        tally = self.tallies.get(number)
+        if tally is None:
+            tally = self.tallies[number] = Tally()
+        return tally

@@ -1,0 +1,104 @@
+"""The bytes of tensor maps, as kernels copy and change them.
+
+The driver's encoding is not published. Where the address, the strides, the sizes and the box lie is
+what ptxas makes of `tensormap.replace`: stores to these places. The rest, such as the type of the
+elements, is here the number of the map that the launch brought.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import msgspec
+
+from warpsim.launch import TENSOR_MAP_BYTES, TensorMap
+
+_ADDRESS, _STRIDES, _STRIDE_TOPS, _SIZES, _FIRST_BOX = 0, 0x0C, 0x1C, 0x20, 0x37
+"""Strides are in 16 bytes, and have bits above 32 in `_STRIDE_TOPS`, 4 each; sizes are words, and
+extents of the box bytes, both less one."""
+_MARK_AT, _MARK = 0x40, b"\xffTensMap"
+_UNIT_BITS, _TOP_BITS = 4, 4
+
+
+class PlacedMap(NamedTuple):
+    """A tensor map over an array of the launch."""
+
+    tensor: TensorMap
+    base: int
+    """Offset of the array in global memory."""
+
+
+class TensorMaps:
+    """The tensor maps of a job."""
+
+    def __init__(self, origin: int) -> None:
+        """origin: the address of global memory."""
+        self._origin = origin
+        self._maps: list[PlacedMap] = []
+        self._known: dict[bytes, PlacedMap | None] = {}
+
+    def add(self, placed: PlacedMap) -> bytes:
+        """The bytes of a new one."""
+        self._maps.append(placed)
+        return self._bytes(placed, len(self._maps) - 1)
+
+    def _bytes(self, placed: PlacedMap, number: int) -> bytes:
+        data = bytearray(TENSOR_MAP_BYTES)
+        struct.pack_into("<8sQ", data, _MARK_AT, _MARK, number)
+        change(data, "global_address", 0, self._origin + placed.base)
+        for field, name in _FIELDS.items():
+            for index, value in enumerate(getattr(placed.tensor, name)):
+                change(data, field, index, value)
+        return bytes(data)
+
+    def find(self, data: bytes) -> PlacedMap | None:
+        """The map with these bytes; None if they are none, or if something else of it was changed
+        than what is known to lie where."""
+        if data not in self._known:
+            self._known[data] = self._read(data)
+        return self._known[data]
+
+    def _read(self, data: bytes) -> PlacedMap | None:
+        mark, number = struct.unpack_from("<8sQ", data, _MARK_AT)
+        if mark != _MARK or number >= len(self._maps):
+            return None
+        tensor = self._maps[number].tensor
+        fields = {
+            name: tuple(_value(data, field, index) for index, _ in enumerate(getattr(tensor, name)))
+            for field, name in _FIELDS.items()
+        }
+        (address,) = struct.unpack_from("<Q", data, _ADDRESS)
+        placed_map = PlacedMap(msgspec.structs.replace(tensor, **fields), address - self._origin)
+        return placed_map if self._bytes(placed_map, number) == data else None
+
+
+_FIELDS = {"global_dim": "shape", "global_stride": "strides_bytes", "box_dim": "box"}
+"""PTX's names of what may be changed, and those of a TensorMap."""
+
+
+def change(data: bytearray, field: str, index: int, value: int) -> None:
+    """Changes a field of the bytes of a tensor map, by PTX's name of it."""
+    if field == "global_address":
+        struct.pack_into("<Q", data, _ADDRESS, value)
+    elif field == "global_dim":
+        struct.pack_into("<I", data, _SIZES + 4 * index, value - 1 & 0xFFFF_FFFF)
+    elif field == "box_dim":
+        data[_FIRST_BOX + index] = value - 1 & 0xFF
+    else:
+        units, shift = value >> _UNIT_BITS, _TOP_BITS * index
+        struct.pack_into("<I", data, _STRIDES + 4 * index, units & 0xFFFF_FFFF)
+        (tops,) = struct.unpack_from("<I", data, _STRIDE_TOPS)
+        tops = tops & ~(0xF << shift) | (units >> 32 & 0xF) << shift
+        struct.pack_into("<I", data, _STRIDE_TOPS, tops)
+
+
+def _value(data: bytes, field: str, index: int) -> int:
+    if field == "box_dim":
+        return data[_FIRST_BOX + index] + 1
+    at = 4 * index + (_SIZES if field == "global_dim" else _STRIDES)
+    (low,) = struct.unpack_from("<I", data, at)
+    if field == "global_dim":
+        return int(low) + 1
+    (tops,) = struct.unpack_from("<I", data, _STRIDE_TOPS)
+    return (int(low) | (tops >> _TOP_BITS * index & 0xF) << 32) << _UNIT_BITS

@@ -1,0 +1,179 @@
+"""A decoded entry: blocks of operations on register arrays, and where its lanes part and meet."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warpsim import compiled
+from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.forms import ACCESSES, Form, Formed
+from warpsim.machine.core.image import Image
+from warpsim.machine.core.native_layout import (
+    DECIDES,
+    INSTRUCTION,
+    NUMBERS,
+    READS,
+    SLOTS,
+    USES,
+    WRITES,
+    CodeLayout,
+)
+from warpsim.machine.core.site import Site
+from warpsim.machine.sync.gates import Gate
+from warpsim.machine.wave.machine import Op
+from warpsim.machine.wave.undefined import Uses
+
+
+@dataclass(slots=True)
+class Branch:
+    """How a block ends: `guard` None is a plain jump."""
+
+    targets: tuple[int, ...]
+    following: int
+    guard: int | None
+    negated: bool
+    index: int | None = None
+    """Slot that picks the target."""
+
+
+class Exit:
+    """ret, exit."""
+
+
+@dataclass(slots=True)
+class Block:
+    """Instructions that are executed together."""
+
+    first: int
+    last: int
+    """The number after the last instruction's."""
+    ops: list[Op] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    """Of the instructions that `ops` execute."""
+    forms: list[Form | None] = field(default_factory=list)
+    """The same compiled, where they have such a form."""
+    loads: bool = False
+    """Whether any of them may read what nobody wrote, in memory or from another lane."""
+    gate: Gate | None = None
+    sync: int | None = None
+    """Slot of the member mask of a first instruction that needs its lanes together; -1: all."""
+    anywhere: bool = False
+    """Whether the lanes may stand at different instructions of that kind (__syncwarp)."""
+    exclusive: bool = False
+    """Whether lanes with different masks execute it one group after the other."""
+    weight: int = 1
+    """How much of a turn it takes: polls of memory are more than one."""
+    end: Branch | Exit | None = None
+    join: int | None = None
+    """Where lanes that part at this block's end meet again."""
+    joins: bool = False
+    """Whether some block's lanes meet here."""
+
+    def add(self, number: int, op: Op) -> None:
+        """Appends an instruction, in its compiled form too if it has one."""
+        form = op.form if isinstance(op, Formed) else None
+        self.ops.append(op.op if isinstance(op, Formed) else op)
+        self.numbers.append(number)
+        self.forms.append(form)
+
+
+class Code:
+    """A block for compiled code."""
+
+    def __init__(self, block: Block, uses: Sequence[Uses]) -> None:
+        rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
+        self._instructions = np.array(rows, INSTRUCTION)
+        self._numbers, self._uses = block.numbers, uses
+        self._used: Array | None = None
+        self._layout = CodeLayout(self._instructions.ctypes.data, None, len(rows))
+        self.address = ctypes.addressof(self._layout)
+        self.compiled: list[bool] = (self._instructions["operation"] >= 0).tolist()
+        """Which instructions have a form; the others are Python's."""
+        forms = [form for form in block.forms if form and form.operation in ACCESSES]
+        self.memories = tuple({form.numbers[0] for form in forms})
+        """The memories that they access, as forms.MEMORIES numbers them."""
+
+    def follow(self) -> None:
+        """From now on it can be executed with marked registers."""
+        if self._used is None:
+            known = (self._uses[number] if self._uses else None for number in self._numbers)
+            self._used = np.array([_uses_row(each) for each in known], USES)
+            self._layout.uses = self._used.ctypes.data
+
+
+def _row(number: int, form: Form | None) -> tuple[object, ...]:
+    """An instruction as compiled code has it."""
+    form = form or Form("", ())
+    slots = (*form.slots, *[-1] * (SLOTS - len(form.slots)))
+    numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
+    operation = compiled.operation(form.operation)
+    return operation, form.guard, form.negated, number, slots, numbers, form.offset
+
+
+# What compiled/marks.cpp knows of how marks are handed on, in the order of kx::Rule.
+_RULES = (
+    "unknown",
+    "python",
+    "copies",
+    "selects",
+    "computes",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+    "bfe",
+    "prmt",
+)
+
+
+def _rule(uses: Uses) -> str:
+    if any(uses.multiplies) or uses.lanes or uses.members is not None:
+        return "python"
+    if uses.selects:
+        return "selects"
+    return "copies" if uses.copies else {"": "computes", "not": "xor"}.get(uses.stem, uses.stem)
+
+
+def _uses_row(uses: Uses | None) -> tuple[object, ...]:
+    """What an instruction does with registers, as compiled code has it."""
+    slots = ((), (), ()) if uses is None else (uses.reads, uses.decides, uses.writes)
+    lists = list(zip(slots, (READS, DECIDES, WRITES), strict=True))
+    followed = uses is not None and all(len(each) <= room for each, room in lists)
+    rule = _RULES.index(_rule(uses)) if uses is not None and followed else 0
+    return rule, *([*each, *[-1] * (room - len(each))][:room] for each, room in lists)
+
+
+# Blocks that a batch may run before others get their turn: most batches stop at a barrier long
+# before. A poll of memory counts as many, so that who polls does not keep off whom it waits for.
+QUANTUM = 4000
+POLL = QUANTUM // 8
+
+
+class Program:
+    """One entry. A pc is the number of an instruction; blocks go by their first one."""
+
+    def __init__(
+        self,
+        image: Image,
+        sites: list[Site],
+        blocks: dict[int, Block],
+        uses: list[Uses] | None = None,
+    ) -> None:
+        self.image = image
+        self.sites = sites
+        self.blocks = blocks
+        self.uses = uses or []
+        """What each instruction does with registers; none: not known."""
+        self._code: dict[int, Code] = {}
+
+    def code(self, first: int) -> Code:
+        """The block that begins there for compiled code, which has to be loaded."""
+        found = self._code.get(first)
+        if found is None:
+            found = self._code[first] = Code(self.blocks[first], self.uses)
+        return found

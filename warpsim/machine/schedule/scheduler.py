@@ -1,0 +1,347 @@
+"""Moves warps: picks fragments that can go on, runs them together, parks them where they wait."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+from warpsim import compiled
+from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.warps import ALL, pack
+from warpsim.machine.schedule import hangs
+from warpsim.machine.schedule.batches import Batch, merge, runs
+from warpsim.machine.schedule.gathering import Gathering
+from warpsim.machine.schedule.hangs import Waiter
+from warpsim.machine.schedule.interpreter import Interpreter
+from warpsim.machine.schedule.parking import Parking
+from warpsim.machine.schedule.partings import Partings
+from warpsim.machine.schedule.program import POLL, QUANTUM, Block, Branch, Program
+from warpsim.machine.sync.gates import Fragment
+from warpsim.machine.wave.machine import Machine
+
+# Turns of polling after which it is looked whether any register has changed.
+PATIENCE = 16
+
+_warp = operator.attrgetter("warp")
+
+
+class Scheduler:
+    """Executes one wave of resident CTAs to its end."""
+
+    def __init__(self, machine: Machine, program: Program, limit: int) -> None:
+        self.machine = machine
+        self.execution = machine.execution
+        self.program = program
+        self.blocks = program.blocks
+        self.end = len(program.sites)
+        self.chance = machine.execution.chance
+        self.shuffle = machine.execution.shuffle
+        self.limit = limit
+        self.ready: dict[int, list[Fragment]] = {}
+        self.parking = Parking(machine, program)
+        self.executed = [0] * len(program.sites)
+        """Times a block ran, in warps, by its first instruction."""
+        self.lanes = [0] * len(program.sites)
+        self.exited = machine.exited
+        self.hang: tuple[Waiter, ...] = ()
+        self.tired: list[Fragment] = []
+        """Had a turn as long as may be, and go on when the others have had theirs."""
+        self.spent: dict[int, tuple[int, int]] = {}
+        """How much of this turn a warp has used up, and in how many polls: lanes that part and meet
+        go on where they stopped."""
+        self.polling = True
+        """Whether all of these polled memory."""
+        self.polled = 0
+        """Turns in which nobody did anything but poll."""
+        self.states: dict[int, int] = {}
+        """How often the registers were seen to be the same meanwhile, by their hash."""
+        machine.undefined.uses, machine.undefined.sites = program.uses, program.sites
+        self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
+        self._execute = self._python if self.interpreter is None else self._compiled
+        self.partings = Partings(self._put)
+        self.gathering = Gathering(machine, program, self.partings, self.parking, self._put)
+
+    def run(self) -> None:
+        """Runs the machine's resident CTAs; Fatal ends the launch early."""
+        self._start()
+        while True:
+            self._check_limit()
+            if self.ready:
+                for batch in self._pick():
+                    self._run(batch)
+            elif self._wake():
+                continue
+            elif self.tired:
+                self._next_turn()
+            elif self.machine.engines.land_one():
+                continue
+            elif self.partings.give_up() or self.gathering.give_up():
+                continue
+            elif self.parking.fragments:
+                self._hang("no warp can go on")
+                return
+            else:
+                # A warp that got lost would pass for one that ended.
+                assert all(self.exited[place] == ALL for place in self.exited)
+                return
+
+    def _start(self) -> None:
+        for place, absent in self.exited.items():
+            self._put(Fragment(place, ALL & ~absent, 0))
+
+    def _put(self, fragment: Fragment) -> None:
+        self.ready.setdefault(fragment.pc, []).append(fragment)
+
+    def guarded(self) -> Iterator[tuple[int, int, int]]:
+        """(number, warps with an active lane, active lanes) of guarded instructions, in parts."""
+        for warps in self.machine.sets.values():
+            for number, (times, lanes) in warps.predicated.items():
+                yield number, times, lanes
+        if self.interpreter is not None:
+            yield from self.interpreter.guarded()
+
+    # Picking
+
+    def _pick(self) -> list[Batch]:
+        """Batches at one instruction: mostly the first in program order, so that warps gather."""
+        pcs = list(self.ready)
+        strays = 0.5 if self.shuffle else 0.1
+        pc = self.chance.choice(pcs) if self.chance.random() < strays else min(pcs)
+        fragments = self.ready.pop(pc)
+        if self.shuffle and len(fragments) > 1 and self.chance.random() < 0.5:
+            self.chance.shuffle(fragments)
+            keep = self.chance.randrange(1, len(fragments) + 1)
+            for fragment in fragments[keep:]:
+                self._put(fragment)
+            del fragments[keep:]
+        if len(fragments) > 1:
+            fragments.sort(key=_warp)
+        return [self._batch(run) for run in runs(merge(fragments), self.machine.resident)]
+
+    def _batch(self, fragments: list[Fragment]) -> Batch:
+        first, count = fragments[0].warp, len(fragments)
+        step = fragments[1].warp - first if count > 1 else 1
+        return Batch(self.machine.warp_set(first, count, step), fragments)
+
+    # Running
+
+    def _run(self, batch: Batch) -> None:
+        """Runs a batch until it waits, parts or ends."""
+        pc = batch.fragments[0].pc
+        blocks, executed, lanes = self.blocks, self.executed, self.lanes
+        execution, warps, execute = self.execution, batch.set, self._execute
+        first = batch.fragments[0].warp
+        turn, polls = self.spent.get(first, (0, 0))
+        while turn < QUANTUM:
+            if pc == self.end:
+                self._exit(batch)
+                return
+            block = blocks[pc]
+            if batch.meets and block.joins and self.partings.meet(batch, pc):
+                self.spent[first] = turn, polls
+                return
+            if block.sync is not None and self.gathering.hold(batch, block):
+                self.spent[first] = turn, polls
+                return
+            turn += block.weight
+            polls += block.weight > 1
+            executed[pc] += warps.count
+            lanes[pc] += batch.lanes
+            warps.ran.add(pc)
+            execution.steps += (block.last - block.first) * warps.count
+            if block.gate is not None:
+                if not self._enter(batch, block):
+                    return
+                pc = block.last
+                continue
+            execute(batch, block)
+            end = block.end
+            if end is None:
+                pc = block.last
+            elif isinstance(end, Branch):
+                following = self._branch(batch, block, end)
+                if following is None:
+                    self.spent[first] = turn, polls
+                    return
+                pc = following
+            else:
+                self._exit(batch)
+                return
+        self._yield(batch, pc, polls > 0)
+
+    def _python(self, batch: Batch, block: Block) -> None:
+        """Executes a block."""
+        undefined, warps, mask = self.machine.undefined, batch.set, batch.mask
+        if not (undefined.live or block.loads):
+            for op in block.ops:
+                op(warps.R, mask, warps)
+            return
+        for number, op in zip(block.numbers, block.ops, strict=True):
+            if undefined.live:
+                undefined.before(number, warps.R, warps, mask)
+            op(warps.R, mask, warps)
+        self._decide(batch, block)
+
+    def _compiled(self, batch: Batch, block: Block) -> None:
+        """The same, in compiled code where it can be."""
+        assert self.interpreter is not None
+        code, undefined = self.program.code(block.first), self.machine.undefined
+        warps, mask = batch.set, batch.mask
+        at, last = 0, len(code.compiled)
+        while at < last:
+            if code.compiled[at]:
+                at = self.interpreter.run(code, at, batch)
+                if at == last:
+                    break
+            if undefined.live:
+                undefined.before(block.numbers[at], warps.R, warps, mask)
+            block.ops[at](warps.R, mask, warps)
+            at += 1
+        self._decide(batch, block)
+
+    def _decide(self, batch: Batch, block: Block) -> None:
+        """A finding if a block's branch depends on a marked value."""
+        undefined = self.machine.undefined
+        if undefined.live and isinstance(block.end, Branch) and block.end.guard is not None:
+            undefined.decides(block.end.guard, batch.set, batch.mask, "decides a branch")
+
+    def _check_limit(self) -> None:
+        if self.execution.steps > self.limit:
+            self.machine.report("step-limit", f"more than {self.limit} warp instructions.", None)
+            raise Fatal
+
+    def _yield(self, batch: Batch, pc: int, polled: bool) -> None:
+        """The batch has run long: others get a turn."""
+        for fragment in batch.fragments:
+            fragment.pc = pc
+            self.tired.append(fragment)
+            self.spent[fragment.warp] = QUANTUM, int(polled)
+        self.polling &= polled
+        if polled:
+            # Whom it waits for may be a lane of its own warps, gone ahead to a meeting place.
+            self.partings.give_up({fragment.warp for fragment in batch.fragments})
+
+    def _next_turn(self) -> None:
+        """Everybody who could run has had a turn."""
+        tired, self.tired = self.tired, []
+        # Who has polled in vain polls but twice in the next turn: waiting costs less than work.
+        polled = {f.warp for f in tired if self.spent.get(f.warp, (0, 0))[1]}
+        self.spent = dict.fromkeys(polled, (QUANTUM - 2 * POLL, 0))
+        for fragment in tired:
+            self._put(fragment)
+        polling, self.polling = self.polling, True
+        if not polling or self.machine.engines.land_one():
+            self.polled, self.states = 0, {}
+            return
+        self.partings.give_up()
+        # Registers that come back again and again, in turns in which all polled, always will. Lanes
+        # that part and meet while they poll come back in another phase of their loop.
+        self.polled += 1
+        if self.polled % PATIENCE == 0:
+            now = self._registers(tired)
+            self.states[now] = self.states.get(now, 0) + 1
+            if self.states[now] > 1 and not self.gathering.give_up(tired):
+                self._hang("warps poll memory that nobody will change")
+                raise Fatal
+
+    def _registers(self, fragments: list[Fragment]) -> int:
+        rows = sorted({fragment.warp for fragment in fragments})
+        places = [(f.warp, f.mask, f.pc) for f in fragments]
+        every = self.machine.registers.values()
+        return hash((*places, b"".join(r[:, rows].tobytes() for r in every)))
+
+    def _branch(self, batch: Batch, block: Block, end: Branch) -> int | None:
+        """Where the whole batch goes, or None if it parted."""
+        if end.index is not None:
+            self.partings.table(batch, end, block.join)
+            return None
+        (target,) = end.targets
+        if target == -1:
+            target = self.end
+        if end.guard is None or target == end.following:
+            return target
+        taken = batch.set.R[end.guard]
+        if batch.mask is not True:
+            taken = (~taken if end.negated else taken) & batch.mask
+        elif end.negated:
+            taken = ~taken
+        count = taken.tobytes().count(1)  # which NumPy takes longer for
+        if count == 0:
+            return end.following
+        if count == batch.lanes:
+            return target
+        self.partings.part(batch, pack(taken), target, end.following, block.join)
+        return None
+
+    def _exit(self, batch: Batch) -> None:
+        machine = self.machine
+        self.parking.exits = True
+        for fragment in batch.fragments:
+            self.exited[fragment.warp] |= fragment.mask
+            self.partings.leave(fragment.warp, fragment.mask, fragment.meetings)
+            if self.exited[fragment.warp] == ALL:
+                cta = machine.cta_of(fragment.warp)
+                cta.live_warps -= 1
+                if cta.live_warps == 0:
+                    machine.end_cta(cta)
+
+    # Waiting
+
+    def _enter(self, batch: Batch, block: Block) -> bool:
+        """Arrives at a gate; True if the whole batch may go on."""
+        gate = block.gate
+        assert gate is not None
+        machine = self.machine
+        parked: list[Fragment] = []
+        passed: list[Fragment] = []
+        for fragment in batch.fragments:
+            for part in gate.parts(machine, fragment):
+                part.pc = block.first
+                (passed if gate.enter(machine, part) else parked).append(part)
+        if not parked and len(passed) == len(batch.fragments):
+            return True
+        for fragment in parked:
+            self.parking.wait(fragment)
+        for fragment in passed:
+            fragment.pc = block.last
+            self._put(fragment)
+        return False
+
+    def _wake(self) -> bool:
+        """Lets parked fragments go on that can; whether any could."""
+        machine, parking = self.machine, self.parking
+        woken: list[Fragment] = []
+        united: dict[tuple[int, int], Fragment] = {}
+        for fragment in parking.to_check():
+            block = self.blocks[fragment.pc]
+            gate = block.gate
+            assert gate is not None
+            if not gate.ready(machine, fragment):
+                parking.watch(fragment)
+                continue
+            parking.remove(fragment)
+            gate.leave(machine, fragment)
+            fragment.pc = block.last
+            whole = fragment
+            if gate.unites:
+                whole = united.setdefault((fragment.warp, fragment.pc), fragment)
+                whole.mask |= fragment.mask
+            if whole is fragment:
+                woken.append(fragment)
+        for fragment in woken:
+            self._put(fragment)
+        return self.gathering.reunite() or bool(woken)
+
+    def _hang(self, why: str) -> None:
+        ready = [fragment for group in self.ready.values() for fragment in group]
+        parked = list(self.parking.fragments)
+        waiting = hangs.ordered(self.machine, [*parked, *ready, *self.tired])
+        self.hang = tuple(hangs.waiter(self.machine, self.program, each) for each in waiting)
+        first = self.hang[0]
+        self.execution.findings.add(
+            "hang",
+            f"{why}: {len(waiting)} waiting, the first of them for {first.waits_for}.",
+            self.program.sites[waiting[0].pc],
+            cta=first.cta,
+            warp=first.warp,
+        )

@@ -1,0 +1,122 @@
+"""Atomic updates of memory: lanes one after the other, in lane order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.counts.access import Access
+from warpsim.machine.memory.arena import Arena
+from warpsim.machine.wave.machine import WarpSet
+from warpsim.machine.wave.spaces import Memory
+
+
+def update(
+    warps: WarpSet,
+    memory: Memory,
+    addresses: Array,
+    operands: list[Array],
+    function: Callable[[Array, Array], Array] | None,
+    access: Access,
+    m: Mask,
+    *,
+    relaxed: bool,
+    narrow: bool = False,
+    sure: bool = True,
+) -> Array:
+    """The old values; `function` None swaps in the second operand where the first is the old value.
+
+    relaxed: it hands over only what fences have made visible before it. narrow: its scope is the
+        CTA. sure: it acquires.
+    """
+    flags = warps.machine.flags
+    flags.release(warps, addresses, m, relaxed=relaxed, narrow=narrow)
+    old = np.zeros((warps.count, 32), operands[0].dtype)
+    for space, within, lanes in memory.parts(addresses, m):
+        offsets = space.offsets(warps, within, access, lanes)
+        space.update_check(warps, offsets, access, lanes)
+        _sequence(space.arena, offsets, lanes, operands, function, old)
+    flags.acquire(warps, addresses, m, narrow=narrow, sure=sure)
+    return old
+
+
+def reduce(
+    warps: WarpSet,
+    memory: Memory,
+    addresses: Array,
+    values: Array,
+    function: Callable[[Array, Array], Array],
+    access: Access,
+    m: Mask,
+) -> None:
+    """An update that lands later than it was issued: it releases and acquires nothing."""
+    old = np.zeros((warps.count, 32), values.dtype)
+    for space, within, lanes in memory.parts(addresses, m):
+        offsets = space.offsets(warps, within, access, lanes)
+        space.update_check(warps, offsets, access, lanes)
+        _sequence(space.arena, offsets, lanes, [values], function, old)
+
+
+def _sequence(
+    arena: Arena,
+    offsets: Array,
+    lanes: Mask,
+    operands: list[Array],
+    function: Callable[[Array, Array], Array] | None,
+    old: Array,
+) -> None:
+    """Lanes with different addresses at once, lanes with the same one after the other."""
+    view = arena.view(old.itemsize, 1)
+    index = (offsets // old.itemsize).ravel()
+    rest = np.arange(index.size) if lanes is True else np.flatnonzero(lanes)
+    flat, out = [operand.ravel() for operand in operands], old.reshape(-1)
+    if function is None:
+        _swap(view, index, rest, flat, out)
+        return
+    while len(rest):
+        _, first = np.unique(index[rest], return_index=True)
+        now = rest[np.sort(first)]
+        before = view[index[now]]
+        out[now] = before
+        view[index[now]] = function(before, flat[0][now])
+        rest = np.setdiff1d(rest, now, assume_unique=True)
+
+
+def _swap(view: Array, index: Array, lanes: Array, operands: list[Array], out: Array) -> None:
+    """Compare and swap: lanes that spin on one lock come one by one, and plain numbers are fast."""
+    wanted, new = operands
+    for lane in lanes.tolist():
+        at = index[lane]
+        out[lane] = before = view[at]
+        if before == wanted[lane]:
+            view[at] = new[lane]
+
+
+def update_pair(
+    warps: WarpSet,
+    memory: Memory,
+    addresses: Array,
+    operands: list[Array],
+    access: Access,
+    m: Mask,
+    *,
+    relaxed: bool,
+) -> Array:
+    """16 bytes at once, [n, 32, 2]: swaps in the last operand, if there are two only where the
+    first is the old value. The old values."""
+    flags = warps.machine.flags
+    flags.release(warps, addresses, m, relaxed=relaxed)
+    old = np.zeros((warps.count, 32, 2), np.uint64)
+    for space, within, lanes in memory.parts(addresses, m):
+        offsets = space.offsets(warps, within, access, lanes)
+        space.update_check(warps, offsets, access, lanes)
+        view = space.arena.view(8, 2)
+        for row, lane in np.argwhere(warps.active(lanes)):
+            at = offsets[row, lane] // access.size
+            old[row, lane] = view[at]
+            if len(operands) == 1 or (old[row, lane] == operands[0][row, lane]).all():
+                view[at] = operands[-1][row, lane]
+    flags.acquire(warps, addresses, m)
+    return old

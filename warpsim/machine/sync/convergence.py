@@ -1,0 +1,140 @@
+"""Convergence barriers: where the lanes of a warp come together again (BSSY, BSYNC, BREAK).
+
+Each lane of a warp belongs, for each barrier, to the group of those that entered it together. A
+lane that reaches the end waits for all lanes of its group that have neither exited nor left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.warps import ALL, lanes_of, pack
+from warpsim.machine.sync.gates import Fragment, Gate
+from warpsim.machine.wave.machine import Machine, WarpSet
+
+
+@dataclass(slots=True)
+class Group:
+    """Lanes that entered a barrier together."""
+
+    expected: int
+    arrived: int = 0
+    away: int = 0
+    """Lanes that use the barrier for something else meanwhile, as in a function that they call."""
+
+    def here(self) -> int:
+        return self.expected & ~self.away
+
+
+class Groups(dict[tuple[int, int], list[Group]]):
+    """By warp and barrier."""
+
+    def __init__(self) -> None:
+        self.kept: list[Group] = []
+        """Those that lanes are away from, by number."""
+
+    def of(self, warp: int, barrier: int, lanes: int) -> list[Group]:
+        """The groups that any of these lanes belong to."""
+        return [group for group in self.get((warp, barrier), []) if group.here() & lanes]
+
+    def leave(self, warp: int, barrier: int, lanes: int) -> None:
+        """These lanes belong to no group any more."""
+        groups = self.get((warp, barrier), [])
+        for group in groups:
+            group.expected &= ~(lanes & ~group.away)
+        self[warp, barrier] = [group for group in groups if group.expected]
+
+
+def masks(warps: WarpSet, m: Mask) -> list[int]:
+    """The active lanes of each warp."""
+    return [ALL] * warps.count if m is True else pack(m)
+
+
+def enter(warps: WarpSet, m: Mask, barrier: int) -> None:
+    """The active lanes of each warp will meet at a barrier's end."""
+    groups = warps.machine.state(Groups)
+    for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
+        if lanes:
+            groups.leave(warp, barrier, lanes)
+            groups[warp, barrier].append(Group(lanes))
+
+
+def leave(warps: WarpSet, m: Mask, barrier: int) -> None:
+    """The active lanes will not come to the barrier's end."""
+    groups = warps.machine.state(Groups)
+    for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
+        groups.leave(warp, barrier, lanes)
+
+
+def keep(warps: WarpSet, m: Mask, barrier: int) -> Array:
+    """Takes the active lanes away from their groups: a number of each, 0 for none, [n, 32]."""
+    groups, numbers = warps.machine.state(Groups), np.zeros((warps.count, 32), np.uint32)
+    for row, (warp, lanes) in enumerate(zip(warps.warps.tolist(), masks(warps, m), strict=True)):
+        for group in groups.of(warp, barrier, lanes):
+            mine = group.here() & lanes
+            group.away |= mine
+            groups.kept.append(group)
+            numbers[row, lanes_of(mine)] = len(groups.kept)
+    return numbers
+
+
+def give_back(warps: WarpSet, m: Mask, barrier: int, numbers: Array) -> None:
+    """Brings the active lanes back to the groups that keep() took them away from."""
+    groups = warps.machine.state(Groups)
+    leave(warps, m, barrier)
+    for row, _, lane in warps.each_lane(m):
+        number = int(numbers[row, lane])
+        if number:
+            groups.kept[number - 1].away &= ~(1 << lane)
+
+
+@dataclass(frozen=True, eq=False)
+class Converge(Gate):
+    """The end of a convergence barrier."""
+
+    barrier: int
+    unites = True
+
+    def _groups(self, machine: Machine, fragment: Fragment) -> list[Group]:
+        return machine.state(Groups).of(fragment.warp, self.barrier, fragment.mask)
+
+    def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
+        """Lanes of different groups, which have only come to run together, wait apart."""
+        masks = [group.here() & fragment.mask for group in self._groups(machine, fragment)]
+        rest = fragment.mask
+        for mask in masks:
+            rest &= ~mask
+        masks += [rest] if rest else []
+        if len(masks) == 1:
+            return (fragment,)
+        return [Fragment(fragment.warp, lanes, fragment.pc) for lanes in masks]
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        exited = machine.exited[fragment.warp]
+        whole = True
+        for group in self._groups(machine, fragment):
+            group.arrived |= fragment.mask & group.here()
+            whole = whole and not group.expected & ~exited & ~fragment.mask
+        if whole:
+            self.leave(machine, fragment)
+        # Even if it is the last to come, it waits: all of the group go on together.
+        return whole
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        exited = machine.exited[fragment.warp]
+        groups = self._groups(machine, fragment)
+        return not any(group.expected & ~group.arrived & ~exited for group in groups)
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        machine.state(Groups).leave(fragment.warp, self.barrier, fragment.mask)
+
+    def describe(self, machine: Machine, fragment: Fragment) -> str:
+        exited = machine.exited[fragment.warp]
+        missing = 0
+        for group in self._groups(machine, fragment):
+            missing |= group.expected & ~group.arrived & ~exited
+        return f"lanes {missing:#010x} of its own warp"

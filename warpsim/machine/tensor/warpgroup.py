@@ -1,0 +1,301 @@
+"""Hopper's warpgroup matrix multiplication: four warps' parts of one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from warpsim.arithmetic import sparse
+from warpsim.machine.core.accumulators import WARPS, Accumulators, Destination, Result, places_of
+from warpsim.machine.core.arrays import POISON, Array
+from warpsim.machine.core.asynchronous import Groups, Pending
+from warpsim.machine.core.clocks import SLOTS
+from warpsim.machine.core.site import Site, UnsupportedInstruction
+from warpsim.machine.sync.gates import Fragment, PendingWait
+from warpsim.machine.tensor.matrix_operands import K_BYTES, Matrix, fetch, span
+from warpsim.machine.tensor.products import METADATA, meaningless, metadata
+from warpsim.machine.tensor.wgmma import ROWS, Wgmma, from_registers, product
+from warpsim.machine.wave.machine import Machine, WarpSet
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Multiplication(Pending):
+    to: Destination
+
+
+class Operands(NamedTuple):
+    """What the first warp of a warpgroup asks for: what it does next may change the registers."""
+
+    a: int | None
+    """Descriptor; None where A is in registers."""
+    b: int
+    accumulate: bool
+
+
+class Joining:
+    """Warps of a group that have come to an instruction, until all have."""
+
+    def __init__(self, operation: Multiplication) -> None:
+        self.operation = operation
+        self.places: dict[int, int] = {}
+        """By the warp's index in the group."""
+        self.a: dict[int, Array] = {}
+        """Each warp's registers of A when it came, [4, 32]."""
+        self.metadata: dict[int, Array] = {}
+        """Each warp's words of metadata of a sparse A, [32]."""
+        self.operands: Operands | None = None
+
+
+class Warpgroups:
+    """What warpgroups have in flight, by the places of their warps."""
+
+    def __init__(self) -> None:
+        self.groups: Groups[Multiplication] = Groups()
+        self.warps: dict[int, Accumulators] = {}
+        self.fenced: set[int] = set()
+        """Warps that have made a wgmma.fence since their last wait."""
+        self.turns: dict[tuple[int, int], int] = {}
+        """How often a warp came to an instruction."""
+        self.joining: dict[tuple[int, int, int], Joining] = {}
+        """By the place of the first warp, instruction, and how often it was come to."""
+        self.rows: dict[tuple[int, ...], Array] = {}
+        """Of RegisterFile.words, by slots."""
+        self.destinations: dict[tuple[int, ...], Destination] = {}
+        """By slots."""
+        self.targets: dict[Wgmma, Destination] = {}
+        """The same, of each instruction."""
+
+    def of(self, machine: Machine, place: int) -> Accumulators:
+        found = self.warps.get(place)
+        if found is None:
+            found = self.warps[place] = Accumulators(len(machine.registers.words))
+        return found
+
+    def target(self, machine: Machine, wgmma: Wgmma) -> Destination:
+        found = self.targets.get(wgmma)
+        if found is None:
+            slots, rows = wgmma.d, _rows(machine, wgmma.d, wgmma.site)
+            found = self.destinations.setdefault(slots, Destination(slots, rows))
+            self.targets[wgmma] = found
+        return found
+
+
+def _rows(machine: Machine, slots: tuple[int, ...], site: Site) -> Array:
+    """Where the register file has these slots."""
+    known = machine.state(Warpgroups).rows
+    if slots not in known:
+        known[slots] = machine.registers.rows_of(slots)
+        if (known[slots] < 0).any():
+            raise UnsupportedInstruction(
+                f"{site.where()}: {site.opcode} with operands that are not registers of 32 bits."
+            )
+    return known[slots]
+
+
+def join(warps: WarpSet, wgmma: Wgmma) -> None:
+    """Warps come to the instruction; the last of each warpgroup issues it."""
+    machine, number = warps.machine, wgmma.site.number
+    state = machine.state(Warpgroups)
+    to, words = state.target(machine, wgmma), machine.registers.words
+    for place in warps.warps.tolist():
+        first, index = _position(machine, place)
+        turn = state.turns[place, number] = state.turns.get((place, number), 0) + 1
+        key = first, number, turn
+        joining = state.joining.get(key)
+        if joining is None:
+            joining = state.joining[key] = Joining(_operation(wgmma, to))
+        joining.places[index] = place
+        if index == 0:
+            joining.operands = _operands(machine, wgmma, place)
+        if wgmma.a_in_registers:
+            joining.a[index] = _a_registers(machine, wgmma, place).copy()
+        if wgmma.sparsity is not None:
+            found = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
+            joining.metadata[index] = found.copy()
+        mine = state.of(machine, place)
+        if place not in state.fenced:
+            _unfenced(machine, wgmma, place, mine)
+        mine.take(to, words, place)
+        state.groups.add(place, joining.operation)
+        if wgmma.commits:
+            commit(machine, place)
+        if len(joining.places) == WARPS:
+            del state.joining[key]
+            _issue(machine, wgmma, joining)
+
+
+def _position(machine: Machine, place: int) -> tuple[int, int]:
+    """(place of the first warp of a warp's group, the warp's index in it)."""
+    index = machine.warp_of(place) % WARPS
+    return place - index * machine.resident, index
+
+
+def _operands(machine: Machine, wgmma: Wgmma, place: int) -> Operands:
+    arrays = machine.registers.arrays
+
+    def descriptor(slots: tuple[int, ...]) -> int:
+        low, *high = (int(arrays[slot].item(place, 0)) for slot in slots)
+        return low | high[0] << 32 if high else low
+
+    scale = wgmma.scale
+    accumulate = scale is None or bool(arrays[scale[0]].item(place, 0)) != scale[1]
+    a = None if wgmma.a_in_registers else descriptor(wgmma.a)
+    return Operands(a, descriptor(wgmma.b), accumulate)
+
+
+def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
+    """A warning if registers were written that no wgmma.fence follows."""
+    slots = (*wgmma.d, *wgmma.a) if wgmma.a_in_registers else wgmma.d
+    rows = _rows(machine, slots, wgmma.site)
+    rows = rows[~mine.held[rows]]
+    if not len(rows):
+        return
+    changed = (machine.registers.words[rows, place] != mine.written[rows]).any(axis=1)
+    if (changed | ~mine.given[rows]).any():
+        sentence = "registers of this wgmma were written, and no wgmma.fence follows."
+        machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
+
+
+def fence(machine: Machine, place: int) -> None:
+    """wgmma.fence: what the warp has written to registers so far is what a wgmma finds there."""
+    machine.state(Warpgroups).fenced.add(place)
+
+
+def _operation(wgmma: Wgmma, to: Destination) -> Multiplication:
+    """Not issued yet: warps that come first wait for the others at their wait_group."""
+
+    def land() -> None:
+        raise AssertionError("landed before all four warps came")
+
+    return Multiplication(what="a wgmma", land=land, site=wgmma.site, to=to)
+
+
+def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
+    places = [joining.places[index] for index in range(WARPS)]
+    first, element, operation = places[0], wgmma.element, joining.operation
+    cta, issuer = machine.cta_of(first).place, machine.issuer(first, 0, wgmma.site)
+    operands = joining.operands
+    assert operands is not None
+    b = Matrix(
+        *(operands.b, wgmma.n, element, wgmma.transpose_b),
+        sm100=False,
+        row_bytes=wgmma.b_row_bytes,
+    )
+    a = None
+    if operands.a is not None:
+        a = Matrix(operands.a, ROWS, element, wgmma.transpose_a, sm100=False)
+    tally = machine.execution.tally(wgmma.site.number)
+    read = wgmma.n * b.row_bytes + (0 if a is None else ROWS * a.row_bytes)
+    tally.operand_wavefronts += read // 128
+    where = _stored(machine, wgmma, joining) if joining.metadata else None
+
+    def land() -> None:
+        machine.clocks.tick()
+        right = fetch(machine, issuer, cta, b)
+        if a is not None:
+            left = fetch(machine, issuer, cta, a)
+        elif machine.late:  # so that a register changed before the wait shows
+            left = from_registers(wgmma, [_a_registers(machine, wgmma, place) for place in places])
+        else:
+            left = from_registers(wgmma, [joining.a[index] for index in range(WARPS)])
+        _multiply(machine, wgmma, operation.to, places, left, right, operands.accumulate, where)
+        operation.landed = machine.clocks.now
+
+    operation.land = land
+    operation.order = ("wgmma", cta, first)
+    if machine.late:
+        operation.touches = tuple(span(machine, cta, m) for m in (b, a) if m is not None)
+    machine.engines.issue(operation)
+
+
+def _a_registers(machine: Machine, wgmma: Wgmma, place: int) -> Array:
+    """A warp's registers of A, [4, 32]."""
+    rows = _rows(machine, wgmma.a, wgmma.site)
+    values: Array = machine.registers.words[rows, place]
+    return values
+
+
+def _stored(machine: Machine, wgmma: Wgmma, joining: Joining) -> Array:
+    """Where along K each stored element of a sparse A belongs, [64, K / 2]."""
+    assert wgmma.sparsity is not None
+    words = np.stack([joining.metadata[index] for index in range(WARPS)])
+    width = 8 * wgmma.element
+    array = metadata(words, K_BYTES // wgmma.element, width, wgmma.sparsity)
+    for index, sentence in meaningless(array, width, wgmma.sparsity.ordered):
+        machine.report(METADATA, sentence, wgmma.site, joining.places[index])
+    return sparse.located(array, width).reshape(ROWS, -1)
+
+
+def _multiply(
+    machine: Machine,
+    wgmma: Wgmma,
+    to: Destination,
+    places: list[int],
+    a: Array,
+    b: Array,
+    accumulate: bool,
+    where: Array | None,
+) -> None:
+    kind = "u2" if wgmma.d_type == "f16" else "u4"
+    state = machine.state(Warpgroups)
+    warps = [state.of(machine, place) for place in places]
+    c = _addend(warps, wgmma.n, to, kind) if accumulate else None
+    matrix = product(wgmma, a, b, c, where).astype(kind, copy=False)
+    for index, mine in enumerate(warps):
+        mine.write(to, Result(matrix, index))
+
+
+def _addend(warps: list[Accumulators], n: int, to: Destination, kind: str) -> Array:
+    """The accumulators of four warps, [64, n]."""
+    known = [mine.results.get(to) for mine in warps]
+    first = known[0]
+    if first and first.matrix.dtype == kind and all(x and x.matrix is first.matrix for x in known):
+        return first.matrix
+    for mine in warps:
+        mine.settle()
+    words = np.stack([mine.values[to.rows] for mine in warps]).view(kind).reshape(WARPS, -1)
+    _, in_registers = places_of(n, kind == "u2")
+    return words.take(in_registers, axis=1).reshape(ROWS, n)
+
+
+def commit(machine: Machine, place: int) -> None:
+    """Closes the warp's group."""
+    machine.state(Warpgroups).groups.commit(place)
+
+
+@dataclass(frozen=True, eq=False)
+class WgmmaWait(PendingWait):
+    """At most `allowed` of the warp's groups are pending; the others' accumulators are there."""
+
+    allowed: int
+
+    what = "wgmma operations"
+
+    def waited(self, machine: Machine, fragment: Fragment) -> Sequence[Pending]:
+        return machine.state(Warpgroups).groups.due(fragment.warp, self.allowed)
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        place, state = fragment.warp, machine.state(Warpgroups)
+        landed = max((operation.landed for operation in fragment.waited), default=0)
+        state.groups.forget(place, self.allowed)
+        pending = [*state.groups.opened(place), *state.groups.due(place, 0)]
+        mine, words = state.of(machine, place), machine.registers.words
+        writing = {operation.to for operation in pending}
+        rows = mine.unused(writing)
+        if len(rows):
+            changed = words[rows, place] != POISON[32]
+            if changed.any():
+                self._report(machine, place, int(changed.any(axis=1).sum()))
+            mine.give_back(rows, writing, words, place)
+        state.fenced.discard(place)
+        # What the MMAs have read may be overwritten by whoever hears of this.
+        first, _ = _position(machine, place)
+        machine.clocks.learn(place, machine.clocks.tensor + first % SLOTS, landed)
+
+    def _report(self, machine: Machine, place: int, registers: int) -> None:
+        for _ in range(registers):
+            sentence = "a register was written while a wgmma had it for its accumulator."
+            machine.report("wgmma-registers", sentence, self.site, place)

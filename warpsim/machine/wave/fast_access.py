@@ -1,0 +1,183 @@
+"""Loads and stores of one memory in compiled code (compiled/access.cpp), where nothing is amiss."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from warpsim import compiled
+from warpsim.machine.checks.races import Races
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.asynchronous import Issuer
+from warpsim.machine.core.clocks import THREAD_BITS
+from warpsim.machine.core.forms import MEMORIES
+from warpsim.machine.core.native_layout import MemoryLayout, WarpsLayout
+from warpsim.machine.core.warps import Warps
+from warpsim.machine.counts.access import Access, Cost
+from warpsim.machine.counts.tally import Tally
+from warpsim.machine.memory.tma import CHUNK_BYTES
+
+_OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
+_MATRICES = (_POINTER, _POINTER, _OBJECT, _INT, _LONG, _INT, _INT, _OBJECT, _INT)
+_READ_CHUNKS = (_POINTER, _OBJECT, _LONG, _OBJECT, _LONG, _OBJECT, _OBJECT, _LONG, _OBJECT)
+_WRITE_CHUNKS = (_POINTER, _OBJECT, _LONG, _LONG, _OBJECT, _LONG, _LONG, _OBJECT)
+_COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
+
+
+Bounds: TypeAlias = Callable[[Warps], tuple[Array, Array, int]]
+"""Of a set of warps: what makes its addresses arena offsets, the first offset that is allowed, both
+int64 [n]; the bytes from there that are."""
+
+
+class FastAccess:
+    """One memory. A load or a store that Python has to look at is declined and changes nothing."""
+
+    def __init__(self, races: Races, bounds: Bounds, tally: Callable[[int], Tally]) -> None:
+        self.races = races
+        self._bounds = bounds
+        self._tally = tally
+        self._which = MEMORIES[races.space]
+        history, arena, seen = races.history, races.arena, races.clocks.seen
+        arrays = (arena.data, arena.state, history.written, history.read, history.pages, seen)
+        self._used = history.used
+        self._memory = MemoryLayout(
+            *(array.ctypes.data for array in (*arrays, self._used)),
+            *(len(self._used), len(arena.data), len(history.written), history.unit),
+            *(history.engines, seen.shape[1], races.space == "global"),
+        )
+        self._address = ctypes.addressof(self._memory)
+        self._sets: dict[int, tuple[int, Any]] = {}
+        """By the identity of a set: the address of its layout, and what that needs to live."""
+        self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
+        self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT)
+        self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
+        self._read_chunks = compiled.function("kx_read_chunks", *_READ_CHUNKS)
+        self._write_chunks = compiled.function("kx_write_chunks", *_WRITE_CHUNKS)
+
+    def address(self) -> int:
+        """Of the memory as it now is."""
+        if self._used is not self.races.history.used:
+            self._used = self.races.history.used
+            self._memory.used, self._memory.used_count = self._used.ctypes.data, len(self._used)
+        return self._address
+
+    def withheld(self) -> tuple[bool, bool]:
+        """Whether Python has to look at every load, and at every store."""
+        races = self.races
+        return races.clocks.unsure and races.space == "global", bool(races.repeats)
+
+    def prepare(self, warps: Warps) -> int:
+        """Lets a set of warps access the memory; the address of its layout. Sets live as the
+        machine does."""
+        found = self._sets.get(id(warps))
+        if found is None:
+            base, lower, extent = self._bounds(warps)
+            columns = self.races.columns(warps)
+            arrays = [
+                np.ascontiguousarray(a, np.int64) for a in (base, lower, warps.warps, columns)
+            ]
+            warps_layout = WarpsLayout(
+                *(array.ctypes.data for array in arrays), warps.count, extent
+            )
+            found = self._sets[id(warps)] = ctypes.addressof(warps_layout), (warps_layout, arrays)
+            warps.native.warps[self._which] = found[0]
+        return found[0]
+
+    def _count(self, access: Access) -> None:
+        """Counts the access just done."""
+        if access.counted:
+            self._tally(access.site.number).add(Cost(*self._memory.cost))
+
+    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array | None:
+        """As Space.load; None if declined."""
+        if access.relaxed or self.withheld()[0]:
+            return None
+        shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
+        out = np.empty(shape, f"u{access.element}")
+        declined = self._load(
+            *(self._address, self.prepare(warps), address, address.itemsize, m, m is not True),
+            *(self.races.clocks.now, access.size, access.pairs, access.coherent, out),
+        )
+        if declined:
+            return None
+        self._count(access)
+        return out
+
+    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> bool:
+        """As Space.store; False if declined."""
+        if access.relaxed or self.withheld()[1] or values.itemsize != access.element:
+            return False
+        declined = self._store(
+            *(self.address(), self.prepare(warps), address, address.itemsize, m, m is not True),
+            *(self.races.clocks.now, access.size, values, access.element),
+        )
+        if not declined:
+            self._count(access)
+        return not declined
+
+    def load_matrices(
+        self, warps: Warps, address: Array, count: int, transposed: bool, access: Access
+    ) -> Array | None:
+        """As MatrixAccess.load; None if declined."""
+        out = np.empty((len(address), count, 32), np.uint32)
+        declined = self._move_matrices(
+            *(self._address, self.prepare(warps), address, address.itemsize),
+            *(self.races.clocks.now, count, transposed, out, False),
+        )
+        if declined:
+            return None
+        self._count(access)
+        return out
+
+    def store_matrices(
+        self,
+        warps: Warps,
+        address: Array,
+        count: int,
+        transposed: bool,
+        values: Array,
+        access: Access,
+    ) -> bool:
+        """As MatrixAccess.store; False if declined."""
+        values = np.ascontiguousarray(values, np.uint32)
+        declined = self._move_matrices(
+            *(self.address(), self.prepare(warps), address, address.itemsize),
+            *(self.races.clocks.now, count, transposed, values, True),
+        )
+        if not declined:
+            self._count(access)
+        return not declined
+
+    # The copy engine: chunks of 16 bytes at `base` + each of `chunks` (int64 [n]), zeros or nothing
+    # where that is negative
+
+    def read_chunks(
+        self, chunks: Array, base: int, issuer: Issuer, agent: int | None
+    ) -> Array | None:
+        """Their bytes, read as `agent`, or from memory that nobody writes to; None if declined."""
+        races, out = self.races, np.empty(len(chunks) * CHUNK_BYTES, np.uint8)
+        if agent is not None:
+            races.history.use([races.history.engines])
+        declined = self._read_chunks(
+            *(self._address, chunks, base, issuer.seen, issuer.thread),
+            *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
+            *(0 if agent is None else self._epoch(agent), out),
+        )
+        return None if declined else out
+
+    def write_chunks(
+        self, chunks: Array, base: int, extent: int, data: Array, issuer: Issuer, agent: int
+    ) -> bool:
+        """Writes uint8 `data` as `agent`, with no mbarrier in `extent` bytes from `base` on; False
+        if declined."""
+        declined = self._write_chunks(
+            *(self.address(), chunks, base, extent),
+            *(issuer.seen, issuer.thread, self._epoch(agent), data),
+        )
+        return not declined
+
+    def _epoch(self, agent: int) -> int:
+        return self.races.clocks.now << THREAD_BITS | agent << 5

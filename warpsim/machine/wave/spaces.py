@@ -1,0 +1,451 @@
+"""State spaces: an address and a warp set to bytes, checked and counted on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from warpsim import compiled
+from warpsim.machine.checks.neighbours import Neighbours
+from warpsim.machine.checks.races import Races
+from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.marks import LOADED, Origin
+from warpsim.machine.core.warps import Warps
+from warpsim.machine.counts.access import Access, Cost, global_cost, shared_cost
+from warpsim.machine.memory.arena import BARRIER, CONSTANT, OUTSIDE, SCRATCH_BYTES, UNWRITTEN, Arena
+from warpsim.machine.memory.layout import GLOBAL_BASE, OFFSET_MASK, RANK_SHIFT, WINDOW_BITS
+from warpsim.machine.memory.residents import Residents
+from warpsim.machine.wave.fast_access import FastAccess
+from warpsim.machine.wave.mbarrier import Mbarriers
+from warpsim.machine.wave.undefined import Undefined
+
+_UNWRITABLE = np.zeros(256, bool)
+_UNWRITABLE[[OUTSIDE, CONSTANT, BARRIER]] = True
+
+
+class Memory(ABC):
+    """Loads and stores by address."""
+
+    @abstractmethod
+    def parts(self, address: Array, m: Mask) -> list[tuple[Space, Array, Mask]]:
+        """(space, address in it, lanes) of an access."""
+
+    @abstractmethod
+    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        """[n, 32] of `element`-byte values, with an axis of `elements` if there are more."""
+
+    @abstractmethod
+    def store(
+        self, warps: Warps, address: Array, values: Array, access: Access, m: Mask
+    ) -> None: ...
+
+
+class Space(Memory):
+    """Loads and stores of one state space."""
+
+    name = ""
+
+    def __init__(self, undefined: Undefined, residents: Residents, arena: Arena) -> None:
+        self.undefined = undefined
+        self.residents = residents
+        self.arena = arena
+        self.fast: FastAccess | None = None
+        """What does the accesses that nothing is wrong with, if there is compiled code."""
+
+    def parts(self, address: Array, m: Mask) -> list[tuple[Space, Array, Mask]]:
+        return [(self, address, m)]
+
+    @abstractmethod
+    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        """Arena offsets of every lane's access (0 for inactive lanes), checked for bounds."""
+
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+        return None
+
+    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        fast = None if self.fast is None else self.fast.load(warps, address, access, m)
+        if fast is not None:
+            return fast
+        offsets = self.offsets(warps, address, access, m)
+        if not self.arena.readable(offsets, access.size):
+            self._unreadable(warps, offsets, access, m, load=True)
+        self.read(warps, offsets, access, m)
+        self.count(warps, offsets, access, m)
+        return self.arena.gather(offsets, access.element, access.elements)
+
+    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
+        if self.fast is not None and not self.undefined.storing:
+            if self.fast.store(warps, address, values, access, m):
+                return
+        offsets = self.offsets(warps, address, access, m)
+        self.written(warps, offsets, values, access, m)
+        self.deposit(warps, offsets, values, access, m)
+
+    def deposit(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        """A store, but for the race check."""
+        self._writable(warps, offsets, access, m)
+        self.count(warps, offsets, access, m)
+        at, data = (offsets, values) if m is True else (offsets[m], values[m])
+        self.arena.scatter(at, data, access.element, access.elements)
+        if self.undefined.storing:
+            state, into_global = self.arena.state, self.name == "global"
+            self.undefined.store(offsets, access.element, m, state, into_global)
+
+    def update_check(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """What an atomic update of these offsets is checked for and counted as."""
+        self._writable(warps, offsets, access, m)
+        if not self.arena.readable(offsets, access.size):
+            self._unreadable(warps, offsets, access, m)
+        self.written(warps, offsets, offsets, access, m)
+        self.count(warps, offsets, access, m)
+
+    def _writable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        state = self.arena.state
+        last = _UNWRITABLE[state[offsets + (access.size - 1)]]
+        # Objects begin at multiples of 8 bytes: a longer access may end beyond one.
+        if last.any() or (access.size > 8 and _UNWRITABLE[state[offsets]].any()):
+            self._unwritable(warps, offsets, access, m)
+
+    def count(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        cost = self.cost(warps, offsets, access, m) if access.counted else None
+        if cost is not None:
+            self.residents.execution.tally(access.site.number).add(cost)
+
+    def on_barrier(self, offsets: Array, access: Access) -> None:
+        """Told of stores to mbarriers."""
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        """Told of every load; most spaces need not know."""
+        return
+
+    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        """Told of every store, before it; most spaces need not know."""
+        return
+
+    # Faults
+
+    def aligned(self, warps: Warps, address: Array, access: Access, m: Mask) -> None:
+        if access.size > 1:
+            wrong = (address & (access.size - 1)) != 0
+            if wrong.any() and (m is True or (wrong & m).any()):
+                where = wrong if m is True else wrong & m
+                self.fail(
+                    "misaligned",
+                    f"is not a multiple of {access.size}",
+                    warps,
+                    address,
+                    access,
+                    where,
+                )
+
+    def fail(
+        self, name: str, what: str, warps: Warps, address: Array, access: Access, wrong: Array
+    ) -> None:
+        row, lane = (int(index[0]) for index in np.nonzero(wrong))
+        value = int(np.broadcast_to(address, wrong.shape)[row, lane])
+        place = int(warps.warps[row])
+        verb = "store to" if access.store else "load from"
+        self.residents.report(
+            name, f"{verb} {self.name} address {value:#x} (lane {lane}) {what}.", access.site, place
+        )
+        raise Fatal
+
+    def leave(
+        self,
+        warps: Warps,
+        address: Array,
+        access: Access,
+        wrong: Array,
+        memory: str = "every object",
+    ) -> None:
+        """Fails for an access outside of `memory`; the object that it just misses is named."""
+        first = int(np.broadcast_to(address, wrong.shape)[wrong][0])
+        what = f"({access.size} bytes) is outside {memory}{self.beside(first)}"
+        self.fail("out-of-bounds", what, warps, address, access, wrong)
+
+    def beside(self, address: int) -> str:
+        """`, 4 bytes past the end of x (64 bytes)`, where that is known."""
+        return ""
+
+    def _unreadable(
+        self, warps: Warps, offsets: Array, access: Access, m: Mask, *, load: bool = False
+    ) -> None:
+        bytes_of = offsets[..., None] + np.arange(access.size)
+        states = self.arena.state[bytes_of]
+        outside = (states == OUTSIDE).any(axis=-1)
+        if outside.any():
+            self.leave(warps, self.shown(warps, offsets), access, outside)
+        if not self.residents.execution.image.strict:
+            return
+        octets = states == UNWRITTEN
+        if access.used is not None:
+            octets = octets & (access.used >> np.arange(access.size) & 1).astype(bool)
+        unwritten = octets.any(axis=-1)
+        if not unwritten.any():
+            return
+        row, lane = (int(index[0]) for index in np.nonzero(unwritten))
+        address = int(self.shown(warps, offsets)[row, lane])
+        place, loaded = int(warps.warps[row]), LOADED.index(self.name)
+        origin = Origin(loaded, access.site.number, place, lane, address)
+        octets = octets.reshape(*offsets.shape, access.elements, -1)
+        if load and self.undefined.load(access.site, warps, octets, origin):
+            return
+        sentence = f"{origin.sentence()}."
+        self.residents.report("uninitialised-read", sentence, access.site, origin.place)
+
+    def _unwritable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        state = self.arena.state[offsets + (access.size - 1)]
+        if not ((state == OUTSIDE) | (state == CONSTANT)).any():
+            self.on_barrier(offsets[..., None] + np.arange(0, access.size, 8), access)
+            return
+        constant, addresses = state == CONSTANT, self.shown(warps, offsets)
+        if constant.any():
+            self.fail("read-only", "is constant", warps, addresses, access, constant)
+        self.leave(warps, addresses, access, state == OUTSIDE)
+
+    def shown(self, warps: Warps, offsets: Array) -> Array:
+        """Arena offsets as the addresses that the program used."""
+        return offsets
+
+
+class Global(Space):
+    """Global memory, and constants, which lie in it."""
+
+    name = "global"
+
+    def __init__(
+        self, undefined: Undefined, residents: Residents, arena: Arena, races: Races
+    ) -> None:
+        super().__init__(undefined, residents, arena)
+        self.races = races
+        if compiled.is_loaded():
+            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
+
+    def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
+        base = np.full(warps.count, -GLOBAL_BASE)
+        return base, np.zeros_like(base), len(self.arena.data) - 64
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        if not access.coherent:
+            self.races.stale(warps, offsets, access, m)
+        if access.relaxed:
+            self.races.observe(warps, offsets, access, m)
+        else:
+            self.races.read(warps, offsets, access, m)
+
+    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        self.races.write(warps, offsets, values, access, m)
+
+    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        off = address.astype(np.int64) - GLOBAL_BASE
+        if m is not True:
+            off = np.where(m, off, 0)
+        self.aligned(warps, off, access, m)
+        beyond = off.view(np.uint64) >= len(self.arena.data) - 64
+        if beyond.any():
+            self.leave(warps, address, access, beyond)
+        return off
+
+    def beside(self, address: int) -> str:
+        return self.residents.execution.world.beside(address - GLOBAL_BASE)
+
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost:
+        return global_cost(offsets, access.size, None if m is True else m)
+
+    def shown(self, warps: Warps, offsets: Array) -> Array:
+        return offsets + GLOBAL_BASE
+
+
+class Local(Space):
+    """Local memory: each thread's own."""
+
+    name = "local"
+
+    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        local = address.astype(np.int64)
+        if m is not True:
+            local = np.where(m, local, 0)
+        self.aligned(warps, local, access, m)
+        beyond = local.view(np.uint64) >= self.residents.execution.local.size
+        if beyond.any():
+            self.leave(warps, address, access, beyond, "the thread's local memory")
+        offsets: Array = local + warps.local
+        return offsets if m is True else np.where(m, offsets, 0)
+
+    def shown(self, warps: Warps, offsets: Array) -> Array:
+        return offsets - warps.local
+
+
+class Shared(Space):
+    """Shared memory of the own CTA and, through cluster addresses, of the cluster's CTAs.
+
+    A shared-memory address is rank << 24 | offset, as mapa and the peer mask of cta_group::2 code
+    (0xFEFFFFFF) take it to be.
+    """
+
+    name = "shared"
+
+    def __init__(
+        self, undefined: Undefined, residents: Residents, mbarriers: Mbarriers, races: Races
+    ) -> None:
+        super().__init__(undefined, residents, races.arena)
+        self.races = races
+        self.mbarriers = mbarriers
+        if compiled.is_loaded() and self.name == Shared.name:
+            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
+
+    def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
+        return warps.shared[:, 0], warps.shared_base[:, 0], self.residents.shared_stride
+
+    def on_barrier(self, offsets: Array, access: Access) -> None:
+        self.mbarriers.overwrite(offsets, access.site)
+
+    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        off = address.astype(np.int64) + warps.shared
+        if m is not True:
+            off = np.where(m, off, 0)
+        self.aligned(warps, off, access, m)
+        inside = (off - warps.shared_base).view(np.uint64)
+        beyond = inside >= self.residents.shared_stride
+        if m is not True:
+            beyond &= m
+        if beyond.any():
+            self.leave(warps, address, access, beyond, "the CTA's shared memory")
+        return off
+
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+        mask = None if m is True else m
+        return shared_cost(offsets, access.size, mask, pairs=access.pairs and not access.store)
+
+    def shown(self, warps: Warps, offsets: Array) -> Array:
+        return offsets - warps.shared
+
+    def beside(self, address: int) -> str:
+        return self.residents.layout.beside(address)
+
+    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        if access.relaxed:
+            self.races.observe(warps, offsets, access, m)
+        else:
+            self.races.read(warps, offsets, access, m)
+
+    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+        self.races.write(warps, offsets, values, access, m)
+
+
+class Cluster(Shared):
+    """Shared memory by cluster address: any CTA of the cluster."""
+
+    name = "cluster shared"
+
+    def __init__(
+        self,
+        undefined: Undefined,
+        residents: Residents,
+        mbarriers: Mbarriers,
+        races: Races,
+        neighbours: Neighbours,
+    ) -> None:
+        super().__init__(undefined, residents, mbarriers, races)
+        self.neighbours = neighbours
+
+    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        residents = self.residents
+        off = residents.cluster_offsets(warps, address, access.site, m)
+        if residents.cluster_size > 1:
+            self._use(warps, off, access, m)
+        self.aligned(warps, off, access, m)
+        return off
+
+    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+        """Of the lanes that stay in their CTA: ncu counts no others."""
+        remote = self._remote(warps, offsets) if self.residents.cluster_size > 1 else None
+        if remote is not None and (remote.any() if m is True else (remote & m).any()):
+            m = ~remote if m is True else ~remote & m
+            if not m.any():
+                return None
+            access = _in_part(access)
+        return super().cost(warps, offsets, access, m)
+
+    def _remote(self, warps: Warps, offsets: Array) -> Array:
+        """Which lanes access another CTA's memory."""
+        ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
+        elsewhere: Array = ctas != warps.ctas[:, None]
+        return elsewhere
+
+    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+        remote = self._remote(warps, offsets)
+        ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
+        remote = remote if m is True else remote & m
+        for row in np.flatnonzero(remote.any(axis=1)):
+            for cta in set(ctas[row][remote[row]].tolist()):
+                self.neighbours.use(int(warps.warps[row]), cta, access.site)
+
+    def shown(self, warps: Warps, offsets: Array) -> Array:
+        stride = self.residents.shared_stride
+        cta, low = np.divmod(offsets - SCRATCH_BYTES, stride)
+        return (cta % self.residents.cluster_size << RANK_SHIFT) + low
+
+    def beside(self, address: int) -> str:
+        return super().beside(address & OFFSET_MASK)
+
+
+class Parameter(Space):
+    """Kernel parameters, by their offset."""
+
+    name = "param"
+
+    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        off = address.astype(np.int64)
+        off = off if m is True else np.where(m, off, 0)
+        self.aligned(warps, off, access, m)
+        return off
+
+
+def _in_part(access: Access) -> Access:
+    """An access of which other lanes are elsewhere: they keep lanes from sharing a phase."""
+    return dataclasses.replace(access, pairs=False)
+
+
+class Generic(Memory):
+    """Generic addresses: each lane's window decides."""
+
+    def __init__(self, world: Space, windows: dict[int, Space]) -> None:
+        self.world = world
+        self.windows = windows
+
+    def parts(self, address: Array, m: Mask) -> list[tuple[Space, Array, Mask]]:
+        """(space, address in it, mask of lanes) for each window in use."""
+        address = address.astype(np.uint64, copy=False)
+        window = address >> np.uint64(WINDOW_BITS)
+        parts: list[tuple[Space, Array, Mask]] = []
+        active = window if m is True else window[m]
+        for number in np.unique(active):
+            lanes: Array = window == number
+            lanes = lanes if m is True else lanes & m
+            space = self.windows.get(int(number), self.world)
+            base = int(number) << WINDOW_BITS if int(number) in self.windows else 0
+            parts.append((space, address - np.uint64(base), True if lanes.all() else lanes))
+        return parts
+
+    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+        result: Array | None = None
+        parts = self.parts(address, m)
+        if len(parts) > 1:
+            access = _in_part(access)
+        for space, within, lanes in parts:
+            values = space.load(warps, within, access, lanes)
+            if result is None:
+                result = values.copy()
+            else:
+                assert lanes is not True
+                np.copyto(result, values, where=lanes if values.ndim == 2 else lanes[..., None])
+        assert result is not None
+        return result
+
+    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
+        for space, within, lanes in self.parts(address, m):
+            space.store(warps, within, values, access, lanes)

@@ -1,0 +1,42 @@
+"""Schedules of an emulated launch: what the hardware leaves open, decided by a seed."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from warpsim.errors import UsageError
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """The order of warps, and when asynchronous effects land."""
+
+    seed: int = 0
+    """0 keeps warps together as far as it goes (fast); others also part them at random."""
+    asynchrony: Literal["late", "early"] = "late"
+    """late: only when no warp can go on without it. early: at the instruction that starts it."""
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, {self.asynchrony}"
+
+
+USUAL = 3
+"""Schedules under which a variant is executed unless more are asked for."""
+
+
+def first_schedules(count: int) -> tuple[Schedule, ...]:
+    """That many schedules: late in order, then each seed late or early in turn."""
+    return tuple(
+        Schedule(seed=seed, asynchrony="early" if seed and seed % 2 == 0 else "late")
+        for seed in range(count)
+    )
+
+
+def parse(text: str) -> Schedule:
+    """A schedule from what str() makes of it: `seed 5, late`."""
+    match = re.fullmatch(r"seed (\d{1,9}),? (late|early)", text.strip())
+    if match is None:
+        raise UsageError(f"--schedule {text!r} should be like 'seed 5, late' or 'seed 2, early'.")
+    return msgspec.convert({"seed": int(match[1]), "asynchrony": match[2]}, Schedule)
