@@ -22,6 +22,7 @@ SUMMARIES = {
     "sweep": "Race all combinations of axes for the fastest.",
     "build": "Build variants and print registers, spills, memory.",
     "emulate": "Execute variants on the CPU: result, barriers, counters.",
+    "exec": "Run any CUDA program without a GPU, and check it.",
     "recount": "Count recorded runs again; their times stay.",
     "evaluate": "Evaluate a source instead of a variant's own.",
     "list": "List kernels, axes, experiments and verdicts.",

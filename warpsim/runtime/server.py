@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -25,6 +26,7 @@ from warpsim.schedule import Schedule
 _MODULE, _SYSTEM = 4, 5
 """Uses of allocations (cudart/memory.hpp) that are not the program's own."""
 _HEAP_BYTES = 8 << 20
+_ADDRESS = re.compile(r"global address (0x[0-9a-f]+)")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,8 +217,9 @@ class Server:
         key = entry, finding.name, _place(finding)
         old = self._caught.get(key)
         if old is None:
+            sentence = _ADDRESS.sub(self._named, finding.sentence)
             self._caught[key] = Caught(
-                finding=finding,
+                finding=msgspec.structs.replace(finding, sentence=sentence),
                 kernel=entry,
                 launch=request.launch,
                 stream=request.stream,
@@ -225,6 +228,14 @@ class Server:
             )
         else:
             self._caught[key] = msgspec.structs.replace(old, launches=old.launches + 1)
+
+    def _named(self, match: re.Match[str]) -> str:
+        """An address with the object that it lies in, if it lies in any."""
+        address = int(match[1], 16)
+        found = self._device.live.at(address)
+        return (
+            f"{match[0]} (byte {address - found.address:,} of {found.name})" if found else match[0]
+        )
 
     def _report(self) -> Report:
         if self._ended:

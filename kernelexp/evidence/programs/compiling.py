@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,17 +47,24 @@ def compile_program(
     return done.stderr.strip()
 
 
-WRAPPER = """#!/bin/sh
+_WRAPPER = """#!/bin/sh
 # nvcc, as kernelexp exec has a build use it: linked with the emulator's CUDA runtime.
 exec {nvcc} "$@" {flags}
 """
 
 
-def write_wrapper(folder: Path, tools: Toolchain, library: Path, arch: str | None) -> Path:
-    """An nvcc that adds what link_flags() says, for a build that brings flags of its own."""
-    flags = link_flags(library, arch or "")
-    kept = [each for each in flags if arch or not each.startswith("-arch")]
-    path = folder / "nvcc"
-    path.write_text(WRAPPER.format(nvcc=shlex.quote(tools.nvcc), flags=shlex.join(kept)))
-    path.chmod(0o755)
-    return path
+def build_environment(folder: Path, tools: Toolchain, library: Path) -> dict[str, str]:
+    """Has a build of the user's own (make, cmake) compile and link for the emulator.
+
+    It finds an nvcc in `folder` that adds what link_flags() says to the flags that it is given.
+    """
+    flags = [each for each in link_flags(library, "") if not each.startswith("-arch")]
+    wrapper = folder / "nvcc"
+    wrapper.write_text(_WRAPPER.format(nvcc=shlex.quote(tools.nvcc), flags=shlex.join(flags)))
+    wrapper.chmod(0o755)
+    return {
+        "PATH": f"{folder}:{os.environ.get('PATH', '')}",
+        "CUDACXX": str(wrapper),
+        "NVCC": str(wrapper),
+        "LD_LIBRARY_PATH": f"{library}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+    }

@@ -21,7 +21,9 @@ std::string place_of(uint64_t address) {
 }  // namespace
 
 std::string describe(const Allocation& allocation) {
-  return "the allocation of " + counted(allocation.size) + " at " + hex(allocation.address);
+  const std::string name = allocation.use == Use::kModule ? "the variables of a module"
+                                                          : "@" + std::to_string(allocation.number);
+  return name + " (" + counted(allocation.size) + ")";
 }
 
 bool resolve(const void* pointer, uint64_t size, const char* what, Range& range) {

@@ -21,7 +21,7 @@ const Allocation* require_device(const void* pointer, const char* what);
 
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// `[0x200000002000, 400 bytes]`, or what it was before it was freed.
+// `@3 (400 bytes)`: whoever shows it replaces the number by where it was made.
 std::string describe(const Allocation& allocation);
 
 }  // namespace warpsim
