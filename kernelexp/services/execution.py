@@ -45,6 +45,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...] = ()
     make: str = ""
     """A command that builds the program first, with an nvcc that links it with our runtime."""
+    folder: Path | None = None
+    """Where it is built and run; None: here."""
     device: str = "H200"
     kernels: tuple[str, ...] = ()
     launches: tuple[tuple[int, int], ...] = ()
@@ -127,6 +129,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
             tools,
             runtime,
             native.library(root),
+            cwd=asked.folder,
             timeout_s=asked.timeout_s,
             output=output,
         )
@@ -135,7 +138,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
     if refusals:
         refused = refusals[0].sentence
     else:
-        refused = "" if ran.reports else _unserved(argv[0])
+        refused = "" if ran.reports else _unserved((asked.folder or Path()) / argv[0])
     return Executed(
         program=Path(argv[0]).name,
         returncode=ran.returncode,
@@ -152,9 +155,9 @@ def _built(
 ) -> tuple[str, ...]:
     """The command that runs the program."""
     if asked.make:
-        _make(asked.make, tools, runtime, place)
+        _make(asked, tools, runtime, place)
     if not asked.sources:
-        program = Path(asked.argv[0])
+        program = (asked.folder or Path()) / asked.argv[0]
         if not program.exists() and "/" in asked.argv[0]:
             raise UsageError(f"there is no program {asked.argv[0]}.")
         return asked.argv
@@ -163,17 +166,19 @@ def _built(
     return (str(made), *asked.argv)
 
 
-def _make(command: str, tools: Toolchain, runtime: Path, place: Path) -> None:
+def _make(asked: Asked, tools: Toolchain, runtime: Path, place: Path) -> None:
+    command = asked.make
     environment = compiling.build_environment(place, tools, runtime)
-    done = processes.run(["sh", "-c", command], timeout_s=compiling.LIMIT_S, env=environment)
+    done = processes.run(
+        ["sh", "-c", command], cwd=asked.folder, timeout_s=compiling.LIMIT_S, env=environment
+    )
     if done.returncode != 0:
         words = f"{done.stdout}\n{done.stderr}".strip()[-4000:]
         raise errors.BuildError(f"`{command}` fails:\n{words}")
 
 
-def _unserved(program: str) -> str:
+def _unserved(path: Path) -> str:
     """Why a program may never have asked for the runtime; empty where it had no need of it."""
-    path = Path(program)
     content = path.read_bytes() if path.is_file() else b""
     static = b"nv_fatbin" in content and b"libcudart.so" not in content
     return f"{path.name}: {STATIC}" if static else ""
@@ -216,7 +221,8 @@ def _order(mistake: Mistake) -> tuple[int, int]:
 
 def _mistakes(report: Report) -> list[Mistake]:
     stacks = [
-        *(each.frames for each in (*report.caught, *report.remarks)),
+        *(each.frames for each in report.caught),
+        *(each.frames for each in report.remarks),
         *report.sites.values(),
         *report.freed.values(),
     ]

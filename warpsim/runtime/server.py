@@ -49,6 +49,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Gone
+
+
 class Server:
     """One process of the program."""
 
@@ -83,7 +88,8 @@ class Server:
         }
 
     def serve(self) -> Report:
-        """Until the program ends."""
+        """Until the program ends, or SIGTERM says that it has while a launch was executed."""
+        signal.signal(signal.SIGTERM, _stop)
         try:
             while not self._ended:
                 message = self._channel.receive()
@@ -184,8 +190,8 @@ class Server:
         self._count(entry, result, judged)
         if judged:
             self._catch(entry, request, result)
-        error = launching.error_of(result.findings)
-        self._channel.answer("", error, "".join(each.text for each in result.printed))
+        failure = launching.error_of(result.findings)
+        self._channel.answer("", failure, "".join(each.text for each in result.printed))
 
     def _bye(self, message: Message) -> None:
         self._maps = message.text()

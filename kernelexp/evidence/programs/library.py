@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import platform
 import re
 import shutil
@@ -61,9 +62,8 @@ def headers() -> Path:
 
 def _genuine() -> Path:
     """NVIDIA's library, whose functions this one names."""
-    import nvidia
-
-    for place in nvidia.__path__:
+    found_at = importlib.util.find_spec("nvidia")
+    for place in (found_at.submodule_search_locations or []) if found_at else []:
         for found in sorted(Path(place).glob(f"cu*/lib/{NAME}")):
             return found
     raise EnvironmentFault(

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from warpsim.runtime.reports import Report
 from warpsim.runtime.server import Server, Wanted
 
 SOCKET = "WARPSIM_SOCKET"
+GRACE_S = 2.0
+"""How long a process that serves a program may outlive it."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +68,8 @@ def run(
         supervisor = _Supervisor(listener, Path(place), wanted, tools)
         search = [str(library), *filter(None, [os.environ.get("LD_LIBRARY_PATH", "")])]
         added = {SOCKET: path, "LD_LIBRARY_PATH": ":".join(search), **(environment or {})}
-        with listener:
+        with listener, contextlib.ExitStack() as at_end:
+            at_end.callback(supervisor.finish)
             ended = processes.run_attached(
                 argv,
                 cwd=cwd,
@@ -74,7 +78,6 @@ def run(
                 output=output,
                 meanwhile=supervisor.serve,
             )
-            supervisor.finish()
         return Ran(returncode=ended.returncode, seconds=ended.seconds, reports=supervisor.reports())
 
 
@@ -115,8 +118,15 @@ class _Supervisor:
 
     def finish(self) -> None:
         """The program is gone: what serves it comes to its end too."""
+        deadline = time.monotonic() + GRACE_S
         for child in self._children:
-            os.waitpid(child, 0)
+            while os.waitpid(child, os.WNOHANG) == (0, 0):
+                if time.monotonic() > deadline:  # in the middle of a launch
+                    os.kill(child, signal.SIGTERM)
+                    os.waitpid(child, 0)
+                    break
+                time.sleep(0.005)
+        self._children.clear()
 
     def reports(self) -> tuple[Report, ...]:
         files = sorted(self._place.glob("*.report"), key=lambda each: int(each.stem))
